@@ -1,6 +1,6 @@
 """Administration on the machine that holds the database.
 
-`python -m app.admin bootstrap | token | login-link | prepare | rotate-device-keys`
+`python -m app.admin bootstrap | token | login-link | audit-verify | prepare | rotate-device-keys`
 
 Answers one JSON object. There is no default password: the first login happens through a one-time
 link.
@@ -9,6 +9,7 @@ link.
 import argparse
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,10 +22,14 @@ from app.db.engine import Database, DatabaseUrlError, Session
 from app.db.migrate import upgrade
 from app.db.models.projects import MembershipRow
 from app.db.startup_check import DatabaseStartError, check_database
+from app.domain.audit_chain import ChainPlace
 from app.domain.errors import DomainError, InvalidError, UnavailableError
 from app.logging import scrub_text
 from app.services.access import logins, members, principals, tokens
 from app.services.access.device_keys import FILE, DeviceKeys
+from app.services.audit import audit_log
+from app.services.audit.audit_log import RequestOrigin
+from app.services.audit.verification import verify
 from app.settings import Settings, SettingsError, load_settings
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.documents import canonical_json
@@ -33,6 +38,9 @@ from palestra.contract.problems import explain
 
 _NEVER: Final = 0
 _TOKEN_DAYS: Final = 90
+_NOTED: Final = re.compile(r"(?P<id>[1-9][0-9]{0,17}):(?P<hash>[0-9a-f]{64})")
+_CONSOLE: Final = "console"
+"""Address of these commands in the audit log."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,15 +65,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     json.dump(answer, sys.stdout)
     sys.stdout.write("\n")
+    if answer.get("fault") is not None:
+        sys.stderr.write(f"palestra admin: the audit log is broken: {answer['fault']['message']}\n")
+        return 1
     return 0
 
 
 async def _run(settings: Settings, values: argparse.Namespace) -> dict[str, Any]:
     await check_database(settings.database)
     database = Database(settings.database)
+    answer: dict[str, Any]
     try:
+        if values.command is _audit_verify:
+            answer = await _audit_verify(database, values)
+            return answer
         async with database.write() as session:
-            answer: dict[str, Any] = await values.command(session, settings, values)
+            audit_log.set_origin(session, RequestOrigin(address=_CONSOLE))
+            answer = await values.command(session, settings, values)
             return answer
     finally:
         await database.dispose()
@@ -107,6 +123,19 @@ async def _link(session: Session, settings: Settings, membership: MembershipRow)
         "code": code,
         "expires_in_seconds": settings.link_seconds,
     }
+
+
+async def _audit_verify(database: Database, values: argparse.Namespace) -> dict[str, Any]:
+    return (await verify(database, values.noted)).model_dump(mode="json")
+
+
+def _noted(text: str) -> ChainPlace:
+    match = _NOTED.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(
+            "give last_id and last_hash of an earlier verification, as ID:HASH"
+        )
+    return ChainPlace(int(match["id"]), match["hash"])
 
 
 def _title(name: str | None, option: str) -> str | None:
@@ -219,6 +248,14 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="sign the cookies of known browsers with a new key; the second time, older ones end",
     )
     rotate.set_defaults(command=_rotate_device_keys)
+    verification = commands.add_parser("audit-verify", help="verify the chain of the audit log")
+    verification.add_argument(
+        "--noted",
+        type=_noted,
+        metavar="ID:HASH",
+        help="last_id and last_hash of an earlier verification",
+    )
+    verification.set_defaults(command=_audit_verify)
     prepare = commands.add_parser(
         "prepare", help="all before a start: upgrade, first project, tokens, login link"
     )

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from palestra.connection import Connection
 from palestra.contract.access import SessionView
+from palestra.contract.audit import AuditEntry, AuditQuery
 from palestra.contract.code import BuiltinCode, Code
 from palestra.contract.definition import Definition
 from palestra.contract.job_options import (
@@ -480,6 +481,21 @@ class Client:
         """
         return self._connection.post(WorkerView, f"/workers/{_part(worker_id)}:forget")
 
+    def audit(self, query: AuditQuery | None = None) -> Iterator[AuditEntry]:
+        """Yields entries of the audit log, newest first. Requires the scope `admin`."""
+        return self._connection.pages(AuditEntry, "/audit", {**_parameters(query), "limit": _PAGE})
+
+    def export_audit(self, query: AuditQuery | None = None) -> Iterator[bytes]:
+        """Yields entries of the audit log as JSON lines without their ends, oldest first.
+
+        Requires the scope `admin`. The lines are those of the server, so that the hash of each can
+        be computed from them.
+
+        Raises:
+            PalestraError: If the server refused, or the connection broke before the last line.
+        """
+        return self._connection.lines("/audit:export", _parameters(query))
+
     def pools(self) -> Iterator[PoolView]:
         """Yields pools with their queues."""
         return self._connection.pages(PoolView, "/pools")
@@ -514,6 +530,10 @@ class Client:
         while (job := self.job(job_id)).state not in awaited:
             time.sleep(period)
         return job
+
+
+def _parameters(query: AuditQuery | None) -> dict[str, Any]:
+    return {} if query is None else query.model_dump(mode="json")
 
 
 def _part(identifier: str) -> str:

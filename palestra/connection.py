@@ -167,6 +167,27 @@ class Connection:
         finally:
             answer.close()
 
+    def lines(self, path: str, parameters: Mapping[str, Any] | None = None) -> Iterator[bytes]:
+        """Yields the lines of a streamed answer.
+
+        Raises:
+            PalestraError: If the server refused, or the connection broke before the end.
+        """
+        request = self._http.build_request("GET", PREFIX + path, params=clean(parameters))
+        answer = self._with_retries(request, again=True, stream=True)
+        try:
+            if not answer.is_success:
+                answer.read()
+                read(Problem, answer)
+            rest = b""
+            for chunk in answer.iter_bytes():
+                *complete, rest = (rest + chunk).split(b"\n")
+                yield from complete
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+        finally:
+            answer.close()
+
     def events(
         self, parameters: Mapping[str, Any], after: int | None, *, reconnect: bool = True
     ) -> Iterator[EventView]:

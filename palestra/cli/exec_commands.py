@@ -1,6 +1,7 @@
 """Commands that replace their process by a program of the server or the worker.
 
-`palestra server | daemons | worker`, `palestra db upgrade`, `palestra login-link`.
+`palestra server | daemons | worker`, `palestra db upgrade`, `palestra login-link`; also what
+`palestra audit verify` needs.
 
 The command's process turns into that program, so its signals, exit code and standard streams are
 the program's own.
@@ -16,7 +17,7 @@ import typer
 from palestra.cli.output import CommandError
 from palestra.cli.server_address import find_data_dir
 
-_RAW: Final[dict[str, Any]] = {
+RAW: Final[dict[str, Any]] = {
     "context_settings": {
         "ignore_unknown_options": True,
         "allow_extra_args": True,
@@ -29,11 +30,11 @@ _RAW: Final[dict[str, Any]] = {
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     database = typer.Typer(help="Keeps the database.", no_args_is_help=True, rich_markup_mode=None)
-    app.command(**_RAW)(server)
-    app.command(**_RAW)(daemons)
-    app.command(**_RAW)(worker)
-    app.command(name="login-link", **_RAW)(login_link)
-    database.command(**_RAW)(upgrade)
+    app.command(**RAW)(server)
+    app.command(**RAW)(daemons)
+    app.command(**RAW)(worker)
+    app.command(name="login-link", **RAW)(login_link)
+    database.command(**RAW)(upgrade)
     app.add_typer(database, name="db")
 
 
@@ -69,17 +70,30 @@ def login_link(context: typer.Context) -> None:
 
     It is for the first admin, or for the user of --user.
     """
-    place, person = _split_user([argument for argument in context.args if argument != "--json"])
+    run_admin("login-link", context.args, own="--user")
+
+
+def run_admin(command: str, arguments: list[str], *, own: str) -> NoReturn:
+    """Replaces this process by a command of `app.admin` on the data directory of this place.
+
+    Args:
+        command: The command.
+        arguments: Options of `app.admin` and of the command; `--json` is ignored.
+        own: The option of the command itself, which stands after it.
+    """
+    place, own_part = _split_option(
+        [argument for argument in arguments if argument != "--json"], own
+    )
     if not _names_place(place) and (data := find_data_dir()) is not None:
         place += ["--data-dir", str(data.root)]
-    become("app.admin", "server", [*place, "login-link", *person])
+    become("app.admin", "server", [*place, command, *own_part])
 
 
-def _split_user(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Removes `--user NAME`, an option of the command itself, from the arguments after it."""
+def _split_option(arguments: list[str], option: str) -> tuple[list[str], list[str]]:
+    """Removes an option and its value from the arguments, and returns them apart."""
     for index, argument in enumerate(arguments):
-        if argument == "--user" or argument.startswith("--user="):
-            end = index + (2 if argument == "--user" else 1)
+        if argument == option or argument.startswith(f"{option}="):
+            end = index + (2 if argument == option else 1)
             return arguments[:index] + arguments[end:], arguments[index:end]
     return arguments, []
 

@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 
 import palestra
 from palestra.cli import (
+    audit_commands,
     catalogue,
     control,
     demo,
@@ -76,6 +77,7 @@ for part in (
     files,
     play,
     login,
+    audit_commands,
 ):
     part.register(app)
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BeforeValidator, Field
 
+from palestra.contract.documents import Document
 from palestra.contract.views import View
 
 AuditOutcome = Literal["allowed", "refused"]
@@ -22,6 +23,21 @@ def _is_written_out(text: object) -> object:
 
 WrittenTime = Annotated[AwareDatetime, BeforeValidator(_is_written_out)]
 """A time as RFC 3339 writes it, with its zone."""
+
+
+class AuditQuery(Document):
+    """Which entries of the audit log to read; `None` takes all."""
+
+    user: Annotated[str, Field(max_length=64)] | None = None
+    """ID or name of a user."""
+    object_type: Annotated[str, Field(max_length=200)] | None = None
+    object_id: Annotated[str, Field(max_length=200)] | None = None
+    action: Annotated[str, Field(max_length=64)] | None = None
+    """The action, or what it begins with."""
+    outcome: AuditOutcome | None = None
+    since: WrittenTime | None = None
+    until: WrittenTime | None = None
+    """Exclusive."""
 
 
 class AuditEntry(View):

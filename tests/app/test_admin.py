@@ -213,3 +213,56 @@ def test_the_data_directory_is_private(tmp_path: Path) -> None:
     with claimed(settings) as listener:
         assert listener.port > 0
         assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+def test_the_audit_log_is_verified_on_the_machine_of_its_database(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(capsys, "bootstrap")
+    first = run(capsys, "audit-verify")
+    assert (first["fault"], first["entries"], first["last_id"]) == (None, 3, 3)
+    noted = f"{first['last_id']}:{first['last_hash']}"
+    run(capsys, "login-link")
+    assert run(capsys, "audit-verify", "--noted", noted)["entries"] == 4
+    with sqlite3.connect(data / "palestra.db") as database:
+        assert database.execute("SELECT DISTINCT address FROM audit").fetchall() == [("console",)]
+        database.execute("UPDATE audit SET actor = 'user:usr_other' WHERE id = 2")
+    assert main(["audit-verify"]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out)["fault"]["entry"] == 2
+    assert "the audit log is broken: Entry 2 was changed" in told.err
+
+
+@pytest.mark.parametrize("noted", ["", "1", "x:" + "0" * 64, "0:" + "0" * 64, "1:" + "g" * 64])
+def test_a_noted_end_that_is_none_is_refused(
+    data: Path, capsys: pytest.CaptureFixture[str], noted: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["audit-verify", "--noted", noted])
+    assert ended.value.code == 2
+    assert "as ID:HASH" in capsys.readouterr().err
+
+
+def test_audit_verify_finds_the_data_directory_in_a_parent_directory(tmp_path: Path) -> None:
+    place = DataDir(tmp_path / "w" / ".palestra")
+    place.prepare()
+    upgrade(f"sqlite:///{place.root / 'palestra.db'}")
+    place.user_token.write_text("plr_x")
+    place.write_state({"url": "http://127.0.0.1:1"})
+    below = tmp_path / "w" / "deep"
+    below.mkdir()
+    for options in ([], ["--json", "--noted", "7:" + "a" * 64]):
+        done = subprocess.run(
+            [sys.executable, "-m", "palestra.cli", "audit", "verify", *options],
+            cwd=below,
+            env={**bare_environment(), "PYTHONPATH": str(REPOSITORY)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        answer = json.loads(done.stdout)
+        if options:
+            assert (done.returncode, answer["fault"]["kind"]) == (1, "missing")
+        else:
+            assert (done.returncode, done.stderr, answer["fault"]) == (0, "", None)

@@ -25,6 +25,7 @@ from tests.support.server_fixture import definition
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
+    "/audit": lambda client: client.audit(),
     "/experiments": lambda client: client.experiments(),
     "/runs": lambda client: client.runs(),
     "/jobs": lambda client: client.jobs(),

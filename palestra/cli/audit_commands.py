@@ -1,0 +1,165 @@
+"""Commands of the audit log: `palestra audit list | export | verify`."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Final
+
+import typer
+from pydantic import ValidationError
+
+from palestra.cli.exec_commands import RAW, run_admin
+from palestra.cli.output import emit_json, say, short, show, table, usage, visible
+from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.contract.audit import AuditEntry, AuditQuery
+from palestra.contract.documents import canonical_json
+from palestra.contract.problems import explain
+
+_STDOUT: Final = Path("-")
+
+User = Annotated[str | None, typer.Option(help="Name or ID of the person.")]
+Thing = Annotated[
+    str | None, typer.Option("--object", metavar="TYPE[/ID]", help="For example job/job_01m8...")
+]
+Action = Annotated[
+    str | None, typer.Option(help="The action or how it begins, for example token.revoke or job.")
+]
+Refused = Annotated[bool, typer.Option("--refused", help="Only what was refused.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", help="From then on: 2026-03-01T12:00:00Z.")
+]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Before then.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    audit = typer.Typer(
+        help="Reads and verifies the audit log.", no_args_is_help=True, rich_markup_mode=None
+    )
+    audit.command("list")(list_entries)
+    audit.command("export")(export)
+    audit.command(**RAW)(verify)
+    app.add_typer(audit, name="audit")
+
+
+def list_entries(
+    user: User = None,
+    thing: Thing = None,
+    action: Action = None,
+    refused: Refused = False,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Rows at most.")] = 50,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Lists entries of the audit log, newest first."""
+    query = _query(user, thing, action, refused, since, until)
+    with connect(server, token_file) as client:
+        rows = list(islice(client.audit(query), limit))
+    if json:
+        return emit_json(rows)
+    headings = ("time", "person", "action", "object", "outcome", "address", "credential", "details")
+    return show(table(headings, [_cells(row) for row in rows]))
+
+
+def _cells(row: AuditEntry) -> tuple[str, ...]:
+    outcome = row.outcome if row.code is None else f"{row.outcome}: {row.code}"
+    details = ", ".join(f"{name}={value}" for name, value in row.data.items())
+    return (
+        f"{row.at:%Y-%m-%d %H:%M:%S}",
+        visible(row.user or row.actor),
+        row.action,
+        visible(f"{row.object_type}/{row.object_id}"),
+        outcome if row.count == 1 else f"{outcome} ({row.count} times)",
+        row.address or "",
+        row.credential or "",
+        short(visible(details)),
+    )
+
+
+def export(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Must not exist yet; - is standard output.")
+    ] = _STDOUT,
+    user: User = None,
+    thing: Thing = None,
+    action: Action = None,
+    refused: Refused = False,
+    since: Since = None,
+    until: Until = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Writes entries of the audit log as JSON lines, oldest first."""
+    query = _query(user, thing, action, refused, since, until)
+    count = 0
+    with connect(server, token_file) as client, _output(file) as target:
+        for line in client.export_audit(query):
+            target.write(line + b"\n")
+            count += 1
+    if file != _STDOUT:
+        entries = {"entries": count, "path": str(file.absolute())}
+        emit_json(entries) if json else say(f"{count} entries in {file}")
+
+
+@contextmanager
+def _output(file: Path) -> Iterator[BinaryIO]:
+    """Yields where to write; a file that was not completed is removed."""
+    if file == _STDOUT:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    try:
+        # The log names people and addresses: nobody else on this machine reads it.
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        usage(f"{file}: {error.strerror}. Name a file that does not exist yet")
+    try:
+        with os.fdopen(descriptor, "wb") as target:
+            yield target
+    except BaseException:
+        file.unlink(missing_ok=True)
+        raise
+
+
+def verify(context: typer.Context) -> None:
+    """Verifies the chain of the audit log in the database, on the server's machine.
+
+    Answers JSON; exit code 1 where an entry was changed, is missing or was added by hand. Keep the
+    last_id and last_hash that it prints elsewhere: --noted ID:HASH shows later that nothing before
+    was rewritten.
+    """
+    run_admin("audit-verify", context.args, own="--noted")
+
+
+def _query(
+    user: str | None,
+    thing: str | None,
+    action: str | None,
+    refused: bool,
+    since: str | None,
+    until: str | None,
+) -> AuditQuery:
+    kind, _, thing_id = (thing or "").partition("/")
+    members: dict[str, Any] = {
+        "user": user,
+        "object_type": kind or None,
+        "object_id": thing_id or None,
+        "action": action,
+        "outcome": "refused" if refused else None,
+        "since": since,
+        "until": until,
+    }
+    try:
+        return AuditQuery.model_validate_json(canonical_json(members))
+    except ValidationError as error:
+        first = explain(error, AuditQuery)[0]
+        name = first.pointer.removeprefix("/")
+        option = "object" if name.startswith("object_") else name
+        usage(f"--{option} {first.message}")
