@@ -20,7 +20,6 @@ from pydantic import TypeAdapter, ValidationError
 from app.address import running_address
 from app.db.engine import Database, DatabaseUrlError, Session
 from app.db.migrate import upgrade
-from app.db.models.projects import MembershipRow
 from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.audit_chain import ChainPlace
 from app.domain.errors import DomainError, InvalidError, UnavailableError
@@ -33,7 +32,7 @@ from app.services.audit.verification import verify
 from app.settings import Settings, SettingsError, load_settings
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.documents import canonical_json
-from palestra.contract.names import Title
+from palestra.contract.names import Scope, Title
 from palestra.contract.problems import explain
 
 _NEVER: Final = 0
@@ -90,13 +89,13 @@ async def _run(settings: Settings, values: argparse.Namespace) -> dict[str, Any]
 async def _bootstrap(
     session: Session, settings: Settings, values: argparse.Namespace
 ) -> dict[str, Any]:
-    membership = await members.bootstrap(
+    first = await members.bootstrap(
         session, _title(values.project, "--project"), _title(values.user, "--user")
     )
-    answer: dict[str, Any] = {"project_id": membership.project_id, "user_id": membership.user_id}
-    if await logins.has_logged_in(session, membership):
+    answer: dict[str, Any] = {"project_id": first.project_id, "user_id": first.user_id}
+    if await logins.has_logged_in(session, first.user_id):
         return {**answer, "setup_needed": False}
-    return {**answer, "setup_needed": True, **await _link(session, settings, membership)}
+    return {**answer, "setup_needed": True, **await _link(session, settings, first.user_id)}
 
 
 async def _login_link(
@@ -108,14 +107,16 @@ async def _login_link(
             f"palestra admin: no server runs on {place}: start it before you open the "
             "link, or name another with --data-dir\n"
         )
-    membership = await (
-        members.bootstrap(session) if values.user is None else members.member(session, values.user)
+    user_id = (
+        (await members.bootstrap(session)).user_id
+        if values.user is None
+        else await members.user_who_may_log_in(session, values.user)
     )
-    return await _link(session, settings, membership)
+    return await _link(session, settings, user_id)
 
 
-async def _link(session: Session, settings: Settings, membership: MembershipRow) -> dict[str, Any]:
-    code = await logins.make_link(session, membership, settings.link_seconds)
+async def _link(session: Session, settings: Settings, user_id: str) -> dict[str, Any]:
+    code = await logins.make_link(session, user_id, settings.link_seconds)
     address = running_address(settings) or settings.base_url
     # The code is in the fragment, which browsers send to no server and write into no log.
     return {
@@ -160,7 +161,7 @@ async def _prepare(
             else (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret
         )
     return {
-        **await _link(session, settings, await members.bootstrap(session)),
+        **await _link(session, settings, (await members.bootstrap(session)).user_id),
         "tokens": tokens,
     }
 
@@ -197,8 +198,10 @@ async def _rotate_device_keys(
 
 
 async def _issue(session: Session, request: TokenRequest) -> TokenView:
-    membership = await members.bootstrap(session)
-    return await tokens.issue_token(session, membership.project_id, membership.user_id, request)
+    first = await members.bootstrap(session)
+    # A worker's token stays in one project; any other covers all projects of the administrator.
+    project_id = first.project_id if Scope.WORKER in request.scopes else None
+    return await tokens.issue_token(session, project_id, first.user_id, request)
 
 
 def _token_request(name: str, scopes: str, days: int) -> TokenRequest:
@@ -220,16 +223,16 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     bootstrap = commands.add_parser(
         "bootstrap",
-        help="make a project and its admin; answers a setup link until the admin logged in",
+        help="make a project and a server administrator; answers a setup link until it was used",
     )
     bootstrap.add_argument(
         "--project", help="name of the project; the first one, or `default`, by default"
     )
     bootstrap.add_argument(
-        "--user", help="name of its admin; the project's first one, or `admin`, by default"
+        "--user", help="name of the administrator; the first one, or `admin`, by default"
     )
     bootstrap.set_defaults(command=_bootstrap)
-    token = commands.add_parser("token", help="make an API token of the first admin")
+    token = commands.add_parser("token", help="make an API token of the first administrator")
     token.add_argument("--name", required=True)
     token.add_argument(
         "--scopes", required=True, help="comma-separated: read, submit, admin, worker"
@@ -239,9 +242,10 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     token.set_defaults(command=_token)
     link = commands.add_parser(
-        "login-link", help="make a one-time login link of the first admin, or of another person"
+        "login-link",
+        help="make a one-time login link of the first administrator, or of another person",
     )
-    link.add_argument("--user", help="name of the person; the first admin by default")
+    link.add_argument("--user", help="name of the person; the first administrator by default")
     link.set_defaults(command=_login_link)
     rotate = commands.add_parser(
         "rotate-device-keys",

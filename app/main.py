@@ -53,7 +53,7 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
-        generate_unique_id_function=lambda route: route.name,
+        generate_unique_id_function=openapi.operation_id,
     )
     app.state.settings = settings
     app.state.touches = Touches()

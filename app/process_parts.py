@@ -15,6 +15,7 @@ from app.bus import Bus, MemoryBus, RedisBus
 from app.daemons import main as daemons
 from app.daemons import uptime
 from app.db.engine import Database
+from app.services.access import stream_rights
 from app.services.artifacts.blob_store import BlobStore
 from app.services.events.hub import EventHub
 from app.services.storage import Storage
@@ -48,6 +49,7 @@ async def start(state: State, stack: AsyncExitStack) -> None:
     for work in (
         bus.run(),
         hub.run(),
+        stream_rights.watch(hub, database, bus, settings),
         intake.run(),
         state.touches.run(database),
         state.refusals.run(database),

@@ -1,8 +1,9 @@
 """Authentication and authorisation: one router-level dependency, deny by default.
 
-Every route of `/api/v1` passes `authenticate`. A route then names what it needs by the type of its
-caller: `Reader`, `Submitter`, `Admin`, `Enroller`, `WorkerCaller`, `AttemptCaller`, `TokenManager`,
-`Anyone`. `authorize` refuses a route that names nothing. No decision looks at the request's URL.
+Every route of `/api/v1` passes `authenticate`. A route then names the permission that it needs by
+the type of its caller, for example `Reader` or `Submitter`. The services check the permission
+again, in the project of the object. No decision looks at the request's URL: the project of a path
+is a parameter of its route.
 """
 
 import hmac
@@ -10,18 +11,23 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Request, Security
+from fastapi import Depends, Path, Request, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from app.api.deps import database, settings
 from app.api.errors import forbidden, unauthenticated
+from app.domain.permissions import SCOPE_PERMISSIONS, permitted_by
 from app.domain.principal import Principal
-from app.services.access import principals
+from app.services.access import principals, rights
 from palestra.contract.names import Scope
+from palestra.contract.permissions import Permission
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 CSRF_HEADER: Final = "X-CSRF-Token"
 MAX_TOKEN: Final = 512
+
+PROJECT: Final = "project"
+"""Name of the path parameter that limits a request to one project."""
 
 NEEDS: Final = "palestra_needs"
 """Attribute of a caller dependency: the requirement. A test reads it on every route."""
@@ -55,6 +61,8 @@ async def authenticate(
         principal = await _by_token(request, authorization)
     else:
         principal = await _by_cookie(request)
+    if (slug := request.path_params.get(PROJECT)) is not None and principal.user_id:
+        principal = rights.within(principal, slug)
     request.state.principal = principal
     request.app.state.touches.note(principal.token_id, principal.session_id)
     return principal
@@ -90,6 +98,10 @@ async def _by_cookie(request: Request) -> Principal:
         _check_csrf(request, csrf)
     request.state.csrf = csrf
     return principal
+
+
+def project_of_path(project: Annotated[str, Path(max_length=64, description="Slug.")]) -> None:
+    """Declares the parameter of paths below `/projects/{project}`, which `authenticate` reads."""
 
 
 def cookie_name(request: Request) -> str:
@@ -134,18 +146,40 @@ def _check_csrf(request: Request, expected: str) -> None:
 CurrentPrincipal = Annotated[Principal, Depends(authenticate)]
 
 
-def require(scope: Scope) -> Callable[[Principal], Principal]:
-    """Returns the dependency of routes that need `scope`."""
+def require(permission: Permission) -> Callable[[Principal], Principal]:
+    """Returns the dependency of routes that need a permission.
+
+    A permission of a project must be held in one project at least; the services check it in the
+    project of the object. Lists are open to every user, who sees nothing without a membership.
+    """
 
     def check(principal: CurrentPrincipal) -> Principal:
-        if not principal.permits(scope):
+        _check_scope(principal, permission)
+        if permission is not Permission.PROJECT_READ and not principal.permits(permission):
             raise forbidden(
-                "missing_scope", f"This needs the scope {scope}. Use a token that has it."
+                "missing_permission",
+                f"This needs the permission {permission}, which your roles do not give. Ask a "
+                "maintainer of the project, or an administrator of the server.",
             )
         return principal
 
-    setattr(check, NEEDS, scope.value)
+    setattr(check, NEEDS, permission.value)
     return check
+
+
+def _check_scope(principal: Principal, permission: Permission) -> None:
+    if permission not in permitted_by(principal.scopes):
+        scope = next(
+            scope for scope, permitted in SCOPE_PERMISSIONS.items() if permission in permitted
+        )
+        raise forbidden("missing_scope", f"This needs the scope {scope}. Use a token that has it.")
+
+
+def require_enrolment(principal: CurrentPrincipal) -> Principal:
+    """Requires an enrolment token, or the secret of a worker that registers again."""
+    if Scope.WORKER not in principal.scopes:
+        raise forbidden("missing_scope", "This needs the scope worker. Use a token that has it.")
+    return principal
 
 
 def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
@@ -164,8 +198,8 @@ def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
 
 def require_reader_or_attempt(principal: CurrentPrincipal) -> Principal:
     """Requires the scope `read`, or an attempt token, with which attempts download snapshots."""
-    if principal.attempt_id is None and not principal.permits(Scope.READ):
-        raise forbidden("missing_scope", "This needs the scope read. Use a token that has it.")
+    if principal.attempt_id is None:
+        _check_scope(principal, Permission.PROJECT_READ)
     return principal
 
 
@@ -194,23 +228,25 @@ def require_manager(principal: CurrentPrincipal) -> Principal:
 
     Other tokens are refused, so that a stolen token cannot create further ones.
     """
-    if principal.via != "cookie" and not principal.permits(Scope.ADMIN):
+    if not principal.permits(Permission.ACCOUNT):
         raise forbidden(
             "missing_scope", "This needs a browser's login or the scope admin. Use one of them."
         )
     return principal
 
 
-setattr(require_manager, NEEDS, "login or admin")
+setattr(require_manager, NEEDS, Permission.ACCOUNT.value)
+setattr(require_enrolment, NEEDS, "enrolment")
 setattr(require_attempt, NEEDS, "attempt")
 setattr(require_own_secret, NEEDS, "worker secret")
 setattr(require_reader_or_attempt, NEEDS, "read or attempt")
 setattr(require_login, NEEDS, "login")
 
-Reader = Annotated[Principal, Depends(require(Scope.READ))]
-Submitter = Annotated[Principal, Depends(require(Scope.SUBMIT))]
-Admin = Annotated[Principal, Depends(require(Scope.ADMIN))]
-Enroller = Annotated[Principal, Depends(require(Scope.WORKER))]
+Reader = Annotated[Principal, Depends(require(Permission.PROJECT_READ))]
+Submitter = Annotated[Principal, Depends(require(Permission.RUN_SUBMIT))]
+Controller = Annotated[Principal, Depends(require(Permission.RUN_CONTROL_OWN))]
+PoolManager = Annotated[Principal, Depends(require(Permission.SERVER_POOLS))]
+Enroller = Annotated[Principal, Depends(require_enrolment)]
 WorkerCaller = Annotated[Principal, Depends(require_own_secret)]
 OfAttempt: Final = Depends(require_attempt)
 AttemptCaller = Annotated[Principal, OfAttempt]

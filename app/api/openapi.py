@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import RouteContext, iter_route_contexts
+from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 import palestra
-from app.api.auth import NEEDS
+from app.api.auth import NEEDS, PROJECT
 from app.api.query import dependants
 from app.api.strict_body import body_model
 from palestra.contract.views import Problem
@@ -56,6 +56,11 @@ def build(app: FastAPI) -> dict[str, Any]:
         for method in context.methods or ():
             _complete(document["paths"][context.path_format][method.lower()], context, names)
     return document
+
+
+def operation_id(route: APIRoute) -> str:
+    """Returns the name of a route's operation, which differs below `/projects/{project}`."""
+    return f"{route.name}_of_project" if f"{{{PROJECT}}}" in route.path_format else route.name
 
 
 def need_of(context: RouteContext) -> str | None:

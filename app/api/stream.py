@@ -2,24 +2,19 @@
 
 import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Final
 
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
+from app.domain.principal import Principal
 from app.services.events.frames import frame
 from app.services.events.hub import EventHub, EventSubscription, ResyncError, StreamFilter
 
 PING_SECONDS: Final = 15.0
 SEND_SECONDS: Final = 20.0
 """Seconds after which a client that reads nothing is disconnected."""
-RECHECK_SECONDS: Final = 40.0
-"""Seconds between two checks of the credential of a stream.
-
-With the time of a ping added, a stream ends at most a minute after its credential.
-"""
 
 _OPENING: Final = b"retry: 1000\n\n"
 _PING: Final = b": ping\n\n"
@@ -29,8 +24,6 @@ _HEADERS: Final = {
     "X-Accel-Buffering": "no",
 }
 
-StillGood = Callable[[], Awaitable[bool]]
-
 
 class EventStream(Response):
     """The answer of the events route.
@@ -38,10 +31,9 @@ class EventStream(Response):
     Args:
         hub: Source of the events.
         stream_filter: Selects the events that the client may see and has requested.
-        user_id: User of the stream.
-        credential: Id of the login or token that opened it.
+        caller: The caller with whose credential it is opened; `app.services.access.stream_rights`
+            closes the stream when that has ended.
         after: Cursor; `None` begins with the next event.
-        still_good: Returns whether the credential that opened the stream is still valid.
     """
 
     media_type = "text/event-stream"
@@ -50,19 +42,15 @@ class EventStream(Response):
         self,
         hub: EventHub,
         stream_filter: StreamFilter,
+        caller: Principal,
         *,
-        user_id: str,
-        credential: str,
         after: int | None,
-        still_good: StillGood,
     ) -> None:
         super().__init__(headers=_HEADERS)
         self._hub = hub
         self._stream_filter = stream_filter
-        self._user_id = user_id
-        self._credential = credential
+        self._caller = caller
         self._after = after
-        self._still_good = still_good
         self._room = contextlib.ExitStack()
         self._stream: EventSubscription | None = None
 
@@ -72,9 +60,7 @@ class EventStream(Response):
         Raises:
             DomainError: If the limit is reached.
         """
-        self._stream = self._room.enter_context(
-            self._hub.open(self._stream_filter, self._user_id, self._credential)
-        )
+        self._stream = self._room.enter_context(self._hub.open(self._stream_filter, self._caller))
         return self
 
     # The interface of ASGI.
@@ -114,12 +100,7 @@ class EventStream(Response):
         await _write(send, b"", last=True)
 
     async def _frames(self, stream: EventSubscription) -> AsyncIterator[bytes]:
-        checked = time.monotonic()
         async for events in self._hub.events(stream, self._after, PING_SECONDS):
-            if time.monotonic() - checked > RECHECK_SECONDS:
-                if not await self._still_good():
-                    return
-                checked = time.monotonic()
             if not stream.closed:
                 yield b"".join(event.frame for event in events) or _PING
 

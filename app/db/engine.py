@@ -32,6 +32,8 @@ QUEUE: Final[Topic] = "queue"
 """A job became ready, or a slot became free."""
 EVENTS: Final[Topic] = "events"
 """Rows were appended to the event log."""
+ACCESS: Final[Topic] = "access"
+"""A credential ended, or a user's roles changed."""
 
 _TOPICS: Final = "palestra_topics"
 _DRIVERS: Final = {

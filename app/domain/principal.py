@@ -3,44 +3,96 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from app.domain.permissions import ADMINISTRATOR_PERMISSIONS, ROLE_PERMISSIONS, permitted_by
 from palestra.contract.names import Scope
+from palestra.contract.permissions import Permission, Role
 
 Via = Literal["cookie", "token", "worker", "attempt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Membership:
+    """A user's role in a project."""
+
+    project_id: str
+    slug: str
+    name: str
+    role: Role
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """An authenticated caller, bound to one project.
+    """An authenticated caller.
+
+    Its permissions are those of the user's present role in the project of an object, limited to
+    the credential's scopes. `memberships` holds the projects that the credential covers: of a token
+    of one project, and of a request whose path names a project, that one alone.
 
     Changes are attributed to `user_id`: the user who logged in or who created the token. An attempt
     token has an `attempt_id` and no scope: it permits only the routes of that attempt. A worker's
     secret has a `worker_id`.
     """
 
-    project_id: str
-    project: str
     user_id: str
     user: str
+    """Login name of the user, or what else the caller is."""
     via: Via
+    display_name: str = ""
     scopes: frozenset[Scope] = frozenset()
+    memberships: tuple[Membership, ...] = ()
+    is_admin: bool = False
+    """Whether the caller acts as a server administrator."""
+    is_bound: bool = False
+    """Whether the credential is a token of one project."""
     token_id: str | None = None
     session_id: str | None = None
     attempt_id: str | None = None
     worker_id: str | None = None
+    bound_project_id: str | None = None
+    """The project of an attempt or of a worker, which have no memberships."""
     derivation_key: str = field(default="", repr=False)
     """Key from which this caller's secrets are derived (`app.domain.secrets.derive_secret`).
 
     Empty for a browser login and an attempt.
     """
 
-    def permits(self, scope: Scope) -> bool:
-        """Returns whether the caller has `scope`; `admin` includes `read` and `submit`."""
-        return bool(self.scopes & _IMPLIED_BY[scope])
+    @property
+    def project_ids(self) -> frozenset[str]:
+        """The projects whose objects exist for this caller."""
+        if self.bound_project_id is not None:
+            return frozenset({self.bound_project_id})
+        return frozenset(membership.project_id for membership in self.memberships)
 
+    @property
+    def credential_id(self) -> str:
+        """ID of the token, login, worker or attempt with which the caller authenticated."""
+        return self.attempt_id or self.worker_id or self.token_id or self.session_id or ""
 
-_IMPLIED_BY = {
-    Scope.READ: frozenset({Scope.READ, Scope.ADMIN}),
-    Scope.SUBMIT: frozenset({Scope.SUBMIT, Scope.ADMIN}),
-    Scope.ADMIN: frozenset({Scope.ADMIN}),
-    Scope.WORKER: frozenset({Scope.WORKER}),
-}
+    def permits(self, permission: Permission, project_id: str | None = None) -> bool:
+        """Returns whether the caller has a permission.
+
+        Args:
+            permission: The permission.
+            project_id: Project of the object; `None` asks for a permission of the server, or for
+                one of a project in at least one project.
+        """
+        if permission not in permitted_by(self.scopes):
+            return False
+        if permission is Permission.ACCOUNT:
+            return self.user_id != ""
+        if permission in ADMINISTRATOR_PERMISSIONS:
+            return self.is_admin
+        return any(
+            permission in ROLE_PERMISSIONS[membership.role]
+            for membership in self.memberships
+            if project_id in {None, membership.project_id}
+        )
+
+    def projects_with(self, permission: Permission) -> frozenset[str]:
+        """Returns the IDs of the projects in which the caller has a permission."""
+        return frozenset(
+            membership.project_id
+            for membership in self.memberships
+            if self.permits(permission, membership.project_id)
+        )

@@ -32,7 +32,6 @@ async def once(
         ConflictError: If the key was used with different content.
     """
     row = IdempotencyKeyRow(
-        project_id=principal.project_id,
         user_id=principal.user_id,
         key=key,
         request_hash=request_hash,
@@ -42,7 +41,7 @@ async def once(
         row.status, row.body, row.location = answer.status, answer.body, answer.location
         await rows.fill_key(session, row)
         return answer, False
-    known = await rows.idempotency_key(session, principal.project_id, principal.user_id, key)
+    known = await rows.idempotency_key(session, principal.user_id, key)
     if known is None or known.request_hash != request_hash:
         raise ConflictError(
             "idempotency_key_reused",

@@ -62,7 +62,7 @@ _CODE: Final[TypeAdapter[BuiltinCode | EntrypointCode | GitCode]] = TypeAdapter(
 
 async def get(session: Session, principal: Principal, pool: str) -> CatalogueView:
     """Returns what the workers of a pool reported; `known` is false until one has registered."""
-    workers = await rows.of_pool(session, principal.project_id, pool)
+    workers = await rows.of_pool(session, principal.project_ids, pool)
     return CatalogueView(
         pool=pool, known=bool(workers), catalogue=merge([_catalogue(worker) for worker in workers])
     )
@@ -99,7 +99,7 @@ def _name(part: PartDescription) -> str:
     return part.name
 
 
-async def resolve(session: Session, principal: Principal, submission: Submission) -> Submission:
+async def resolve(session: Session, project_id: str, submission: Submission) -> Submission:
     """Returns a submission completed from the catalogues of the pool's workers.
 
     Adds the code of registered parts and the defaults of their parameters.
@@ -114,10 +114,8 @@ async def resolve(session: Session, principal: Principal, submission: Submission
             `unsupported_schedule`.
     """
     pool = submission.options.pool
-    await pools.check(session, principal.project_id, pool, "/options/pool")
-    workers = [
-        _catalogue(worker) for worker in await rows.of_pool(session, principal.project_id, pool)
-    ]
+    await pools.check(session, project_id, pool, "/options/pool")
+    workers = [_catalogue(worker) for worker in await rows.of_pool(session, [project_id], pool)]
     definition, code = registered_parts.resolve(
         submission.definition, submission.code, workers, pool
     )
@@ -144,7 +142,7 @@ async def check_job(
     pool, definition = request.pool, load_definition(experiment.definition)
     await pools.check(session, experiment.project_id, pool, "/pool")
     workers = [
-        _catalogue(worker) for worker in await rows.of_pool(session, experiment.project_id, pool)
+        _catalogue(worker) for worker in await rows.of_pool(session, [experiment.project_id], pool)
     ]
     code = BuiltinCode() if any_code else _CODE.validate_json(canonical_json(experiment.code))
     registered_parts.resolve(definition, code, workers, pool)
@@ -162,7 +160,7 @@ async def check_same_code(session: Session, experiment: ExperimentRow, pool: str
     Raises:
         ConflictError: With the code `code_changed`.
     """
-    workers = await rows.of_pool(session, experiment.project_id, pool)
+    workers = await rows.of_pool(session, [experiment.project_id], pool)
     others = [pair for worker in workers for pair in _other_codes(worker, experiment)]
     if others and not any(_fits(worker, experiment) for worker in workers):
         made, there = (
@@ -232,7 +230,7 @@ async def is_for_another(
     """
     if _has(worker, job, experiment):
         return False
-    known = await rows.of_pool(session, worker.project_id, worker.pool)
+    known = await rows.of_pool(session, [worker.project_id], worker.pool)
     others = [one for one in known if not one.draining and _has(one, job, experiment)]
     silence = await rows.silence(session, [one.id for one in others]) if others else {}
     return any(silence[one.id] <= one.silent_seconds for one in others)

@@ -16,7 +16,7 @@ async def check(session: Session, project_id: str, pool: str, pointer: str) -> N
     Raises:
         InvalidError: With the code `unknown_pool`; names the existing pools.
     """
-    known = sorted({DEFAULT, *await rows.registered(session, project_id)})
+    known = sorted({DEFAULT, *await rows.registered(session, [project_id])})
     if pool not in known:
         message = (
             f"No worker was ever registered in the pool {pool}{nearest(pool, known) or '.'} "

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from palestra.contract.documents import Document
-from palestra.contract.names import Scope, Title
+from palestra.contract.names import Scope, Slug, Title
+from palestra.contract.permissions import Permission, Role
 from palestra.contract.views import View
 
 
@@ -15,6 +16,8 @@ class TokenRequest(Document):
 
     name: Title
     scopes: Annotated[tuple[Scope, ...], Field(min_length=1, max_length=4)]
+    project: Slug | None = None
+    """The project to which the token is limited; `null`: all projects of its user."""
     expires_in_days: Annotated[int, Field(ge=1, le=3_650)] | None = 90
     """Life; `null` never ends. A token that makes one cannot give it a longer life than its own."""
 
@@ -28,6 +31,10 @@ class TokenView(View):
 
     `null` for one that a login or the server's console made.
     """
+    user: str
+    """Login name of the user whose permissions it carries."""
+    project: str | None
+    """Slug of the project to which it is limited; `null`: all projects of its user."""
     name: str
     scopes: list[Scope]
     created_at: datetime
@@ -67,11 +74,32 @@ class SetupRequest(Document):
     """
 
 
+class MembershipView(View):
+    """A project of the caller, with what the caller may do there."""
+
+    project_id: str
+    slug: str
+    name: str
+    role: Role
+    archived: bool
+    permissions: list[Permission]
+    """Permissions of the role, limited to the credential's scopes."""
+
+
 class SessionView(View):
     """The authenticated user or token of the request."""
 
     user: str
+    """Login name."""
+    user_id: str
+    display_name: str
+    is_admin: bool
+    """Whether the caller acts as an administrator of the server."""
     project: str
+    """Slug of the project if the caller has exactly one, else empty."""
+    projects: list[MembershipView]
+    permissions: list[Permission]
+    """Permissions that belong to no project."""
     scopes: list[Scope]
     csrf_token: str | None
     """To be sent as `X-CSRF-Token` with every request that changes something.

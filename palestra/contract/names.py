@@ -27,6 +27,7 @@ MAX_SERIES_NAME: Final = 128
 """Characters of a series name."""
 SERIES_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}$"
 NAME_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"
+SLUG_PATTERN: Final = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 WORKER_IMPORTS: Final = "PALESTRA_WORKER_IMPORTS"
 """Variable with the modules, with commas, that a worker's processes import since they register
 environments: the option `--import`.
@@ -57,13 +58,13 @@ def new_id(prefix: IdPrefix) -> str:
     return f"{prefix}_{digits}"
 
 
-def slugify(text: str, limit: int = 40) -> str:
+def slugify(text: str, limit: int = 40, *, substitute: str = "experiment") -> str:
     """Returns a lower-case ASCII slug of at most `limit` characters.
 
-    Returns `experiment` if no character remains.
+    Returns `substitute` if no character remains.
     """
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
-    return _SLUG_PATTERN.sub("-", ascii_text).strip("-")[:limit].strip("-") or "experiment"
+    return _SLUG_PATTERN.sub("-", ascii_text).strip("-")[:limit].strip("-") or substitute
 
 
 def _readable(text: str) -> str:
@@ -150,6 +151,11 @@ Title = Annotated[StoredTitle, AfterValidator(_seen)]
 
 Text = Annotated[str, StringConstraints(max_length=16_384), AfterValidator(_readable)]
 """Free text with line breaks, NFC."""
+
+Slug = Annotated[str, StringConstraints(pattern=SLUG_PATTERN, max_length=64)]
+"""The login name of a user, or the name of a project in addresses: lower-case ASCII letters and
+digits, with single hyphens between them.
+"""
 
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """A registered name, a pool or a worker."""

@@ -103,7 +103,9 @@ class ExperimentView(View):
     """An experiment with counts of its runs."""
 
     id: str
-    """The generated, reproducible experiment ID."""
+    """The generated, reproducible experiment ID, which is unique within its project."""
+    project: str
+    """Slug of its project."""
     name: str
     notes: str
     kind: str
@@ -170,7 +172,11 @@ class RunView(View):
     """A run."""
 
     id: str
+    project: str
+    """Slug of its project."""
     experiment_id: str
+    created_by: str
+    """Login name of the user who submitted it."""
     seed: int
     replicate: int
     state: RunState
@@ -224,6 +230,8 @@ class JobView(View):
     """A job."""
 
     id: str
+    project: str
+    """Slug of its project."""
     experiment_id: str
     run_ids: list[str]
     schedule: Schedule

@@ -133,8 +133,8 @@ async def world(stored: Path, tmp_path: Path) -> AsyncIterator[World]:
     database = Database(f"sqlite:///{path}")
     known = facts(stored)
     project, user = (
-        ProjectRow(id=known["project"], name="default"),
-        UserRow(id=known["admin"], name="admin"),
+        ProjectRow(id=known["project"], slug="default", name="default"),
+        UserRow(id=known["admin"], name="admin", is_admin=True),
     )
     callers = [principal(project, user, scopes) for scopes in (ALL, ALL, frozenset({Scope.WORKER}))]
     yield World(database, project.id, *callers)

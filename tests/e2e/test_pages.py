@@ -13,7 +13,6 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, StorageState, async_playwright, expect
 
-from app.db.models import MembershipRow
 from app.services.access import logins
 from palestra.contract.states import Cause, Outcome, RunState
 from palestra.contract.work_order import Backlog, Failure
@@ -54,11 +53,7 @@ class Site:
     async def link(self) -> str:
         """Returns a new login link."""
         async with self.served.database.write() as session:
-            world = self.served.world
-            membership = MembershipRow(
-                project_id=world.project_id, user_id=world.admin.user_id, role="admin"
-            )
-            code = await logins.make_link(session, membership, 3_600)
+            code = await logins.make_link(session, self.served.world.admin.user_id, 3_600)
         return f"{self.url}/login#code={code}"
 
     async def open_context(self, state: StorageState | None = None) -> Page:

@@ -25,7 +25,7 @@ from palestra.contract.queries import SeriesQuery
 from tests.app.api.serving import AppServer, serve
 from tests.security.target import Target
 from tests.support.records import delivery, log, points
-from tests.support.server_fixture import World
+from tests.support.server_fixture import World, token_of
 
 
 @pytest.fixture
@@ -43,13 +43,13 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 async def test_streams_of_a_token_do_not_count_for_the_login(database: Database) -> None:
     """Regression: streams were counted per user, so a read token could use up its owner's limit."""
     hub = EventHub(database, MemoryBus(), most=1_000, most_per_user=10, most_per_credential=6)
-    wanted = StreamFilter(project_id="prj")
+    wanted = StreamFilter(project_ids=frozenset({"prj"}))
     with contextlib.ExitStack() as held:
 
         def open_all(credential: str) -> int:
             for opened in range(100):
                 try:
-                    held.enter_context(hub.open(wanted, "usr", credential))
+                    held.enter_context(hub.open(wanted, token_of("usr", credential)))
                 except TooManyRequestsError:
                     return opened
             return 100

@@ -9,7 +9,7 @@ from app.db.clock import SKEW
 from app.db.engine import Database
 from app.db.models import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import attempts as attempt_rows
-from app.domain.principal import Principal
+from app.domain.principal import Membership, Principal
 from app.domain.secrets import derivation_key
 from app.services.access import principals
 from app.services.attempts import claims, leases
@@ -20,6 +20,7 @@ from app.services.workers import workers
 from app.settings import Settings
 from palestra.contract.job_options import JobRequest, RetryRequest, Submission
 from palestra.contract.names import Schedule, Scope, new_id
+from palestra.contract.permissions import Role
 from palestra.contract.registration import Registration, RegistrationAnswer, WorkerHeartbeat
 from palestra.contract.resources import ExperimentDetail, JobView, RunDetail
 from palestra.contract.states import Cause, Outcome
@@ -303,29 +304,56 @@ class World:
 
 async def make_world(database: Database) -> World:
     """Creates a project with two users in an empty database."""
-    project = ProjectRow(id=new_id("prj"), name="default")
-    people = [UserRow(id=new_id("usr"), name="admin"), UserRow(id=new_id("usr"), name="bea")]
+    project = ProjectRow(id=new_id("prj"), slug="default", name="default")
+    people = [
+        UserRow(id=new_id("usr"), name="admin", is_admin=True),
+        UserRow(id=new_id("usr"), name="bea"),
+    ]
     async with database.write() as session:
         session.add_all([project, *people])
         await session.flush()
         session.add_all(
-            MembershipRow(project_id=project.id, user_id=user.id, role="admin") for user in people
+            MembershipRow(project_id=project.id, user_id=user.id, role=Role.MAINTAINER.value)
+            for user in people
         )
     admin, other = (principal(project, user, ALL) for user in people)
     machine = principal(project, people[0], frozenset({Scope.WORKER}))
     return World(database, project.id, admin, other, machine)
 
 
-def principal(project: ProjectRow, user: UserRow, scopes: frozenset[Scope]) -> Principal:
-    """Returns a user as an authenticated caller with the given scopes."""
+def principal(
+    project: ProjectRow,
+    user: UserRow,
+    scopes: frozenset[Scope],
+    role: Role = Role.MAINTAINER,
+) -> Principal:
+    """Returns a user with a role in one project as a caller with some scopes."""
     return Principal(
-        project_id=project.id,
-        project=project.name,
         user_id=user.id,
         user=user.name,
         via="token",
         scopes=scopes,
+        memberships=(
+            Membership(project_id=project.id, slug=project.slug, name=project.name, role=role),
+        ),
+        is_admin=bool(user.is_admin),
         derivation_key=derivation_key(f"{user.id} {sorted(scopes)}"),
+    )
+
+
+def token_of(user_id: str, token_id: str = "tok", *project_ids: str) -> Principal:
+    """Returns a caller with a token, who is a member of some projects."""
+    memberships = tuple(
+        Membership(project_id=project_id, slug=project_id, name=project_id, role=Role.MEMBER)
+        for project_id in project_ids
+    )
+    return Principal(
+        user_id=user_id,
+        user=user_id,
+        via="token",
+        scopes=ALL,
+        memberships=memberships,
+        token_id=token_id,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import Depends, FastAPI
 
-from app.api.auth import authenticate
+from app.api.auth import PROJECT, authenticate, project_of_path
 from app.api.query import check_query
 from app.api.v1 import (
     artifacts,
@@ -51,10 +51,17 @@ def include(app: FastAPI) -> None:
     """Adds all routes.
 
     One level deep: the framework builds every route anew for each router around it, which takes
-    time at start.
+    time at start. A module's `project_router` is added twice: for all projects of the caller, and
+    for the one that the path names.
     """
+    known = [Depends(authenticate), Depends(check_query)]
     app.include_router(session.public_router, prefix=PREFIX, dependencies=[Depends(check_query)])
     for part in PARTS:
-        app.include_router(
-            part.router, prefix=PREFIX, dependencies=[Depends(authenticate), Depends(check_query)]
-        )
+        if hasattr(part, "router"):
+            app.include_router(part.router, prefix=PREFIX, dependencies=known)
+        if hasattr(part, "project_router"):
+            app.include_router(part.project_router, prefix=PREFIX, dependencies=known)
+            within = f"{PREFIX}/projects/{{{PROJECT}}}"
+            app.include_router(
+                part.project_router, prefix=within, dependencies=[*known, Depends(project_of_path)]
+            )

@@ -1,18 +1,18 @@
 """The event log as a live stream."""
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
-from app.api.auth import Reader, authenticate
-from app.api.errors import HttpProblemError, invalid
+from app.api.auth import PROJECT, Reader
+from app.api.errors import invalid
 from app.api.stream import EventStream
 from app.services.events.event_log import EventType
 from app.services.events.hub import EventHub, StreamFilter
 from palestra.contract.names import MAX_STEP
 
-router = APIRouter(tags=["events"])
+project_router = APIRouter(tags=["events"])
+"""Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 MAX_FILTERS = 100
 
@@ -30,20 +30,23 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 
 
 def _stream_filter(
+    request: Request,
     principal: Reader,
     run: Names = [],  # noqa: B006 - FastAPI copies defaults
     experiment: Names = [],  # noqa: B006
     kind: Annotated[list[EventType], Query(alias="type", max_length=MAX_FILTERS)] = [],  # noqa: B006
 ) -> StreamFilter:
+    path_names_one = PROJECT in request.path_params
     return StreamFilter(
-        project_id=principal.project_id,
+        project_ids=principal.project_ids,
+        only_project=next(iter(principal.project_ids), "") if path_names_one else None,
         runs=frozenset(run),
         experiments=frozenset(experiment),
         types=frozenset(kind),
     )
 
 
-@router.get("/events", response_class=Response, responses=_STREAM)
+@project_router.get("/events", response_class=Response, responses=_STREAM)
 async def tail_events(
     request: Request,
     stream_filter: Annotated[StreamFilter, Depends(_stream_filter)],
@@ -68,12 +71,7 @@ async def tail_events(
     """
     hub: EventHub = request.app.state.hub
     cursor = after if last_event_id is None else _cursor(last_event_id)
-    whose = {
-        "user_id": principal.user_id,
-        "credential": principal.token_id or principal.session_id or "",
-    }
-    stream = EventStream(hub, stream_filter, **whose, after=cursor, still_good=_still_good(request))
-    return stream.reserve()
+    return EventStream(hub, stream_filter, principal, after=cursor).reserve()
 
 
 def _cursor(text: str) -> int:
@@ -87,14 +85,3 @@ def _cursor(text: str) -> int:
             "header/Last-Event-ID", "invalid_cursor", "must be the id of an event", status=400
         )
     return int(text)
-
-
-def _still_good(request: Request) -> Callable[[], Awaitable[bool]]:
-    async def check() -> bool:
-        try:
-            await authenticate(request, None, None)
-        except HttpProblemError:
-            return False
-        return True
-
-    return check

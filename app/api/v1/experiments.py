@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
-from app.api.auth import Reader, Submitter
+from app.api.auth import PROJECT, Controller, Reader, Submitter
 from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
@@ -26,7 +26,8 @@ from palestra.contract.states import RunState
 from palestra.contract.upgrade import upgrade_submission
 from palestra.contract.views import Page
 
-router = APIRouter(prefix="/experiments", tags=["experiments"])
+project_router = APIRouter(prefix="/experiments", tags=["experiments"])
+"""Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 Text = Annotated[str | None, Query(max_length=128)]
 RunPage = Annotated[PageRequest, Depends(page_request("seed", ("created_at", "seed", "env_step")))]
@@ -51,13 +52,14 @@ def experiment_filter(
 Wanted = Annotated[ExperimentFilter, Depends(experiment_filter)]
 
 
-@router.post(
+@project_router.post(
     "",
     status_code=201,
     response_model=SubmittedExperiment,
     responses={200: {"model": SubmittedExperiment}, 409: {}},
 )
 async def submit_experiment(
+    request: Request,
     principal: Submitter,
     body: Annotated[Submission, json_body(Submission, limit=LARGE, upgraded=upgrade_submission)],
     session: WriteSession,
@@ -73,12 +75,13 @@ async def submit_experiment(
 
     async def change() -> Answer:
         view, created = await experiments.submit(session, principal, body)
-        return answer(view, 201 if created else 200, f"/api/v1/experiments/{view.id}")
+        within = f"/projects/{view.project}" if PROJECT in request.path_params else ""
+        return answer(view, 201 if created else 200, f"/api/v1{within}/experiments/{view.id}")
 
     return await once(change)
 
 
-@router.get("")
+@project_router.get("")
 async def list_experiments(
     principal: Reader, session: ReadSession, page: ExperimentPage, wanted: Wanted
 ) -> Page[ExperimentView]:
@@ -86,7 +89,7 @@ async def list_experiments(
     return await experiments.list_experiments(session, principal, wanted, page)
 
 
-@router.get("/{experiment_id}")
+@project_router.get("/{experiment_id}")
 async def get_experiment(
     experiment_id: str, principal: Reader, session: ReadSession
 ) -> ExperimentDetail:
@@ -94,7 +97,7 @@ async def get_experiment(
     return await experiments.get(session, principal, experiment_id)
 
 
-@router.get("/{experiment_id}/runs")
+@project_router.get("/{experiment_id}/runs")
 async def list_experiment_runs(
     experiment_id: str,
     principal: Reader,
@@ -108,17 +111,17 @@ async def list_experiment_runs(
     )
 
 
-@router.post("/{experiment_id}:archive", responses={409: {}})
+@project_router.post("/{experiment_id}:archive", responses={409: {}})
 async def archive_experiment(
-    experiment_id: str, principal: Submitter, session: WriteSession
+    experiment_id: str, principal: Controller, session: WriteSession
 ) -> ExperimentDetail:
     """Hides an experiment from lists; nothing is deleted."""
     return await experiments.archive(session, principal, experiment_id)
 
 
-@router.post("/{experiment_id}:unarchive")
+@project_router.post("/{experiment_id}:unarchive")
 async def unarchive_experiment(
-    experiment_id: str, principal: Submitter, session: WriteSession
+    experiment_id: str, principal: Controller, session: WriteSession
 ) -> ExperimentDetail:
     """Brings an archived experiment back into lists; doing it twice changes nothing."""
     return await experiments.archive(session, principal, experiment_id, archived=False)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from app.api.auth import Reader, Submitter
+from app.api.auth import Controller, Reader
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
 from app.api.strict_body import json_body
@@ -17,6 +17,8 @@ from palestra.contract.states import JobState
 from palestra.contract.views import Page
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
+project_router = APIRouter(prefix="/jobs", tags=["jobs"])
+"""Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 JobPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "priority")))]
 Text = Annotated[str | None, Query(max_length=128)]
@@ -37,7 +39,7 @@ def job_filter(
     )
 
 
-@router.get("")
+@project_router.get("")
 async def list_jobs(
     principal: Reader,
     session: ReadSession,
@@ -56,7 +58,7 @@ async def get_job(job_id: str, principal: Reader, session: ReadSession) -> JobVi
 
 @router.post("/{job_id}:pause", responses={409: {}})
 async def pause_job(
-    job_id: str, principal: Submitter, body: Action, session: WriteSession
+    job_id: str, principal: Controller, body: Action, session: WriteSession
 ) -> JobView:
     """Pauses a job: it saves a snapshot and releases its slot."""
     return await jobs.pause(session, principal, job_id, body.reason)
@@ -64,7 +66,7 @@ async def pause_job(
 
 @router.post("/{job_id}:resume", responses={409: {}})
 async def resume_job(
-    job_id: str, principal: Submitter, body: Resume, session: WriteSession
+    job_id: str, principal: Controller, body: Resume, session: WriteSession
 ) -> JobView:
     """Queues a paused job again.
 
@@ -77,7 +79,7 @@ async def resume_job(
 
 @router.post("/{job_id}:cancel", responses={409: {}})
 async def cancel_job(
-    job_id: str, principal: Submitter, body: Action, session: WriteSession
+    job_id: str, principal: Controller, body: Action, session: WriteSession
 ) -> JobView:
     """Cancels a job; a running one saves a snapshot first."""
     return await jobs.cancel(session, principal, job_id, body.reason)
@@ -85,7 +87,7 @@ async def cancel_job(
 
 @router.post("/{job_id}:give-up", responses={409: {}})
 async def give_up_results(
-    job_id: str, principal: Submitter, body: Action, session: WriteSession
+    job_id: str, principal: Controller, body: Action, session: WriteSession
 ) -> JobView:
     """Discards the results that a worker has not uploaded yet; the job then ends without them."""
     return await unstored_results.give_up(session, principal, job_id, body.reason)

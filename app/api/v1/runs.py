@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from app.api.auth import Reader, Submitter
+from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
@@ -28,6 +28,8 @@ from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
 router = APIRouter(prefix="/runs", tags=["runs"])
+project_router = APIRouter(prefix="/runs", tags=["runs"])
+"""Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 RunPage = Annotated[
     PageRequest, Depends(page_request("-created_at", ("created_at", "seed", "env_step")))
@@ -38,7 +40,7 @@ CreatedPage = Annotated[
 ]
 
 
-@router.get("", responses={404: {}})
+@project_router.get("", responses={404: {}})
 async def list_runs(
     principal: Reader,
     session: ReadSession,
@@ -91,7 +93,7 @@ async def list_evaluations(
 
 @router.post("/{run_id}:retry", status_code=201, response_model=JobView, responses={409: {}})
 async def retry_run(
-    run_id: str, principal: Submitter, body: Retry, session: WriteSession, once: OnceDep
+    run_id: str, principal: Controller, body: Retry, session: WriteSession, once: OnceDep
 ) -> Response:
     """Queues another training of a failed or cancelled run.
 

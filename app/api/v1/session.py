@@ -1,6 +1,6 @@
 """The browser's login: by password, or by a one-time link from the console."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -9,8 +9,17 @@ from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from app.api.login_rate import check_address, limited, remember_browser
 from app.api.origin import origin_of
 from app.api.strict_body import TINY, json_body
+from app.domain.permissions import ADMINISTRATOR_PERMISSIONS
+from app.domain.principal import Membership, Principal
 from app.services.access import logins, principals
-from palestra.contract.access import LoginOptions, LoginRequest, SessionView, SetupRequest
+from palestra.contract.access import (
+    LoginOptions,
+    LoginRequest,
+    MembershipView,
+    SessionView,
+    SetupRequest,
+)
+from palestra.contract.permissions import Permission
 
 public_router = APIRouter(tags=["access"])
 router = APIRouter(tags=["access"])
@@ -19,6 +28,9 @@ router = APIRouter(tags=["access"])
 async def admit(request: Request) -> None:
     """Refuses requests of other sites' pages, before the body is read."""
     check_same_origin(request, programs=True)
+
+
+_OF_NO_PROJECT: Final = ADMINISTRATOR_PERMISSIONS | {Permission.ACCOUNT}
 
 
 async def admit_password(request: Request) -> None:
@@ -110,10 +122,31 @@ def _open(request: Request, response: Response, login: logins.Login) -> SessionV
 
 def _view(identity: principals.Identity) -> SessionView:
     principal = identity.principal
+    slugs = [one.slug for one in principal.memberships]
     return SessionView(
         user=principal.user,
-        project=principal.project,
+        user_id=principal.user_id,
+        display_name=principal.display_name,
+        is_admin=principal.is_admin,
+        project=slugs[0] if len(slugs) == 1 else "",
+        projects=[_membership_view(principal, one) for one in principal.memberships],
+        permissions=[one for one in Permission if principal.permits(one) and one in _OF_NO_PROJECT],
         scopes=sorted(principal.scopes),
         csrf_token=identity.csrf,
         via="cookie" if principal.via == "cookie" else "token",
+    )
+
+
+def _membership_view(principal: Principal, membership: Membership) -> MembershipView:
+    return MembershipView(
+        project_id=membership.project_id,
+        slug=membership.slug,
+        name=membership.name,
+        role=membership.role,
+        archived=membership.archived,
+        permissions=[
+            one
+            for one in Permission
+            if one not in _OF_NO_PROJECT and principal.permits(one, membership.project_id)
+        ],
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.api.answer_route import AnswerRoute
-from app.api.auth import Admin, Enroller, Reader, WorkerCaller
+from app.api.auth import Enroller, PoolManager, Reader, WorkerCaller
 from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.strict_body import json_body
 from app.services import offers
@@ -53,19 +53,23 @@ async def heartbeat_worker(
 
 
 @router.post("/workers/{worker_id}:drain")
-async def drain_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
+async def drain_worker(worker_id: str, principal: PoolManager, session: WriteSession) -> WorkerView:
     """Drains a worker: it finishes its attempts and claims no further jobs."""
     return await workers.drain(session, principal, worker_id)
 
 
 @router.post("/workers/{worker_id}:undrain")
-async def undrain_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
+async def undrain_worker(
+    worker_id: str, principal: PoolManager, session: WriteSession
+) -> WorkerView:
     """Ends the draining of a worker, so that it claims jobs again."""
     return await workers.drain(session, principal, worker_id, draining=False)
 
 
 @router.post("/workers/{worker_id}:forget")
-async def forget_worker(worker_id: str, principal: Admin, session: WriteSession) -> WorkerView:
+async def forget_worker(
+    worker_id: str, principal: PoolManager, session: WriteSession
+) -> WorkerView:
     """Revokes a worker's secret, so that its name can be enrolled again at once."""
     return await workers.forget(session, principal, worker_id)
 

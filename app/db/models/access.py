@@ -10,15 +10,19 @@ from app.db.models.base import Base, Created
 
 
 class TokenRow(Base):
-    """An API token: scopes within one project."""
+    """An API token of a user: scopes within one project, or within all projects of its user."""
 
     __tablename__ = "tokens"
-    __table_args__ = (Index(None, "project_id", "created_at", "id"),)
+    __table_args__ = (
+        Index(None, "project_id", "created_at", "id"),
+        Index(None, "user_id", "created_at", "id"),
+    )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    project_id: Mapped[str] = mapped_column(
+    project_id: Mapped[str | None] = mapped_column(
         String(64), ForeignKey("projects.id", ondelete="CASCADE")
     )
+    """`None`: all projects of its user."""
     user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
     """The user to whom its changes are attributed."""
     parent_id: Mapped[str | None] = mapped_column(String(64), index=True)
@@ -36,11 +40,9 @@ class LoginSessionRow(Base):
     """A browser's login."""
 
     __tablename__ = "login_sessions"
+    __table_args__ = (Index(None, "user_id", "ended_at"),)
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    project_id: Mapped[str] = mapped_column(
-        String(64), ForeignKey("projects.id", ondelete="CASCADE")
-    )
     user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[Created]
@@ -54,9 +56,6 @@ class LoginLinkRow(Base):
     __tablename__ = "login_links"
 
     code_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
-    project_id: Mapped[str] = mapped_column(
-        String(64), ForeignKey("projects.id", ondelete="CASCADE")
-    )
     user_id: Mapped[str] = mapped_column(String(64), ForeignKey("users.id", ondelete="CASCADE"))
     created_at: Mapped[Created]
     expires_at: Mapped[datetime]
@@ -68,9 +67,6 @@ class IdempotencyKeyRow(Base):
 
     __tablename__ = "idempotency_keys"
 
-    project_id: Mapped[str] = mapped_column(
-        String(64), ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
-    )
     user_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     key: Mapped[str] = mapped_column(String(255), primary_key=True)
     request_hash: Mapped[str] = mapped_column(String(64))

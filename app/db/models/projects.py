@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, String
+from sqlalchemy import BigInteger, ForeignKey, String, Text, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
@@ -14,17 +14,34 @@ class ProjectRow(Base):
     __tablename__ = "projects"
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    slug: Mapped[str] = mapped_column(String(64), unique=True)
+    """Its name in addresses: lower-case ASCII letters, digits and hyphens."""
     name: Mapped[str] = mapped_column(String(64), unique=True)
+    description: Mapped[str] = mapped_column(Text, default="", server_default="")
     created_at: Mapped[Created]
+    archived_at: Mapped[datetime | None]
+    """While set, nothing can be submitted to it."""
+    deleted_at: Mapped[datetime | None]
+    """While set, it is hidden; its content is deleted after the restore window."""
+    storage_limit: Mapped[int | None] = mapped_column(BigInteger)
+    """Bytes of stored files above which nothing can be submitted."""
 
 
 class UserRow(Base):
-    """A user, who may be a member of several projects."""
+    """A user, who may be a member of several projects: a person or a service account."""
 
     __tablename__ = "users"
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     name: Mapped[str] = mapped_column(String(64), unique=True)
+    """The login name: lower-case ASCII letters, digits and hyphens."""
+    display_name: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    """Shown instead of the login name, if not empty."""
+    email: Mapped[str | None] = mapped_column(String(254))
+    is_admin: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether the user administers the server: users, projects and pools."""
+    service_project_id: Mapped[str | None] = mapped_column(String(64), index=True)
+    """The project of a service account, which cannot log in; `None` for a person."""
     password_hash: Mapped[str | None] = mapped_column(String(256))
     """argon2id; NULL while the user logs in by link only."""
     created_at: Mapped[Created]
@@ -32,7 +49,7 @@ class UserRow(Base):
 
 
 class MembershipRow(Base):
-    """A user's role in a project: `viewer`, `member` or `admin`."""
+    """A user's role in a project: `viewer`, `member` or `maintainer`."""
 
     __tablename__ = "memberships"
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, case, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import InstrumentedAttribute
 
@@ -16,6 +16,9 @@ from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
+from app.domain.principal import Membership
+from palestra.contract.names import slugify
+from palestra.contract.permissions import Role
 
 TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
     "created_at": TokenRow.created_at,
@@ -25,11 +28,10 @@ TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The user and project of a credential."""
+    """The user of a credential, with the memberships."""
 
     user: UserRow
-    project: ProjectRow
-    role: str
+    memberships: tuple[Membership, ...]
 
 
 async def project_by_name(session: Session, name: str) -> ProjectRow | None:
@@ -38,51 +40,97 @@ async def project_by_name(session: Session, name: str) -> ProjectRow | None:
 
 
 async def user_by_name(session: Session, name: str) -> UserRow | None:
-    """Returns the user of that name."""
+    """Returns the user with that login name."""
     return await session.scalar(select(UserRow).where(UserRow.name == name))
 
 
+async def user_of_login(session: Session, typed: str) -> UserRow | None:
+    """Returns the person who logs in with what was typed.
+
+    It is read as a login name whatever its case and punctuation, else as a display name that only
+    one person has.
+    """
+    slug = slugify(typed, 64, substitute="")
+    named = or_(UserRow.name == slug, UserRow.display_name == typed)
+    query = select(UserRow).where(named, UserRow.service_project_id.is_(None))
+    exact_first = case((UserRow.name == slug, 0), else_=1)
+    found = (await session.scalars(query.order_by(exact_first, UserRow.id).limit(2))).all()
+    return found[0] if len(found) == 1 or (found and found[0].name == slug) else None
+
+
+async def user_names(session: Session, user_ids: Collection[str]) -> dict[str, str]:
+    """Returns the login name of each of some users, by ID."""
+    rows = await session.execute(select(UserRow.id, UserRow.name).where(UserRow.id.in_(user_ids)))
+    return dict(rows.all())
+
+
+async def project_slugs(session: Session, project_ids: Collection[str]) -> dict[str, str]:
+    """Returns the slug of each of some projects, by ID."""
+    query = select(ProjectRow.id, ProjectRow.slug).where(ProjectRow.id.in_(project_ids))
+    return dict((await session.execute(query)).all())
+
+
+async def slugs_like(session: Session, beginning: str) -> set[str]:
+    """Returns the slugs of projects that begin with a text, deleted ones included."""
+    query = select(ProjectRow.slug).where(ProjectRow.slug.startswith(beginning, autoescape=True))
+    return set(await session.scalars(query))
+
+
 async def first_project(session: Session) -> ProjectRow | None:
-    """Returns the oldest project."""
+    """Returns the oldest project that is not deleted."""
     return await session.scalar(
-        select(ProjectRow).order_by(ProjectRow.created_at, ProjectRow.id).limit(1)
+        select(ProjectRow)
+        .where(ProjectRow.deleted_at.is_(None))
+        .order_by(ProjectRow.created_at, ProjectRow.id)
+        .limit(1)
     )
 
 
-async def first_admin(session: Session, project_id: str) -> UserRow | None:
-    """Returns the project's oldest admin."""
-    query = select(UserRow).join(MembershipRow, MembershipRow.user_id == UserRow.id)
-    query = query.where(
-        MembershipRow.project_id == project_id,
-        MembershipRow.role == "admin",
-        UserRow.disabled_at.is_(None),
-    )
+async def first_admin(session: Session) -> UserRow | None:
+    """Returns the oldest server administrator who may log in."""
+    query = select(UserRow).where(UserRow.is_admin, UserRow.disabled_at.is_(None))
     return await session.scalar(query.order_by(UserRow.created_at, UserRow.id).limit(1))
 
 
-async def holder(session: Session, user_id: str, project_id: str) -> Holder | None:
-    """Returns the membership of a user in a project.
+async def holder(session: Session, user_id: str, project_id: str | None = None) -> Holder | None:
+    """Returns a user with the memberships, or with that in `project_id` alone.
 
-    `None` once the login is disabled or the membership has ended.
+    `None` once the user is disabled.
     """
+    return (await holders(session, [user_id], project_id)).get(user_id)
+
+
+async def holders(
+    session: Session, user_ids: Collection[str], project_id: str | None = None
+) -> dict[str, Holder]:
+    """Returns users that are not disabled, with their memberships by the project's name."""
+    users = select(UserRow).where(UserRow.id.in_(user_ids), UserRow.disabled_at.is_(None))
+    columns = (
+        MembershipRow.user_id,
+        MembershipRow.role,
+        ProjectRow.id,
+        ProjectRow.slug,
+        ProjectRow.name,
+        ProjectRow.archived_at.is_not(None),
+    )
     query = (
-        select(UserRow, ProjectRow, MembershipRow.role)
-        .join(MembershipRow, MembershipRow.user_id == UserRow.id)
+        select(*columns)
         .join(ProjectRow, ProjectRow.id == MembershipRow.project_id)
-        .where(UserRow.id == user_id, ProjectRow.id == project_id, UserRow.disabled_at.is_(None))
+        .where(MembershipRow.user_id.in_(user_ids), ProjectRow.deleted_at.is_(None))
+        .order_by(ProjectRow.name, ProjectRow.id)
     )
-    row = (await session.execute(query)).one_or_none()
-    return None if row is None else Holder(*row)
-
-
-async def membership_of(session: Session, user_id: str) -> MembershipRow | None:
-    """Returns the user's oldest membership."""
-    return await session.scalar(
-        select(MembershipRow)
-        .where(MembershipRow.user_id == user_id)
-        .order_by(MembershipRow.created_at)
-        .limit(1)
-    )
+    if project_id is not None:
+        query = query.where(ProjectRow.id == project_id)
+    memberships: dict[str, list[Membership]] = {}
+    for user_id, role, owner, slug, name, archived in await session.execute(query):
+        membership = Membership(
+            project_id=owner, slug=slug, name=name, role=Role(role), archived=archived
+        )
+        memberships.setdefault(user_id, []).append(membership)
+    return {
+        user.id: Holder(user, tuple(memberships.get(user.id, ())))
+        for user in await session.scalars(users)
+    }
 
 
 async def has_password(session: Session) -> bool:
@@ -120,12 +168,21 @@ async def role(session: Session, project_id: str, user_id: str) -> str | None:
 
 async def live_token(session: Session, secret_hash: str) -> TokenRow | None:
     """Returns a token that is neither revoked nor expired by the database's clock."""
-    fresh = (TokenRow.expires_at.is_(None)) | (TokenRow.expires_at > db_now())
     return await session.scalar(
-        select(TokenRow).where(
-            TokenRow.secret_hash == secret_hash, TokenRow.revoked_at.is_(None), fresh
-        )
+        select(TokenRow).where(TokenRow.secret_hash == secret_hash, *_token_is_live())
     )
+
+
+async def live_tokens(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
+    """Returns those of some tokens that are neither revoked nor expired."""
+    return (
+        await session.scalars(select(TokenRow).where(TokenRow.id.in_(token_ids), *_token_is_live()))
+    ).all()
+
+
+def _token_is_live() -> tuple[ColumnElement[bool], ...]:
+    fresh = (TokenRow.expires_at.is_(None)) | (TokenRow.expires_at > db_now())
+    return TokenRow.revoked_at.is_(None), fresh
 
 
 async def attempt_by_token(session: Session, secret_hash: str) -> AttemptRow | None:
@@ -148,28 +205,49 @@ async def live_login(
     return await session.scalar(
         select(LoginSessionRow).where(
             LoginSessionRow.secret_hash == secret_hash,
-            LoginSessionRow.ended_at.is_(None),
-            LoginSessionRow.last_used_at > db_now(-idle_seconds),
-            LoginSessionRow.created_at > db_now(-max_seconds),
+            *_login_is_live(idle_seconds, max_seconds),
         )
     )
 
 
-async def tokens(
-    session: Session, project_id: str, user_id: str | None, keys: Keyset
-) -> Sequence[TokenRow]:
-    """Returns a page of tokens, of the project or of one user of it, and one row more."""
-    query = select(TokenRow).where(TokenRow.project_id == project_id)
-    if user_id is not None:
-        query = query.where(TokenRow.user_id == user_id)
+async def live_logins(
+    session: Session, session_ids: Collection[str], idle_seconds: float, max_seconds: float
+) -> Sequence[LoginSessionRow]:
+    """Returns those of some logins that are still valid."""
+    mine = LoginSessionRow.id.in_(session_ids)
+    query = select(LoginSessionRow).where(mine, *_login_is_live(idle_seconds, max_seconds))
+    return (await session.scalars(query)).all()
+
+
+def _login_is_live(idle_seconds: float, max_seconds: float) -> tuple[ColumnElement[bool], ...]:
+    return (
+        LoginSessionRow.ended_at.is_(None),
+        LoginSessionRow.last_used_at > db_now(-idle_seconds),
+        LoginSessionRow.created_at > db_now(-max_seconds),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFilter:
+    """Which tokens to list: those of a user, and those of all users in some projects."""
+
+    user_id: str
+    project_ids: Collection[str] = ()
+
+
+async def tokens(session: Session, wanted: TokenFilter, keys: Keyset) -> Sequence[TokenRow]:
+    """Returns a page of tokens and one row more."""
+    query = select(TokenRow).where(_is_wanted(wanted))
     return (await session.scalars(paged(query, keys, TOKEN_COLUMNS, TokenRow.id))).all()
 
 
-async def token(session: Session, project_id: str, token_id: str) -> TokenRow | None:
-    """Returns a token of the project."""
-    return await session.scalar(
-        select(TokenRow).where(TokenRow.project_id == project_id, TokenRow.id == token_id)
-    )
+async def token(session: Session, wanted: TokenFilter, token_id: str) -> TokenRow | None:
+    """Returns a token if the filter takes it."""
+    return await session.scalar(select(TokenRow).where(_is_wanted(wanted), TokenRow.id == token_id))
+
+
+def _is_wanted(wanted: TokenFilter) -> ColumnElement[bool]:
+    return or_(TokenRow.user_id == wanted.user_id, TokenRow.project_id.in_(wanted.project_ids))
 
 
 async def set_expiry(session: Session, token_id: str, days: int) -> None:
@@ -225,14 +303,9 @@ async def end_other_logins(session: Session, user_id: str) -> None:
     )
 
 
-async def insert_link(session: Session, code_hash: str, who: MembershipRow, seconds: float) -> None:
+async def insert_link(session: Session, code_hash: str, user_id: str, seconds: float) -> None:
     """Adds a link that is valid once, for `seconds`."""
-    link = LoginLinkRow(
-        code_hash=code_hash,
-        project_id=who.project_id,
-        user_id=who.user_id,
-        expires_at=db_now(seconds),
-    )
+    link = LoginLinkRow(code_hash=code_hash, user_id=user_id, expires_at=db_now(seconds))
     session.add(link)
     await session.flush()
 
@@ -250,8 +323,8 @@ async def user_of_link(session: Session, code_hash: str) -> UserRow | None:
     )
 
 
-async def use_link(session: Session, code_hash: str) -> tuple[str, str] | None:
-    """Invalidates a link and returns (user, project); `None` if it is unknown, used or expired.
+async def use_link(session: Session, code_hash: str) -> str | None:
+    """Invalidates a link and returns its user; `None` if it is unknown, used or expired.
 
     Of concurrent calls only one succeeds.
     """
@@ -261,13 +334,9 @@ async def use_link(session: Session, code_hash: str) -> tuple[str, str] | None:
         LoginLinkRow.expires_at > db_now(),
     )
     statement = (
-        update(LoginLinkRow)
-        .where(*good)
-        .values(used_at=db_now())
-        .returning(LoginLinkRow.user_id, LoginLinkRow.project_id)
+        update(LoginLinkRow).where(*good).values(used_at=db_now()).returning(LoginLinkRow.user_id)
     )
-    row = (await session.execute(statement)).one_or_none()
-    return None if row is None else (row[0], row[1])
+    return (await session.execute(statement)).scalar_one_or_none()
 
 
 async def touch(session: Session, token_ids: Collection[str], session_ids: Collection[str]) -> None:
@@ -291,7 +360,6 @@ async def claim_key(session: Session, row: IdempotencyKeyRow) -> bool:
     """
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     values = {
-        "project_id": row.project_id,
         "user_id": row.user_id,
         "key": row.key,
         "request_hash": row.request_hash,
@@ -307,17 +375,14 @@ async def claim_key(session: Session, row: IdempotencyKeyRow) -> bool:
     return (await session.execute(statement)).one_or_none() is not None
 
 
-async def idempotency_key(
-    session: Session, project_id: str, user_id: str, key: str
-) -> IdempotencyKeyRow | None:
+async def idempotency_key(session: Session, user_id: str, key: str) -> IdempotencyKeyRow | None:
     """Returns the stored answer of an idempotency key."""
-    return await session.get(IdempotencyKeyRow, (project_id, user_id, key), populate_existing=True)
+    return await session.get(IdempotencyKeyRow, (user_id, key), populate_existing=True)
 
 
 async def fill_key(session: Session, row: IdempotencyKeyRow) -> None:
     """Stores the answer of the request with this idempotency key."""
     mine = (
-        IdempotencyKeyRow.project_id == row.project_id,
         IdempotencyKeyRow.user_id == row.user_id,
         IdempotencyKeyRow.key == row.key,
     )

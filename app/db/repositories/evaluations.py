@@ -9,6 +9,7 @@ from sqlalchemy.sql import ColumnElement
 
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
+from app.db.repositories.experiments import ExperimentKey, of_experiments
 from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
 from palestra.contract.names import EvaluationSource
@@ -81,15 +82,12 @@ async def of_job(session: Session, job_id: str) -> tuple[int, frozenset[str]]:
 
 
 async def latest_scores(
-    session: Session, project_id: str, experiment_ids: Collection[str]
-) -> list[tuple[str, float]]:
-    """Returns (experiment, mean return) of the latest evaluation of each run, if finite."""
-    of_experiments = (
-        EvaluationRow.project_id == project_id,
-        EvaluationRow.experiment_id.in_(experiment_ids),
-    )
-    rows = await session.scalars(_first_of_each(*of_experiments, order=_FARTHEST))
-    return [(row.experiment_id, row.score) for row in rows if row.score is not None]
+    session: Session, keys: Collection[ExperimentKey]
+) -> list[tuple[str, str, float]]:
+    """Returns (project, experiment, mean return) of each run's latest evaluation, if finite."""
+    mine = of_experiments(EvaluationRow.project_id, EvaluationRow.experiment_id, keys)
+    rows = await session.scalars(_first_of_each(mine, order=_FARTHEST))
+    return [(row.project_id, row.experiment_id, row.score) for row in rows if row.score is not None]
 
 
 def _first_of_each(

@@ -39,7 +39,7 @@ async def after(session: Session, cursor: int, *, limit: int) -> Sequence[EventR
 class EventFilter:
     """Which rows of the log to read; empty collections take every run and experiment."""
 
-    project_id: str
+    project_ids: Collection[str]
     runs: Collection[str] = ()
     experiments: Collection[str] = ()
 
@@ -50,7 +50,7 @@ async def between(
     """Returns the rows after `cursor` up to `last` that the filter takes, oldest first."""
     query = select(EventRow).where(EventRow.id > cursor, EventRow.id <= last)
     query = query.where(
-        or_(EventRow.project_id == wanted.project_id, EventRow.project_id.is_(None))
+        or_(EventRow.project_id.in_(wanted.project_ids), EventRow.project_id.is_(None))
     )
     if wanted.runs:
         query = query.where(EventRow.run_id.in_(wanted.runs))

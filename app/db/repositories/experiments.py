@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Select, exists, func, select, update
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRunRow
-from app.db.models.projects import UserRow
 from app.db.repositories.keyset_pages import paged
 from app.db.upsert import insert_new
 from app.domain.derived_states import EXPERIMENT_ORDER
@@ -49,10 +48,15 @@ class RunFilter:
     state: RunState | None = None
 
 
+ExperimentKey = tuple[str, str]
+"""IDs of a project and of an experiment of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailedRuns:
     """Runs of an experiment that failed with the same cause and message."""
 
+    project_id: str
     experiment_id: str
     cause: str | None
     message: str
@@ -88,6 +92,16 @@ async def get(session: Session, project_id: str, experiment_id: str) -> Experime
     return await session.get(ExperimentRow, (project_id, experiment_id), populate_existing=True)
 
 
+async def named(
+    session: Session, project_ids: Collection[str], experiment_id: str
+) -> Sequence[ExperimentRow]:
+    """Returns the experiments of that ID in some projects."""
+    query = select(ExperimentRow).where(
+        ExperimentRow.project_id.in_(project_ids), ExperimentRow.id == experiment_id
+    )
+    return (await session.scalars(query.execution_options(populate_existing=True))).all()
+
+
 async def set_archived(session: Session, experiment: ExperimentRow, *, archived: bool) -> None:
     """Sets or clears the archived flag of an experiment."""
     mine = (ExperimentRow.project_id == experiment.project_id, ExperimentRow.id == experiment.id)
@@ -102,10 +116,10 @@ async def set_archived(session: Session, experiment: ExperimentRow, *, archived:
 
 
 async def page(
-    session: Session, project_id: str, wanted: ExperimentFilter, keys: Keyset
+    session: Session, project_ids: Collection[str], wanted: ExperimentFilter, keys: Keyset
 ) -> Sequence[ExperimentRow]:
-    """Returns a page of experiments and one row more."""
-    query = select(ExperimentRow).where(ExperimentRow.project_id == project_id)
+    """Returns a page of the experiments of some projects and one row more."""
+    query = select(ExperimentRow).where(ExperimentRow.project_id.in_(project_ids))
     equal = {ExperimentRow.agent: wanted.agent, ExperimentRow.env: wanted.env}
     query = query.where(*(column == value for column, value in equal.items() if value is not None))
     if wanted.archived is not None:
@@ -137,24 +151,41 @@ def _in_state(query: Select[ExperimentRow], state: RunState) -> Select[Experimen
     )
 
 
+def of_experiments(
+    project_id: InstrumentedAttribute[str],
+    experiment_id: InstrumentedAttribute[str],
+    keys: Collection[ExperimentKey],
+) -> ColumnElement[bool]:
+    """Returns the condition that columns name one of some experiments.
+
+    One comparison per project uses the index, which a comparison of pairs does not on SQLite.
+    """
+    ids: dict[str, list[str]] = {}
+    for project, experiment in keys:
+        ids.setdefault(project, []).append(experiment)
+    return or_(
+        false(),
+        *(and_(project_id == project, experiment_id.in_(some)) for project, some in ids.items()),
+    )
+
+
 async def run_counts(
-    session: Session, project_id: str, experiment_ids: Collection[str]
-) -> dict[str, dict[RunState, int]]:
+    session: Session, keys: Collection[ExperimentKey]
+) -> dict[ExperimentKey, dict[RunState, int]]:
     """Returns, per experiment, the number of its runs in each state."""
-    query = select(RunRow.experiment_id, RunRow.state, func.count()).group_by(
-        RunRow.experiment_id, RunRow.state
-    )
+    columns = (RunRow.project_id, RunRow.experiment_id, RunRow.state)
+    query = select(*columns, func.count()).group_by(*columns)
     rows = await session.execute(
-        query.where(RunRow.project_id == project_id, RunRow.experiment_id.in_(experiment_ids))
+        query.where(of_experiments(RunRow.project_id, RunRow.experiment_id, keys))
     )
-    counts: dict[str, dict[RunState, int]] = {experiment_id: {} for experiment_id in experiment_ids}
-    for experiment_id, state, count in rows:
-        counts[experiment_id][RunState(state)] = count
+    counts: dict[ExperimentKey, dict[RunState, int]] = {key: {} for key in keys}
+    for project_id, experiment_id, state, count in rows:
+        counts[project_id, experiment_id][RunState(state)] = count
     return counts
 
 
 async def failures(
-    session: Session, project_id: str, experiment_ids: Collection[str], most: int
+    session: Session, keys: Collection[ExperimentKey], most: int
 ) -> Sequence[FailedRuns]:
     """Returns, per experiment, the `most` frequent reasons why runs failed, in that order."""
     message = func.coalesce(RunRow.failure["message"].as_string(), "")
@@ -162,24 +193,22 @@ async def failures(
     rank = (
         func.row_number()
         .over(
-            partition_by=RunRow.experiment_id, order_by=(func.count().desc(), func.min(RunRow.id))
+            partition_by=(RunRow.project_id, RunRow.experiment_id),
+            order_by=(func.count().desc(), func.min(RunRow.id)),
         )
         .label("rank")
     )
-    grouped = select(
-        RunRow.experiment_id, RunRow.cause, message.label("message"), count, first, rank
-    )
-    grouped = grouped.where(
-        RunRow.project_id == project_id,
-        RunRow.experiment_id.in_(experiment_ids),
+    same = (RunRow.project_id, RunRow.experiment_id, RunRow.cause)
+    grouped = select(*same, message.label("message"), count, first, rank).where(
+        of_experiments(RunRow.project_id, RunRow.experiment_id, keys),
         RunRow.state == RunState.FAILED.value,
     )
-    ranked = grouped.group_by(RunRow.experiment_id, RunRow.cause, message).subquery()
-    columns = (ranked.c[name] for name in ("experiment_id", "cause", "message", "runs", "run_id"))
+    ranked = grouped.group_by(*same, message).subquery()
+    names = ("project_id", "experiment_id", "cause", "message", "runs", "run_id")
     rows = await session.execute(
-        select(*columns)
+        select(*(ranked.c[name] for name in names))
         .where(ranked.c.rank <= most)
-        .order_by(ranked.c.experiment_id, ranked.c.rank)
+        .order_by(ranked.c.project_id, ranked.c.experiment_id, ranked.c.rank)
     )
     return [FailedRuns(*row) for row in rows]
 
@@ -238,9 +267,9 @@ async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> list[RunR
     return added
 
 
-async def run(session: Session, project_id: str, run_id: str) -> RunRow | None:
-    """Returns a run of the project."""
-    query = select(RunRow).where(RunRow.project_id == project_id, RunRow.id == run_id)
+async def run(session: Session, project_ids: Collection[str], run_id: str) -> RunRow | None:
+    """Returns a run of one of some projects."""
+    query = select(RunRow).where(RunRow.project_id.in_(project_ids), RunRow.id == run_id)
     return await session.scalar(query.execution_options(populate_existing=True))
 
 
@@ -280,10 +309,10 @@ async def runs_of_job(session: Session, job_id: str, *, lock: bool = False) -> S
 
 
 async def run_page(
-    session: Session, project_id: str, wanted: RunFilter, keys: Keyset
+    session: Session, project_ids: Collection[str], wanted: RunFilter, keys: Keyset
 ) -> Sequence[RunRow]:
-    """Returns a page of runs and one row more."""
-    query = select(RunRow).where(RunRow.project_id == project_id)
+    """Returns a page of the runs of some projects and one row more."""
+    query = select(RunRow).where(RunRow.project_id.in_(project_ids))
     if wanted.experiment_id is not None:
         query = query.where(RunRow.experiment_id == wanted.experiment_id)
     if wanted.state is not None:
@@ -302,20 +331,14 @@ async def set_run(session: Session, run_id: str, values: dict[str, Any]) -> None
 
 
 async def definitions(
-    session: Session, project_id: str, experiment_ids: Collection[str]
-) -> dict[str, str]:
+    session: Session, keys: Collection[ExperimentKey]
+) -> dict[ExperimentKey, str]:
     """Returns the stored definitions of experiments."""
-    query = select(ExperimentRow.id, ExperimentRow.definition)
+    query = select(ExperimentRow.project_id, ExperimentRow.id, ExperimentRow.definition)
     rows = await session.execute(
-        query.where(ExperimentRow.project_id == project_id, ExperimentRow.id.in_(experiment_ids))
+        query.where(of_experiments(ExperimentRow.project_id, ExperimentRow.id, keys))
     )
-    return dict(rows.all())
-
-
-async def user_names(session: Session, user_ids: Collection[str]) -> dict[str, str]:
-    """Returns the name of each of some users, by ID."""
-    rows = await session.execute(select(UserRow.id, UserRow.name).where(UserRow.id.in_(user_ids)))
-    return dict(rows.all())
+    return {(project_id, experiment_id): text for project_id, experiment_id, text in rows}
 
 
 async def attempts_of_run(session: Session, run_id: str) -> Sequence[AttemptRow]:

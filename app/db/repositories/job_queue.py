@@ -38,13 +38,15 @@ class Queue:
     versions: frozenset[int]
 
 
-def _queued(project_id: str, pools: Collection[str], *conditions: ColumnElement[bool]) -> Subquery:
+def _queued(
+    project_ids: Collection[str], pools: Collection[str], *conditions: ColumnElement[bool]
+) -> Subquery:
     """The queued jobs of some pools, each with its `turn`.
 
     The order of a pool's queue is priority, then fair share between users, then age. A user's n-th
     job comes after the first n - 1 jobs of every other user; running jobs count.
     """
-    mine = (JobRow.project_id == project_id, JobRow.pool.in_(pools))
+    mine = (JobRow.project_id.in_(project_ids), JobRow.pool.in_(pools))
     held = select(JobRow.pool, JobRow.created_by, func.count().label("jobs")).where(
         *mine, JobRow.state.in_(LIVE)
     )
@@ -79,9 +81,11 @@ def _turn(queued: Subquery) -> tuple[ColumnElement[Any], ...]:
     )
 
 
-async def positions(session: Session, project_id: str, pools: Collection[str]) -> dict[str, int]:
+async def positions(
+    session: Session, project_ids: Collection[str], pools: Collection[str]
+) -> dict[str, int]:
     """Returns the place of every queued job of some pools in its pool's queue, from 1."""
-    queued = _queued(project_id, pools)
+    queued = _queued(project_ids, pools)
     place = func.row_number().over(partition_by=queued.c.pool, order_by=_turn(queued))
     return dict((await session.execute(select(queued.c.id, place))).all())
 
@@ -99,7 +103,7 @@ async def ready(
         may_start_now(),
         ~_is_idle_evaluation(),
     )
-    queued = _queued(queue.project_id, [queue.pool], *fits)
+    queued = _queued([queue.project_id], [queue.pool], *fits)
     silent = or_(queued.c.rung_at.is_(None), queued.c.rung_at <= db_now(-ring_seconds))
     query = (
         select(queued.c.id, queued.c.pool, queued.c.attempt)
@@ -187,13 +191,15 @@ async def mark_dispatched(session: Session, sent: Collection[ReadyJob]) -> None:
         await session.execute(statement.execution_options(synchronize_session=False))
 
 
-async def counts_by_pool(session: Session, project_id: str) -> dict[str, tuple[int, int]]:
+async def counts_by_pool(
+    session: Session, project_ids: Collection[str]
+) -> dict[str, tuple[int, int]]:
     """Returns, per pool, how many jobs are queued and how many hold a lease."""
     queued = func.count().filter(JobRow.state == JobState.QUEUED.value)
     live = func.count().filter(JobRow.state.in_(LIVE))
     query = (
         select(JobRow.pool, queued, live)
-        .where(JobRow.project_id == project_id, JobRow.state.not_in(FINAL))
+        .where(JobRow.project_id.in_(project_ids), JobRow.state.not_in(FINAL))
         .group_by(JobRow.pool)
     )
     return {pool: (waiting, running) for pool, waiting, running in await session.execute(query)}

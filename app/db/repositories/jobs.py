@@ -61,15 +61,15 @@ async def insert(
 
 
 async def get(
-    session: Session, project_id: str, job_id: str, *, lock: bool = False
+    session: Session, project_ids: Collection[str], job_id: str, *, lock: bool = False
 ) -> JobRow | None:
-    """Returns a job of the project.
+    """Returns a job of one of some projects.
 
     Locked against other changes until the transaction ends where asked.
     """
     query = (
         select(JobRow)
-        .where(JobRow.project_id == project_id, JobRow.id == job_id)
+        .where(JobRow.project_id.in_(project_ids), JobRow.id == job_id)
         .execution_options(populate_existing=True)
     )
     return await session.scalar(query.with_for_update() if lock else query)
@@ -151,10 +151,10 @@ def claimed_now(attempt: int) -> Mapping[str, Any]:
 
 
 async def page(
-    session: Session, project_id: str, wanted: JobFilter, keys: Keyset
+    session: Session, project_ids: Collection[str], wanted: JobFilter, keys: Keyset
 ) -> Sequence[JobRow]:
-    """Returns a page of jobs and one row more."""
-    query = select(JobRow).where(JobRow.project_id == project_id)
+    """Returns a page of the jobs of some projects and one row more."""
+    query = select(JobRow).where(JobRow.project_id.in_(project_ids))
     equal = {
         JobRow.experiment_id: wanted.experiment_id,
         JobRow.state: wanted.state,

@@ -66,11 +66,11 @@ async def forget_secret(session: Session, worker: WorkerRow) -> None:
     await session.flush()
 
 
-async def get(session: Session, project_id: str, worker_id: str) -> WorkerRow | None:
-    """Returns a worker of the project."""
+async def get(session: Session, project_ids: Collection[str], worker_id: str) -> WorkerRow | None:
+    """Returns a worker of one of some projects."""
     query = (
         select(WorkerRow)
-        .where(WorkerRow.project_id == project_id, WorkerRow.id == worker_id)
+        .where(WorkerRow.project_id.in_(project_ids), WorkerRow.id == worker_id)
         .execution_options(populate_existing=True)
     )
     return await session.scalar(query)
@@ -101,18 +101,16 @@ async def silence(session: Session, worker_ids: Collection[str]) -> dict[str, fl
     }
 
 
-async def all_of(session: Session, project_id: str) -> Sequence[WorkerRow]:
-    """Returns a project's workers by name."""
-    return (
-        await session.scalars(
-            select(WorkerRow).where(WorkerRow.project_id == project_id).order_by(WorkerRow.name)
-        )
-    ).all()
+async def all_of(session: Session, project_ids: Collection[str]) -> Sequence[WorkerRow]:
+    """Returns the workers of some projects by name."""
+    query = select(WorkerRow).where(WorkerRow.project_id.in_(project_ids))
+    return (await session.scalars(query.order_by(WorkerRow.name, WorkerRow.id))).all()
 
 
-async def of_pool(session: Session, project_id: str, pool: str) -> Sequence[WorkerRow]:
+async def of_pool(session: Session, project_ids: Collection[str], pool: str) -> Sequence[WorkerRow]:
     """Returns all workers of a pool, ordered by registration, the latest last."""
-    query = select(WorkerRow).where(WorkerRow.project_id == project_id, WorkerRow.pool == pool)
+    mine = WorkerRow.project_id.in_(project_ids), WorkerRow.pool == pool
+    query = select(WorkerRow).where(*mine)
     return (await session.scalars(query.order_by(WorkerRow.registered_at, WorkerRow.id))).all()
 
 
@@ -145,11 +143,11 @@ async def offers(session: Session, pools: Collection[str] | None = None) -> Sequ
     ]
 
 
-async def registered(session: Session, project_id: str) -> dict[str, int]:
-    """Returns how many workers each pool of a project has ever had."""
+async def registered(session: Session, project_ids: Collection[str]) -> dict[str, int]:
+    """Returns how many workers each pool of some projects has ever had."""
     query = (
         select(WorkerRow.pool, func.count())
-        .where(WorkerRow.project_id == project_id)
+        .where(WorkerRow.project_id.in_(project_ids))
         .group_by(WorkerRow.pool)
     )
     return dict((await session.execute(query)).all())

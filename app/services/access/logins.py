@@ -3,27 +3,27 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.db.engine import Database, Session
+from app.db.engine import ACCESS, Database, Session, announce
 from app.db.models.access import LoginSessionRow
-from app.db.models.projects import MembershipRow, UserRow
+from app.db.models.projects import UserRow
 from app.db.repositories import access as rows
 from app.domain.errors import (
     ConflictError,
-    ForbiddenError,
+    InvalidError,
     LoginRefusedError,
     UnauthenticatedError,
 )
 from app.domain.principal import Principal
 from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secret
 from app.services.access import passwords
-from app.services.access.principals import ROLE_SCOPES, principal_of_member
+from app.services.access.principals import principal_with_login
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
 from palestra.contract.access import (
     LoginOptions,
     SetupRequest,
 )
-from palestra.contract.names import new_id
+from palestra.contract.names import new_id, slugify
 
 _NEW_LINK: Final = (
     "On the server's machine, `palestra login-link` prints a new link that logs you in "
@@ -64,9 +64,9 @@ async def login_options(session: Session) -> LoginOptions:
 async def find_account(database: Database, name: str) -> Account:
     """Returns the account that a login names, or a substitute for a name that nobody has."""
     async with database.read() as session:
-        user = await rows.user_by_name(session, name)
+        user = await rows.user_of_login(session, name)
     if user is None:
-        return Account(f"name:{name.casefold()}")
+        return Account(f"name:{slugify(name, 64, substitute=name.casefold())}")
     can_log_in = user.disabled_at is None
     return Account(f"user:{user.id}", user.id, user.password_hash if can_log_in else None)
 
@@ -92,10 +92,7 @@ async def login(
             session, user_id, stored, verified.new_hash or stored
         ):
             raise _wrong_login(user_id)
-        membership = await rows.membership_of(session, user_id)
-        if membership is None:
-            raise ForbiddenError("no_project", "This user belongs to no project. Ask an admin.")
-        return await _open_login(session, user_id, membership.project_id)
+        return await _open_login(session, user_id)
 
 
 def _wrong_login(user_id: str | None) -> LoginRefusedError:
@@ -106,23 +103,17 @@ def _wrong_login(user_id: str | None) -> LoginRefusedError:
     )
 
 
-async def make_link(session: Session, membership: MembershipRow, seconds: float) -> str:
-    """Returns the code of a new one-time setup or login link."""
+async def make_link(session: Session, user_id: str, seconds: float) -> str:
+    """Returns the code of a new one-time setup or login link of a user."""
     code = new_secret("pll")
-    await rows.insert_link(session, hash_secret(code), membership, seconds)
-    audit_log.record(
-        session,
-        "link.create",
-        membership.user_id,
-        project_id=membership.project_id,
-        actor=f"user:{membership.user_id}",
-    )
+    await rows.insert_link(session, hash_secret(code), user_id, seconds)
+    audit_log.record(session, "link.create", user_id, project_id=None, actor=f"user:{user_id}")
     return code
 
 
-async def has_logged_in(session: Session, membership: MembershipRow) -> bool:
-    """Returns whether the member has ever logged in with a browser."""
-    return await rows.has_logged_in(session, membership.user_id)
+async def has_logged_in(session: Session, user_id: str) -> bool:
+    """Returns whether the user has ever logged in with a browser."""
+    return await rows.has_logged_in(session, user_id)
 
 
 async def redeem(database: Database, request: SetupRequest, origin: RequestOrigin) -> Login:
@@ -149,14 +140,14 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
     async with database.write() as session:
         audit_log.set_origin(session, origin)
         used = await rows.use_link(session, code_hash)
-        found = None if used is None else await rows.holder(session, *used)
+        found = None if used is None else await rows.holder(session, used)
         if found is None:
             raise _link_used()
         if request.user is not None and request.user != found.user.name:
             await _rename(session, found.user, request.user)
         if password_hash is not None:
             await _set_password(session, found.user, password_hash)
-        return await _open_login(session, found.user.id, found.project.id)
+        return await _open_login(session, found.user.id)
 
 
 def _link_used() -> LoginRefusedError:
@@ -171,35 +162,39 @@ async def logout(session: Session, principal: Principal) -> None:
             session,
             "login.close",
             principal.session_id,
-            project_id=principal.project_id,
+            project_id=None,
             actor=f"user:{principal.user_id}",
         )
+        announce(session, ACCESS)
 
 
-async def _open_login(session: Session, user_id: str, project_id: str) -> Login:
-    found = await rows.holder(session, user_id, project_id)
+async def _open_login(session: Session, user_id: str) -> Login:
+    found = await rows.holder(session, user_id)
     if found is None:
-        raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an admin.")
+        raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an administrator.")
     secret = new_secret("pls")
-    opened = LoginSessionRow(
-        id=new_id("ses"), project_id=project_id, user_id=user_id, secret_hash=hash_secret(secret)
-    )
+    opened = LoginSessionRow(id=new_id("ses"), user_id=user_id, secret_hash=hash_secret(secret))
     session.add(opened)
     await session.flush()
-    audit_log.record(
-        session, "login.open", opened.id, project_id=project_id, actor=f"user:{user_id}"
-    )
-    return Login(
-        principal_of_member(found, "cookie", ROLE_SCOPES[found.role], session_id=opened.id), secret
-    )
+    audit_log.record(session, "login.open", opened.id, project_id=None, actor=f"user:{user_id}")
+    return Login(principal_with_login(opened, found), secret)
 
 
-async def _rename(session: Session, user: UserRow, name: str) -> None:
-    if await rows.user_by_name(session, name) is not None:
+async def _rename(session: Session, user: UserRow, typed: str) -> None:
+    """Gives a user a login name, and keeps what was typed as display name if it is another."""
+    name = slugify(typed, 64, substitute="")
+    if not name:
+        raise InvalidError(
+            "invalid_name",
+            "A login name consists of ASCII letters, digits and hyphens, for example `grace-h`.",
+            pointer="/user",
+        )
+    if name != user.name and await rows.user_by_name(session, name) is not None:
         raise ConflictError(
             "name_taken", "Another user has this name. Choose another.", pointer="/user"
         )
     user.name = name
+    user.display_name = "" if typed == name else typed
     await session.flush()
 
 
@@ -207,3 +202,4 @@ async def _set_password(session: Session, user: UserRow, password_hash: str) -> 
     user.password_hash = password_hash
     await session.flush()
     await rows.end_other_logins(session, user.id)
+    announce(session, ACCESS)

@@ -1,15 +1,16 @@
-"""Members of projects: the first admin, and who may log in by name."""
+"""The first project with its administrator, and who may log in by name."""
 
+from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
 from app.db.engine import Session
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import access as rows
-from app.domain.errors import (
-    ConflictError,
-)
+from app.domain.errors import ConflictError, InvalidError
 from app.services.audit import audit_log
-from palestra.contract.names import new_id
+from palestra.contract.names import new_id, slugify
+from palestra.contract.permissions import Role
 
 DEFAULT_PROJECT: Final = "default"
 
@@ -17,76 +18,108 @@ DEFAULT_PROJECT: Final = "default"
 DEFAULT_ADMIN: Final = "admin"
 
 
+@dataclass(frozen=True, slots=True)
+class FirstAdmin:
+    """A project and a server administrator who maintains it."""
+
+    project_id: str
+    user_id: str
+
+
 async def bootstrap(
     session: Session, project: str | None = None, admin: str | None = None
-) -> MembershipRow:
-    """Returns the membership of a project's admin; creates project and admin where missing.
+) -> FirstAdmin:
+    """Returns a project and its administrator; creates them where missing.
 
-    A new admin has no password.
+    A new user has no password.
 
     Args:
         session: A writing session.
         project: Name of the project; the first one by default.
-        admin: Name of its admin; the project's first one by default.
+        admin: Name of the server administrator; the first one by default.
 
     Raises:
-        ConflictError: If the named user is disabled, or is a member of the project without being
-            its admin.
+        ConflictError: If the named user is disabled, or exists without being a server
+            administrator.
+        InvalidError: If a name has no letter or digit of ASCII.
     """
     found = await (
         rows.first_project(session) if project is None else rows.project_by_name(session, project)
     )
     if found is None:
-        found = ProjectRow(id=new_id("prj"), name=project or DEFAULT_PROJECT)
+        name = project or DEFAULT_PROJECT
+        found = ProjectRow(id=new_id("prj"), slug=await _free_slug(session, name), name=name)
         session.add(found)
         await session.flush()
-    user = await rows.first_admin(session, found.id) if admin is None else None
+    user = await rows.first_admin(session) if admin is None else None
     if user is None:
-        user = await _admin_of(session, found, admin or DEFAULT_ADMIN)
-    return MembershipRow(project_id=found.id, user_id=user.id, role="admin")
+        user = await _admin(session, admin or DEFAULT_ADMIN)
+    await _maintain(session, found, user)
+    return FirstAdmin(found.id, user.id)
 
 
-async def _admin_of(session: Session, project: ProjectRow, name: str) -> UserRow:
-    user = await rows.user_by_name(session, name)
+async def _free_slug(session: Session, name: str) -> str:
+    slug = slugify(name, 56, substitute="project")
+    taken = await rows.slugs_like(session, slug)
+    return next(
+        free
+        for number in count(1)
+        if (free := slug if number == 1 else f"{slug}-{number}") not in taken
+    )
+
+
+async def _admin(session: Session, typed: str) -> UserRow:
+    user = await rows.user_of_login(session, typed)
     if user is None:
-        user = UserRow(id=new_id("usr"), name=name)
-        session.add(user)
-        await session.flush()
-        _record(session, project, "user.create", user)
+        user = await _new_admin(session, typed)
     if user.disabled_at is not None:
-        raise ConflictError("user_disabled", f"The login of {name} is disabled. Name another user.")
-    role = await rows.role(session, project.id, user.id)
-    if role is None:
-        session.add(MembershipRow(project_id=project.id, user_id=user.id, role="admin"))
-        await session.flush()
-        _record(session, project, "membership.create", user)
-    elif role != "admin":
+        raise ConflictError(
+            "user_disabled", f"The login of {typed} is disabled. Name another user."
+        )
+    if not user.is_admin:
         raise ConflictError(
             "not_admin",
-            f"{name} is a {role} of the project {project.name}, not an admin. Name another user.",
+            f"{typed} is a user without being an administrator of the server. Name another user.",
         )
     return user
 
 
-def _record(session: Session, project: ProjectRow, action: str, user: UserRow) -> None:
-    audit_log.record(session, action, user.id, project_id=project.id, actor="daemon:bootstrap")
+async def _new_admin(session: Session, typed: str) -> UserRow:
+    name = slugify(typed, 64, substitute="")
+    if not name:
+        raise InvalidError(
+            "invalid_name",
+            "A login name consists of ASCII letters, digits and hyphens, for example `grace-h`.",
+        )
+    shown = "" if typed == name else typed
+    user = UserRow(id=new_id("usr"), name=name, display_name=shown, is_admin=True)
+    session.add(user)
+    await session.flush()
+    audit_log.record(session, "user.create", user.id, project_id=None, actor="daemon:bootstrap")
+    return user
 
 
-async def member(session: Session, user: str) -> MembershipRow:
-    """Returns the oldest membership of a user.
+async def _maintain(session: Session, project: ProjectRow, user: UserRow) -> None:
+    if await rows.role(session, project.id, user.id) is None:
+        role = Role.MAINTAINER.value
+        session.add(MembershipRow(project_id=project.id, user_id=user.id, role=role))
+        await session.flush()
+        audit_log.record(
+            session, "membership.create", user.id, project_id=project.id, actor="daemon:bootstrap"
+        )
+
+
+async def user_who_may_log_in(session: Session, user: str) -> str:
+    """Returns the ID of the person of that name.
 
     Raises:
-        ConflictError: If no user of that name may log in.
+        ConflictError: If no person of that name may log in.
     """
-    found = await rows.user_by_name(session, user)
-    membership = (
-        None
-        if found is None or found.disabled_at is not None
-        else await rows.membership_of(session, found.id)
-    )
-    if membership is None:
+    found = await rows.user_of_login(session, user)
+    if found is None or found.disabled_at is not None:
         raise ConflictError(
             "no_such_user",
-            f"Nobody of the name {user} may log in. `bootstrap --user NAME` makes an admin.",
+            f"Nobody of the name {user} may log in. `bootstrap --user NAME` makes an "
+            "administrator of the server.",
         )
-    return membership
+    return found.id

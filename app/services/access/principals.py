@@ -1,21 +1,19 @@
 """Principals of requests: by token, by a worker's or attempt's secret, or by browser login."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
 from app.db.engine import Session
-from app.db.models.access import TokenRow
+from app.db.models.access import LoginSessionRow, TokenRow
 from app.db.repositories import access as rows
 from app.domain.principal import Principal, Via
 from app.domain.secrets import csrf_token, derivation_key, hash_secret, is_well_formed
 from app.settings import Settings
 from palestra.contract.names import Scope
 
-ROLE_SCOPES: Final = {
-    "viewer": frozenset({Scope.READ}),
-    "member": frozenset({Scope.READ, Scope.SUBMIT}),
-    "admin": frozenset({Scope.READ, Scope.SUBMIT, Scope.ADMIN}),
-}
+USER_SCOPES: Final = frozenset({Scope.READ, Scope.SUBMIT, Scope.ADMIN})
+"""Scopes of a browser login: all that its user's roles permit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +40,18 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
     found = None if token is None else await rows.holder(session, token.user_id, token.project_id)
     if token is None or found is None:
         return None
-    caller = principal_of_member(found, "token", _granted(token, found.role), token_id=token.id)
-    return replace(caller, derivation_key=derivation_key(secret))
+    return replace(principal_with_token(token, found), derivation_key=derivation_key(secret))
 
 
-def _granted(token: TokenRow, role: str) -> frozenset[Scope]:
-    """Returns the scopes of a token, limited to the current role of its user.
+def principal_with_token(token: TokenRow, found: rows.Holder) -> Principal:
+    """Returns the user of a token as a caller.
 
-    The scope of workers is not limited, so that they keep working.
+    A token of one project carries no permission of the server.
     """
-    return frozenset(Scope(scope) for scope in token.scopes) & (ROLE_SCOPES[role] | {Scope.WORKER})
+    scopes = frozenset(Scope(scope) for scope in token.scopes)
+    caller = principal_of_user(found, "token", scopes, token_id=token.id)
+    is_bound = token.project_id is not None
+    return replace(caller, is_bound=is_bound, is_admin=caller.is_admin and not is_bound)
 
 
 async def _principal_of_attempt(session: Session, digest: str) -> Principal | None:
@@ -59,8 +59,7 @@ async def _principal_of_attempt(session: Session, digest: str) -> Principal | No
     if attempt is None:
         return None
     return Principal(
-        project_id=attempt.project_id,
-        project="",
+        bound_project_id=attempt.project_id,
         user_id="",
         user=f"attempt {attempt.id}",
         via="attempt",
@@ -73,8 +72,7 @@ async def _principal_of_worker(session: Session, secret: str, digest: str) -> Pr
     if worker is None:
         return None
     return Principal(
-        project_id=worker.project_id,
-        project="",
+        bound_project_id=worker.project_id,
         user_id=worker.created_by,
         user=f"worker {worker.name}",
         via="worker",
@@ -96,15 +94,18 @@ async def principal_of_session(
     login = await rows.live_login(
         session, hash_secret(secret), settings.session_idle_seconds, settings.session_max_seconds
     )
-    found = None if login is None else await rows.holder(session, login.user_id, login.project_id)
+    found = None if login is None else await rows.holder(session, login.user_id)
     if login is None or found is None:
         return None
-    return principal_of_member(
-        found, "cookie", ROLE_SCOPES[found.role], session_id=login.id
-    ), csrf_token(secret)
+    return principal_with_login(login, found), csrf_token(secret)
 
 
-def principal_of_member(
+def principal_with_login(login: LoginSessionRow, found: rows.Holder) -> Principal:
+    """Returns the user of a browser login as a caller."""
+    return principal_of_user(found, "cookie", USER_SCOPES, session_id=login.id)
+
+
+def principal_of_user(
     found: rows.Holder,
     via: Via,
     scopes: frozenset[Scope],
@@ -112,13 +113,48 @@ def principal_of_member(
     token_id: str | None = None,
     session_id: str | None = None,
 ) -> Principal:
+    """Returns a user as a caller, with the present memberships."""
     return Principal(
-        project_id=found.project.id,
-        project=found.project.name,
         user_id=found.user.id,
         user=found.user.name,
+        display_name=found.user.display_name,
         via=via,
         scopes=scopes,
+        memberships=found.memberships,
+        is_admin=found.user.is_admin,
         token_id=token_id,
         session_id=session_id,
     )
+
+
+async def present_principals(
+    session: Session, callers: Collection[Principal], settings: Settings
+) -> dict[str, Principal]:
+    """Returns, by credential, the callers whose tokens and logins are still valid.
+
+    Their memberships are those of now. A fixed number of queries serves any number of callers.
+    """
+    token_ids = {caller.token_id for caller in callers if caller.token_id is not None}
+    session_ids = {caller.session_id for caller in callers if caller.session_id is not None}
+    tokens = await rows.live_tokens(session, token_ids)
+    logins = await rows.live_logins(
+        session, session_ids, settings.session_idle_seconds, settings.session_max_seconds
+    )
+    owners = {token.user_id for token in tokens} | {login.user_id for login in logins}
+    found = await rows.holders(session, owners)
+    of_tokens = {
+        token.id: principal_with_token(token, _in_project(found[token.user_id], token.project_id))
+        for token in tokens
+        if token.user_id in found
+    }
+    of_logins = {
+        login.id: principal_with_login(login, found[login.user_id])
+        for login in logins
+        if login.user_id in found
+    }
+    return of_tokens | of_logins
+
+
+def _in_project(found: rows.Holder, project_id: str | None) -> rows.Holder:
+    kept = (one for one in found.memberships if project_id in {None, one.project_id})
+    return replace(found, memberships=tuple(kept))

@@ -1,10 +1,12 @@
 """Bearer tokens of users: create, list, revoke."""
 
 from collections.abc import Sequence
+from functools import partial
 
-from app.db.engine import Session
+from app.db.engine import ACCESS, Session, announce
 from app.db.models.access import TokenRow
 from app.db.repositories import access as rows
+from app.db.repositories.access import TokenFilter
 from app.domain.errors import (
     ForbiddenError,
     InvalidError,
@@ -13,6 +15,7 @@ from app.domain.errors import (
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.domain.secrets import hash_secret, new_secret
+from app.services.access import rights
 from app.services.audit import audit_log
 from app.services.views import pages
 from palestra.contract.access import (
@@ -20,6 +23,7 @@ from palestra.contract.access import (
     TokenView,
 )
 from palestra.contract.names import Scope, new_id
+from palestra.contract.permissions import Permission
 from palestra.contract.views import Page
 
 
@@ -31,16 +35,16 @@ async def create_token(session: Session, principal: Principal, request: TokenReq
     requested, or one that exceeds the parent's by less than a day.
 
     Raises:
-        ForbiddenError: If the caller lacks a requested scope; `worker` requires an admin.
+        ForbiddenError: If the caller cannot give a requested scope; `worker` requires a server
+            administrator.
+        NotFoundError: If the caller's credential does not cover the project that it names.
         InvalidError: If it would expire later than its parent.
     """
-    allowed = principal.scopes | (
-        {Scope.READ, Scope.SUBMIT, Scope.WORKER} if Scope.ADMIN in principal.scopes else set()
-    )
-    if missing := set(request.scopes) - allowed:
+    if missing := set(request.scopes) - _may_give(principal):
         raise ForbiddenError(
             "missing_scope", f"You cannot give the scope {min(missing)}: you do not have it."
         )
+    project_id = _project_of(principal, request)
     parent, days = principal.token_id, request.expires_in_days
     shorter = parent is not None and await rows.expires_within(session, parent, days)
     far = None if days is None else days - 1
@@ -51,13 +55,37 @@ async def create_token(session: Session, principal: Principal, request: TokenReq
             "for the same end"
         )
         raise InvalidError("outlives_parent", message, pointer="/expires_in_days")
-    whose = (principal.project_id, principal.user_id)
+    whose = (project_id, principal.user_id)
     return await issue_token(session, *whose, request, parent_id=parent, same_end=shorter)
+
+
+def _may_give(principal: Principal) -> frozenset[Scope]:
+    """Returns the scopes that a caller can give to a token.
+
+    The permissions of a token are always limited to those of its user, so a user may give any scope
+    but that of workers.
+    """
+    allowed = principal.scopes
+    if Scope.ADMIN in allowed:
+        allowed |= {Scope.READ, Scope.SUBMIT}
+    if principal.permits(Permission.SERVER_POOLS):
+        allowed |= {Scope.WORKER}
+    return allowed
+
+
+def _project_of(principal: Principal, request: TokenRequest) -> str | None:
+    """Returns the ID of the project to which a new token is bound; `None` for all of its user's."""
+    if request.project is not None:
+        (membership,) = rights.within(principal, request.project).memberships
+        return membership.project_id
+    if Scope.WORKER in request.scopes or principal.is_bound:
+        return rights.only_project(principal)
+    return None
 
 
 async def issue_token(
     session: Session,
-    project_id: str,
+    project_id: str | None,
     user_id: str,
     request: TokenRequest,
     *,
@@ -100,16 +128,20 @@ async def issue_token(
         actor=f"user:{user_id}",
         data={"name": token.name, "scopes": scopes},
     )
-    return _view(token, secret)
+    (view,) = await _views(session, [token], secret)
+    return view
 
 
 async def list_tokens(session: Session, principal: Principal, page: PageRequest) -> Page[TokenView]:
-    """Returns tokens: all of the project for an admin, else the caller's own."""
-    owner = None if principal.permits(Scope.ADMIN) else principal.user_id
+    """Returns the caller's own tokens, and all tokens of the projects that it maintains."""
     keys = keyset(page, rows.TOKEN_COLUMNS)
-    return await pages.cut(
-        await rows.tokens(session, principal.project_id, owner, keys), page, keys, _views
-    )
+    found = await rows.tokens(session, _seen_by(principal), keys)
+    return await pages.cut(found, page, keys, partial(_views, session))
+
+
+def _seen_by(principal: Principal) -> TokenFilter:
+    projects = principal.projects_with(Permission.PROJECT_CREDENTIALS)
+    return TokenFilter(user_id=principal.user_id, project_ids=projects)
 
 
 async def revoke_token(session: Session, principal: Principal, token_id: str) -> None:
@@ -120,8 +152,8 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
     Raises:
         NotFoundError: If the caller sees no such token.
     """
-    token = await rows.token(session, principal.project_id, token_id)
-    if token is None or (token.user_id != principal.user_id and not principal.permits(Scope.ADMIN)):
+    token = await rows.token(session, _seen_by(principal), token_id)
+    if token is None:
         raise NotFoundError("token")
     ended = [token.id, *await _descendants(session, token.id)]
     await rows.revoke_tokens(session, ended)
@@ -130,9 +162,10 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
             session,
             "token.revoke",
             ended_id,
-            project_id=principal.project_id,
+            project_id=token.project_id,
             actor=f"user:{principal.user_id}",
         )
+    announce(session, ACCESS)
 
 
 async def _descendants(session: Session, token_id: str) -> list[str]:
@@ -146,13 +179,24 @@ async def _descendants(session: Session, token_id: str) -> list[str]:
     return found
 
 
-async def _views(tokens: Sequence[TokenRow]) -> list[TokenView]:
-    return [_view(token) for token in tokens]
+async def _views(
+    session: Session, tokens: Sequence[TokenRow], secret: str | None = None
+) -> list[TokenView]:
+    users = await rows.user_names(session, {token.user_id for token in tokens})
+    slugs = await rows.project_slugs(
+        session, {token.project_id for token in tokens if token.project_id is not None}
+    )
+    return [
+        _view(token, users[token.user_id], slugs.get(token.project_id or ""), secret)
+        for token in tokens
+    ]
 
 
-def _view(token: TokenRow, secret: str | None = None) -> TokenView:
+def _view(token: TokenRow, user: str, project: str | None, secret: str | None) -> TokenView:
     return TokenView(
         id=token.id,
+        user=user,
+        project=project,
         parent_id=token.parent_id,
         name=token.name,
         scopes=[Scope(scope) for scope in token.scopes],

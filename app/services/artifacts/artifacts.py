@@ -169,14 +169,19 @@ async def content(
     Raises:
         NotFoundError: If the caller may see no such artifact, or its content has not arrived.
     """
-    artifact = await rows.find(session, artifact_id)
-    if artifact is None or artifact.project_id != principal.project_id or artifact.blob_id is None:
+    artifact = _visible(await rows.find(session, artifact_id), principal)
+    if artifact is None or artifact.blob_id is None:
         raise NotFoundError("stored artifact")
     if principal.attempt_id is not None and not await _is_input(
         session, principal.attempt_id, artifact
     ):
         raise NotFoundError("stored artifact")
     return Content(view(artifact), store.path(artifact.blob_id))
+
+
+def _visible(artifact: ArtifactRow | None, principal: Principal) -> ArtifactRow | None:
+    is_mine = artifact is not None and artifact.project_id in principal.project_ids
+    return artifact if is_mine else None
 
 
 async def _is_input(session: Session, attempt_id: str, artifact: ArtifactRow) -> bool:
@@ -193,8 +198,8 @@ async def get(session: Session, principal: Principal, artifact_id: str) -> Artif
     Raises:
         NotFoundError: If the project has no such artifact.
     """
-    artifact = await rows.find(session, artifact_id)
-    if artifact is None or artifact.project_id != principal.project_id:
+    artifact = _visible(await rows.find(session, artifact_id), principal)
+    if artifact is None:
         raise NotFoundError("artifact")
     return view(artifact)
 

@@ -27,10 +27,7 @@ async def adopt(
     """
     check_own(principal, body.worker_id)
     attempt = await rows.get(session, attempt_id, lock=True)
-    if attempt is None or (attempt.project_id, attempt.worker_id) != (
-        principal.project_id,
-        body.worker_id,
-    ):
+    if attempt is None or attempt.worker_id != body.worker_id:
         raise NotFoundError("attempt of this worker")
     if attempt.state not in rows.LIVE:
         raise ConflictError(

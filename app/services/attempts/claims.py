@@ -90,7 +90,7 @@ async def _answer(
 
 async def _worker(session: Session, principal: Principal, body: Claim) -> WorkerRow:
     check_own(principal, body.worker_id)
-    worker = await worker_rows.get(session, principal.project_id, body.worker_id)
+    worker = await worker_rows.get(session, principal.project_ids, body.worker_id)
     if worker is None:
         raise NotFoundError("worker")
     if body.slot >= worker.slots:
@@ -103,7 +103,7 @@ async def _worker(session: Session, principal: Principal, body: Claim) -> Worker
 
 
 async def _job(session: Session, principal: Principal, body: Claim) -> JobRow:
-    job = await job_rows.get(session, principal.project_id, body.job_id, lock=True)
+    job = await job_rows.get(session, principal.project_ids, body.job_id, lock=True)
     if job is None:
         raise NotFoundError("job")
     return job

@@ -116,7 +116,7 @@ async def _read(
     cursor = await event_rows.newest(session)
     run_ids = list(dict.fromkeys(run_id for run_id, _ in keys))
     projects = await rows.projects_of(session, run_ids)
-    if any(projects.get(run_id) != principal.project_id for run_id in run_ids):
+    if any(projects.get(run_id) not in principal.project_ids for run_id in run_ids):
         raise NotFoundError("run")
     stored = [key for key in keys if virtual(key[1]) is None]
     if await rows.count_points(session, stored) > MAX_POINTS:

@@ -10,8 +10,8 @@ session: the hub reads for all streams in short sessions.
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
@@ -20,8 +20,10 @@ from app.bus import Bus
 from app.db.engine import EVENTS, Database
 from app.db.repositories import events as rows
 from app.domain.errors import TooManyRequestsError, UnavailableError
+from app.domain.principal import Principal
 from app.services.events import frames
 from app.services.events.frames import LiveEvent
+from palestra.contract.permissions import Permission
 
 _log = structlog.get_logger("palestra.live")
 
@@ -44,17 +46,27 @@ class ResyncError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFilter:
-    """The events of a project that a stream receives; empty sets admit all."""
+    """The events that a stream receives; empty sets of the other members admit all."""
 
-    project_id: str
+    project_ids: frozenset[str]
+    """Projects whose events it receives; those of no project are received by all."""
     runs: frozenset[str] = frozenset()
     experiments: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
+    only_project: str | None = None
+    """ID of the project to which the client limited the stream; `None` for all that it may read."""
+
+    def for_caller(self, caller: Principal) -> "StreamFilter":
+        """Returns the filter limited to what a caller may read now."""
+        readable = caller.projects_with(Permission.PROJECT_READ)
+        if self.only_project is not None:
+            readable &= {self.only_project}
+        return replace(self, project_ids=readable)
 
     def takes(self, event: LiveEvent) -> bool:
         """Returns whether `event` passes the filter."""
         return (
-            event.project_id in {None, self.project_id}
+            (event.project_id is None or event.project_id in self.project_ids)
             and (not self.types or event.type in self.types)
             and (not self.runs or event.run_id in self.runs)
             and (not self.experiments or event.experiment_id in self.experiments)
@@ -66,13 +78,14 @@ class EventSubscription:
     """The queue of one stream.
 
     Attributes:
+        stream_filter: The events that it receives; its projects follow the caller's memberships.
+        caller: The caller with whose credential it was opened.
         overflowed: Whether the client was too slow and events were dropped.
         closed: Whether the stream is to end.
     """
 
     stream_filter: StreamFilter
-    user_id: str
-    credential: str = ""
+    caller: Principal
     overflowed: bool = False
     closed: bool = False
     _queue: deque[list[LiveEvent]] = field(default_factory=deque)
@@ -148,15 +161,12 @@ class EventHub:
         self._stopping = False
 
     @contextlib.contextmanager
-    def open(
-        self, stream_filter: StreamFilter, user_id: str, credential: str = ""
-    ) -> Iterator[EventSubscription]:
+    def open(self, stream_filter: StreamFilter, caller: Principal) -> Iterator[EventSubscription]:
         """Registers a stream for the time of the context.
 
         Args:
             stream_filter: The events that the stream receives.
-            user_id: The user of the stream.
-            credential: ID of the token or login that opens it; limited as well.
+            caller: Its user; the token or login that opens it is limited as well.
 
         Raises:
             TooManyRequestsError: If the credential or the user has too many streams.
@@ -168,8 +178,12 @@ class EventHub:
                 "The server has no room for another live stream. Try again soon.",
                 retry_after=5,
             )
-        whose = [stream.credential for stream in self._streams if stream.user_id == user_id]
-        by_credential = whose.count(credential)
+        whose = [
+            stream.caller.credential_id
+            for stream in self._streams
+            if stream.caller.user_id == caller.user_id
+        ]
+        by_credential = whose.count(caller.credential_id)
         if by_credential >= self._most_per_credential or (
             len(whose) >= self._most_per_user and by_credential >= min(ASSURED, self._most_per_user)
         ):
@@ -179,7 +193,7 @@ class EventHub:
                 "user. Close a tab or a watch."
             )
             raise TooManyRequestsError("too_many_streams", message, retry_after=5)
-        stream = EventSubscription(stream_filter, user_id, credential)
+        stream = EventSubscription(stream_filter, caller)
         self._streams.add(stream)
         self._wanted.set()
         try:
@@ -229,6 +243,11 @@ class EventHub:
             self._bus.unsubscribe(notified)
             self.close()
 
+    @property
+    def streams(self) -> Collection[EventSubscription]:
+        """The open streams."""
+        return tuple(self._streams)
+
     def close(self) -> None:
         """Closes all streams; `open` then raises `UnavailableError`."""
         self._stopping = True
@@ -268,7 +287,7 @@ class EventHub:
         if after > newest or after < oldest - 1 or last - after > MAX_REPLAY:
             raise ResyncError
         wanted = rows.EventFilter(
-            project_id=stream_filter.project_id,
+            project_ids=stream_filter.project_ids,
             runs=stream_filter.runs,
             experiments=stream_filter.experiments,
         )

@@ -13,6 +13,7 @@ from app.domain.errors import ConflictError, NotFoundError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.services import offers
+from app.services.access import rights
 from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.experiments import unapplied_options
@@ -64,10 +65,11 @@ async def submit(
         InvalidError: If no worker of the pool can execute it.
         ConflictError: If another experiment of the project happens to have the same ID.
     """
-    submission = await offers.resolve(session, principal, submission)
-    new = await rows.insert_experiment(session, _row(principal, submission))
+    project_id = rights.project_to_submit_to(principal)
+    submission = await offers.resolve(session, project_id, submission)
+    new = await rows.insert_experiment(session, _row(principal, project_id, submission))
     experiment = await rows.by_identity(
-        session, principal.project_id, identity_hash(submission.definition, submission.code)
+        session, project_id, identity_hash(submission.definition, submission.code)
     )
     if experiment is None:
         raise ConflictError(
@@ -102,10 +104,10 @@ async def submit(
     return SubmittedExperiment(**{**dict(detail), "warnings": [*warnings, *kept]}), new
 
 
-def _row(principal: Principal, submission: Submission) -> dict[str, object]:
+def _row(principal: Principal, project_id: str, submission: Submission) -> dict[str, object]:
     definition, code = submission.definition, submission.code
     return {
-        "project_id": principal.project_id,
+        "project_id": project_id,
         "id": experiment_id(definition, code),
         "identity_hash": identity_hash(definition, code),
         "definition_hash": definition_hash(definition),
@@ -171,7 +173,7 @@ async def list_experiments(
 ) -> Page[ExperimentView]:
     """Returns a page of the project's experiments; sorts by `created_at` and `name`."""
     keys = keyset(request, rows.EXPERIMENT_COLUMNS)
-    found = await rows.page(session, principal.project_id, wanted, keys)
+    found = await rows.page(session, principal.project_ids, wanted, keys)
     return await pages.cut(found, request, keys, lambda shown: experiment_views(session, shown))
 
 
@@ -213,8 +215,11 @@ async def archive(
         ConflictError: While one of its jobs has not ended.
     """
     experiment = await _find(session, principal, experiment_id)
+    rights.require_control(principal, experiment.project_id, experiment.created_by)
     if (experiment.archived_at is not None) is not archived:
-        busy = await job_rows.unfinished_of_experiment(session, principal.project_id, experiment.id)
+        busy = await job_rows.unfinished_of_experiment(
+            session, experiment.project_id, experiment.id
+        )
         if archived and busy:
             raise ConflictError(
                 "experiment_active", f"{busy} of its jobs have not ended. Cancel them first."
@@ -231,10 +236,16 @@ async def archive(
 
 
 async def _find(session: Session, principal: Principal, experiment_id: str) -> ExperimentRow:
-    experiment = await rows.get(session, principal.project_id, experiment_id)
-    if experiment is None:
+    found = await rows.named(session, principal.project_ids, experiment_id)
+    if not found:
         raise NotFoundError("experiment")
-    return experiment
+    if len(found) > 1:
+        raise ConflictError(
+            "ambiguous_experiment",
+            "Several of your projects have an experiment of this ID. Name the project: "
+            f"/api/v1/projects/SLUG/experiments/{found[0].id}.",
+        )
+    return found[0]
 
 
 async def _detail(session: Session, experiment: ExperimentRow) -> ExperimentDetail:

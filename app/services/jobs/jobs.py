@@ -15,6 +15,7 @@ from app.domain.errors import ConflictError, NotFoundError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.services import offers
+from app.services.access import rights
 from app.services.access.audit_actor import actor
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
@@ -25,6 +26,7 @@ from app.services.views.jobs import job_views
 from palestra.contract.agents import PACKABLE_AGENTS
 from palestra.contract.job_options import EvaluateOptions, JobOptions, JobRequest
 from palestra.contract.names import Schedule, new_id
+from palestra.contract.permissions import Permission
 from palestra.contract.resources import JobView
 from palestra.contract.states import Cause, JobState
 from palestra.contract.views import Page
@@ -36,6 +38,7 @@ __all__ = [
     "PageRequest",
     "cancel",
     "find",
+    "find_to_control",
     "get",
     "list_jobs",
     "pause",
@@ -64,7 +67,7 @@ async def queue_training(
 
     Each job trains one run, or one pack of runs.
     """
-    columns = _columns(principal, experiment.id, options, options.schedule)
+    columns = _columns(principal, experiment, options, options.schedule)
     # IDs created within one millisecond are not ordered. Sorting them makes the queue train the
     # seeds in the order of the submission.
     packs = packs_of(new, options, experiment.agent)
@@ -149,6 +152,7 @@ async def submit(
             training that will write one.
     """
     run = await runs.find(session, principal, run_id)
+    _check_rights(principal, run, request.schedule)
     experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
     assert experiment is not None
     pool = request.pool or await _training_pool(session, run)
@@ -164,7 +168,7 @@ async def submit(
     leads = request.schedule.writes_training_state or (
         request.schedule.starts_runs and run.id not in await rows.trained(session, [run.id])
     )
-    columns = {**_columns(principal, run.experiment_id, request, request.schedule), **asdict(start)}
+    columns = {**_columns(principal, experiment, request, request.schedule), **asdict(start)}
     evaluate = None if request.schedule.starts_runs else request.evaluate.model_dump(mode="json")
     (job,) = await rows.insert(
         session,
@@ -175,6 +179,14 @@ async def submit(
         await _lead(session, principal, job, run)
     await _record_queued(session, [job], [run] if leads else [])
     return await _view(session, job)
+
+
+def _check_rights(principal: Principal, run: RunRow, schedule: Schedule) -> None:
+    """Training a run changes it; evaluations and exports of a run are open to all who submit."""
+    rights.require(principal, Permission.RUN_SUBMIT, run.project_id)
+    rights.check_open(principal, run.project_id)
+    if schedule.writes_training_state:
+        rights.require_control(principal, run.project_id, run.created_by)
 
 
 async def _training_pool(session: Session, run: RunRow) -> str:
@@ -218,11 +230,14 @@ async def _check_idle(session: Session, run: RunRow) -> None:
 
 
 def _columns(
-    principal: Principal, experiment_id: str, options: JobOptions | JobRequest, schedule: Schedule
+    principal: Principal,
+    experiment: ExperimentRow,
+    options: JobOptions | JobRequest,
+    schedule: Schedule,
 ) -> dict[str, Any]:
     return {
-        "project_id": principal.project_id,
-        "experiment_id": experiment_id,
+        "project_id": experiment.project_id,
+        "experiment_id": experiment.id,
         "schedule": schedule.value,
         "state": JobState.QUEUED.value,
         "pool": options.pool,
@@ -249,7 +264,7 @@ async def list_jobs(
 ) -> Page[JobView]:
     """Returns a page of the project's jobs; sorts by `created_at` and `priority`."""
     keys = keyset(request, rows.COLUMNS)
-    found = await rows.page(session, principal.project_id, wanted, keys)
+    found = await rows.page(session, principal.project_ids, wanted, keys)
     return await pages.cut(found, request, keys, lambda shown: job_views(session, shown))
 
 
@@ -271,7 +286,7 @@ async def pause(session: Session, principal: Principal, job_id: str, reason: str
         NotFoundError: If the project has none of that id.
         ConflictError: If the job has ended or is being cancelled.
     """
-    job = await find(session, principal, job_id, lock=True)
+    job = await find_to_control(session, principal, job_id)
     state = JobState(job.state)
     if state not in {JobState.PAUSING, JobState.PAUSED}:
         to = JobState.PAUSED if state is JobState.QUEUED else JobState.PAUSING
@@ -295,7 +310,7 @@ async def resume(
             `code_changed` if the workers' code differs from the experiment's and
             `allow_code_change` is false.
     """
-    job = await find(session, principal, job_id, lock=True)
+    job = await find_to_control(session, principal, job_id)
     if job.state == JobState.PAUSING:
         raise ConflictError(
             "still_pausing", "The job is saving its snapshot. Resume it once it is paused."
@@ -323,7 +338,7 @@ async def cancel(session: Session, principal: Principal, job_id: str, reason: st
         NotFoundError: If the project has none of that id.
         ConflictError: With the code `already_final` if the job succeeded or failed.
     """
-    job = await find(session, principal, job_id, lock=True)
+    job = await find_to_control(session, principal, job_id)
     state = JobState(job.state)
     if state not in {JobState.CANCELLING, JobState.CANCELLED}:
         holds_lease = state in _STOPPABLE or state is JobState.PAUSING
@@ -344,9 +359,21 @@ async def find(
     Raises:
         NotFoundError: If the project has none of that id.
     """
-    job = await rows.get(session, principal.project_id, job_id, lock=lock)
+    job = await rows.get(session, principal.project_ids, job_id, lock=lock)
     if job is None:
         raise NotFoundError("job")
+    return job
+
+
+async def find_to_control(session: Session, principal: Principal, job_id: str) -> JobRow:
+    """Returns the row of a job that the caller may pause, resume or cancel, locked.
+
+    Raises:
+        NotFoundError: If none of the caller's projects has a job of that ID.
+        ForbiddenError: If the caller may not act on it.
+    """
+    job = await find(session, principal, job_id, lock=True)
+    rights.require_control(principal, job.project_id, job.created_by)
     return job
 
 

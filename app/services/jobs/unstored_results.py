@@ -28,7 +28,7 @@ async def give_up(session: Session, principal: Principal, job_id: str, reason: s
         ConflictError: `nothing_to_give_up` unless the job's trainer has ended and only uploads
             remain.
     """
-    job = await jobs.find(session, principal, job_id, lock=True)
+    job = await jobs.find_to_control(session, principal, job_id)
     attempt = await rows.live_of_job(session, job.id)
     shown: Mapping[str, Any] = {} if attempt is None else attempt.backlog or {}
     if attempt is None or not shown.get("delivering"):

@@ -29,13 +29,12 @@ async def list_runs(
     Raises:
         NotFoundError: If the filter names an experiment that the project does not have.
     """
-    if (
-        wanted.experiment_id is not None
-        and await rows.get(session, principal.project_id, wanted.experiment_id) is None
+    if wanted.experiment_id is not None and not await rows.named(
+        session, principal.project_ids, wanted.experiment_id
     ):
         raise NotFoundError("experiment")
     keys = keyset(request, rows.RUN_COLUMNS)
-    found = await rows.run_page(session, principal.project_id, wanted, keys)
+    found = await rows.run_page(session, principal.project_ids, wanted, keys)
     return await pages.cut(found, request, keys, lambda shown: run_views(session, shown))
 
 
@@ -45,7 +44,7 @@ async def find(session: Session, principal: Principal, run_id: str) -> RunRow:
     Raises:
         NotFoundError: If the project has none of that id.
     """
-    run = await rows.run(session, principal.project_id, run_id)
+    run = await rows.run(session, principal.project_ids, run_id)
     if run is None:
         raise NotFoundError("run")
     return run

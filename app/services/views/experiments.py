@@ -6,9 +6,10 @@ from typing import Final
 
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow
+from app.db.repositories import access as access_rows
 from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
-from app.db.repositories.experiments import FailedRuns
+from app.db.repositories.experiments import ExperimentKey, FailedRuns
 from app.domain.derived_states import experiment_state
 from app.services.views.columns import columns_of, view_of
 from palestra.contract.definition import Definition, SupervisedEvaluation
@@ -24,35 +25,33 @@ _FAILURES: Final = 5
 
 
 async def experiment_views(session: Session, rows: Sequence[ExperimentRow]) -> list[ExperimentView]:
-    """Returns the views of experiments of one project."""
+    """Returns the views of experiments in the order of their rows."""
     if not rows:
         return []
-    project_id = rows[0].project_id
-    ids = [row.id for row in rows]
-    counts = await experiment_rows.run_counts(session, project_id, ids)
-    scores = await _scores(session, project_id, ids)
-    failed = await experiment_rows.failures(session, project_id, ids, _FAILURES)
-    names = await experiment_rows.user_names(session, {row.created_by for row in rows})
+    keys = [(row.project_id, row.id) for row in rows]
+    counts = await experiment_rows.run_counts(session, keys)
+    scores = await _scores(session, keys)
+    failed = await experiment_rows.failures(session, keys, _FAILURES)
+    names = await access_rows.user_names(session, {row.created_by for row in rows})
+    slugs = await access_rows.project_slugs(session, {row.project_id for row in rows})
     return [
         _experiment_view(
             row,
-            counts[row.id],
-            scores.get(row.id, []),
-            failures=[one for one in failed if one.experiment_id == row.id],
-            created_by=names[row.created_by],
+            counts[key],
+            scores.get(key, []),
+            failures=[one for one in failed if (one.project_id, one.experiment_id) == key],
+            named={"created_by": names[row.created_by], "project": slugs[row.project_id]},
         )
-        for row in rows
+        for row, key in zip(rows, keys, strict=True)
     ]
 
 
 async def _scores(
-    session: Session, project_id: str, experiment_ids: Collection[str]
-) -> dict[str, list[float]]:
-    scores: dict[str, list[float]] = {}
-    for experiment_id, score in await evaluation_rows.latest_scores(
-        session, project_id, experiment_ids
-    ):
-        scores.setdefault(experiment_id, []).append(score)
+    session: Session, keys: Collection[ExperimentKey]
+) -> dict[ExperimentKey, list[float]]:
+    scores: dict[ExperimentKey, list[float]] = {}
+    for project_id, experiment_id, score in await evaluation_rows.latest_scores(session, keys):
+        scores.setdefault((project_id, experiment_id), []).append(score)
     return scores
 
 
@@ -62,7 +61,7 @@ def _experiment_view(
     scores: Sequence[float],
     *,
     failures: Sequence[FailedRuns],
-    created_by: str,
+    named: Mapping[str, str],
 ) -> ExperimentView:
     return view_of(
         ExperimentView,
@@ -80,7 +79,7 @@ def _experiment_view(
                 "code",
             ),
             **columns_of(row, "created_at", "archived_at"),
-            "created_by": created_by,
+            **named,
             "state": experiment_state(counts),
             "runs": dict(counts),
             "latest_evaluation": _score_view(row, scores),

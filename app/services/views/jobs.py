@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
+from app.db.repositories import access as access_rows
 from app.db.repositories import attempts as attempt_rows
-from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import job_queue
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
@@ -22,13 +22,14 @@ from palestra.contract.states import JobState
 
 
 async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
-    """Returns the views of jobs of one project."""
+    """Returns the views of jobs in the order of their rows."""
     if not rows:
         return []
     ids = [row.id for row in rows]
     runs = await job_rows.run_ids(session, ids)
     workers = await job_rows.live_workers(session, ids)
-    names = await experiment_rows.user_names(session, {row.created_by for row in rows})
+    names = await access_rows.user_names(session, {row.created_by for row in rows})
+    slugs = await access_rows.project_slugs(session, {row.project_id for row in rows})
     places, reasons = await _waiting(session, [row for row in rows if row.state == JobState.QUEUED])
     backlogs = await attempt_rows.backlogs_of_jobs(session, ids)
     return [
@@ -60,6 +61,7 @@ async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
                 "attempts": row.attempt,
                 "worker_id": workers.get(row.id),
                 "created_by": names[row.created_by],
+                "project": slugs[row.project_id],
                 "position": places.get(row.id),
                 "waiting": reasons.get(row.id),
                 "not_uploaded": backlog_view(backlogs.get(row.id)),
@@ -75,8 +77,9 @@ async def _waiting(
     if not queued:
         return {}, {}
     pools = {row.pool for row in queued}
-    places = await job_queue.positions(session, queued[0].project_id, pools)
-    facts = await pool_facts(session, queued[0].project_id, pools)
+    projects = {row.project_id for row in queued}
+    places = await job_queue.positions(session, projects, pools)
+    facts = await pool_facts(session, projects, pools)
     delays = await job_rows.seconds_until(
         session, {row.not_before for row in queued if row.not_before is not None}
     )
@@ -98,17 +101,17 @@ async def _waiting(
 
 
 async def pool_facts(
-    session: Session, project_id: str, pools: Collection[str] | None = None
+    session: Session, project_ids: Collection[str], pools: Collection[str] | None = None
 ) -> dict[str, PoolFacts]:
-    """Returns what a project's pools offer now.
+    """Returns what the pools of some projects offer now.
 
     Includes all pools with workers if no pool is named.
     """
-    registered = await worker_rows.registered(session, project_id)
+    registered = await worker_rows.registered(session, project_ids)
     offers = [
         offer
         for offer in await worker_rows.offers(session, pools)
-        if offer.project_id == project_id
+        if offer.project_id in project_ids
     ]
     return {
         pool: PoolFacts(

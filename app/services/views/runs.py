@@ -6,6 +6,7 @@ from typing import Any
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import RunRow
+from app.db.repositories import access as access_rows
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
@@ -26,36 +27,41 @@ from palestra.contract.work_order import Backlog
 
 
 async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
-    """Returns the views of runs of one project."""
+    """Returns the views of runs in the order of their rows."""
     if not rows:
         return []
     ids = [row.id for row in rows]
     latest = await evaluation_rows.latest(session, ids)
     best = await evaluation_rows.best(session, ids)
     stored = await experiment_rows.definitions(
-        session, rows[0].project_id, {row.experiment_id for row in rows}
+        session, {(row.project_id, row.experiment_id) for row in rows}
     )
-    loops = {experiment_id: load_definition(raw).loop for experiment_id, raw in stored.items()}
+    loops = {key: load_definition(raw).loop for key, raw in stored.items()}
+    users = await access_rows.user_names(session, {row.created_by for row in rows})
+    slugs = await access_rows.project_slugs(session, {row.project_id for row in rows})
     progress = await snapshot_rows.progress(session, ids)
     backlogs = await attempt_rows.backlogs_of_runs(session, ids)
     evaluations = {row.id: (latest.get(row.id), best.get(row.id)) for row in rows}
     return [
         _run_view(
             row,
-            loops[row.experiment_id],
+            {"created_by": users[row.created_by], "project": slugs[row.project_id]},
+            loops[row.project_id, row.experiment_id],
             *evaluations[row.id],
-            progress.get(row.id, (None, None)),
-            backlogs.get(row.id),
+            saved=progress.get(row.id, (None, None)),
+            backlog=backlogs.get(row.id),
         )
         for row in rows
     ]
 
 
-def _run_view(
+def _run_view(  # noqa: PLR0913 - three positional ones of one kind; the rest is named
     row: RunRow,
+    named: Mapping[str, str],
     loop: LoopSpec | SupervisedLoop,
     latest: EvaluationRow | None,
     best: EvaluationRow | None,
+    *,
     saved: tuple[int | None, int | None],
     backlog: Mapping[str, Any] | None,
 ) -> RunView:
@@ -75,6 +81,7 @@ def _run_view(
         RunView,
         {
             **columns_of(row, *columns, "created_at", "started_at", "finished_at"),
+            **named,
             "progress": _progress(row, loop),
             "latest_evaluation": None if latest is None else evaluation_view(latest),
             "best_evaluation": None if best is None else evaluation_view(best),

@@ -12,6 +12,7 @@ from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import derive_secret, hash_secret, new_secret
 from app.services import offers as catalogues
+from app.services.access import rights
 from app.services.access.audit_actor import actor
 from app.services.access.own_worker import check_own
 from app.services.attempts import endings
@@ -96,9 +97,14 @@ async def _enrol(
         if body.enrolment is None
         else derive_secret("plw", principal.derivation_key, label)
     )
-    row = _row(principal, body, settings) | {"secret_hash": hash_secret(secret)}
+    project_id = rights.only_project(principal)
+    row = {
+        **_row(principal, body, settings),
+        "project_id": project_id,
+        "secret_hash": hash_secret(secret),
+    }
     is_new = await rows.add(session, row)
-    worker = await rows.named(session, principal.project_id, body.name)
+    worker = await rows.named(session, project_id, body.name)
     if not is_new:
         if worker.secret_hash not in {None, row["secret_hash"]} and not await _is_dead(
             session, worker, settings
@@ -147,7 +153,6 @@ def _row(principal: Principal, body: Registration, settings: Settings) -> dict[s
     return {
         **shown,
         "id": new_id("wrk"),
-        "project_id": principal.project_id,
         "gpus": [gpu.model_dump(mode="json") for gpu in body.gpus],
         "gpu_count": len(body.gpus),
         "catalogue": body.catalogue.model_dump(mode="json"),
@@ -276,7 +281,7 @@ async def append_worker_event(session: Session, worker: WorkerRow) -> None:
 
 async def list_workers(session: Session, principal: Principal) -> Page[WorkerView]:
     """Returns the project's workers by name."""
-    found = await rows.all_of(session, principal.project_id)
+    found = await rows.all_of(session, principal.project_ids)
     return Page(items=await worker_views(session, found), next_cursor=None)
 
 
@@ -291,10 +296,10 @@ async def get(session: Session, principal: Principal, worker_id: str) -> WorkerV
 
 async def list_pools(session: Session, principal: Principal) -> Page[PoolView]:
     """Returns the pools that have workers or waiting jobs, by name."""
-    counts = await job_queue.counts_by_pool(session, principal.project_id)
-    known = await rows.registered(session, principal.project_id)
+    counts = await job_queue.counts_by_pool(session, principal.project_ids)
+    known = await rows.registered(session, principal.project_ids)
     names = sorted({*counts, *known})
-    facts = await pool_facts(session, principal.project_id, names)
+    facts = await pool_facts(session, principal.project_ids, names)
     pools = [
         PoolView(
             name=name,
@@ -315,7 +320,7 @@ async def catalogue(session: Session, principal: Principal, pool: str) -> Catalo
 
 
 async def _find(session: Session, principal: Principal, worker_id: str) -> WorkerRow:
-    worker = await rows.get(session, principal.project_id, worker_id)
+    worker = await rows.get(session, principal.project_ids, worker_id)
     if worker is None:
         raise NotFoundError("worker")
     return worker

@@ -60,10 +60,7 @@ class AppServer:
     async def browser(self) -> tuple[httpx.AsyncClient, str]:
         """Returns a client that is logged in by cookie, and its CSRF token."""
         async with self.database.write() as session:
-            membership = MembershipRow(
-                project_id=self.world.project_id, user_id=self.world.admin.user_id, role="admin"
-            )
-            code = await logins.make_link(session, membership, 3_600)
+            code = await logins.make_link(session, self.world.admin.user_id, 3_600)
         client = self.client()
         answer = await client.post(
             "/api/v1/session:redeem", json={"code": code}, headers={"Origin": ORIGIN}
@@ -110,10 +107,14 @@ async def _make_tokens(served: AppServer) -> None:
     async with served.database.write() as session:
         for name, granted in scopes.items():
             served.tokens[name] = await _token(
-                session, world.project_id, world.admin.user_id, name, granted
+                session,
+                world.project_id if granted == "worker" else None,
+                world.admin.user_id,
+                name,
+                granted,
             )
         revoked = await tokens.issue_token(
-            session, world.project_id, world.admin.user_id, _request("revoked", "read submit admin")
+            session, None, world.admin.user_id, _request("revoked", "read submit admin")
         )
         served.tokens["revoked"] = revoked.secret or ""
         await tokens.revoke_token(session, world.admin, revoked.id)
@@ -122,7 +123,7 @@ async def _make_tokens(served: AppServer) -> None:
         served.names["token"] = revoked.id
 
 
-async def _token(session: Any, project_id: str, user_id: str, name: str, scopes: str) -> str:
+async def _token(session: Any, project_id: str | None, user_id: str, name: str, scopes: str) -> str:
     return (
         await tokens.issue_token(session, project_id, user_id, _request(name, scopes))
     ).secret or ""
@@ -137,13 +138,13 @@ async def _make_other_project(served: AppServer) -> None:
     IDs.
     """
     project, person = (
-        ProjectRow(id=new_id("prj"), name="elsewhere"),
+        ProjectRow(id=new_id("prj"), slug="elsewhere", name="elsewhere"),
         UserRow(id=new_id("usr"), name="zoe"),
     )
     async with served.database.write() as session:
         session.add_all([project, person])
         await session.flush()
-        session.add(MembershipRow(project_id=project.id, user_id=person.id, role="admin"))
+        session.add(MembershipRow(project_id=project.id, user_id=person.id, role="maintainer"))
         await session.flush()
         served.tokens["foreign"] = await _token(
             session, project.id, person.id, "foreign", "read submit admin"

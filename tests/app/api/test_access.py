@@ -13,7 +13,6 @@ from app.api.auth import NEEDS
 from app.api.openapi import need_of
 from app.api.query import dependants
 from app.api.strict_body import body_model
-from app.db.models.projects import MembershipRow
 from app.domain.login_limits import LoginLimits
 from app.main import create_app
 from app.services.access import logins
@@ -167,10 +166,7 @@ async def test_the_server_reports_whether_any_user_can_log_in_by_password(
     async with serve(database_url, tmp_path) as served, served.client() as client:
         assert (await client.get("/api/v1/session:options")).json() == {"password": False}
         async with served.database.write() as session:
-            membership = MembershipRow(
-                project_id=served.world.project_id, user_id=served.world.admin.user_id, role="admin"
-            )
-            code = await logins.make_link(session, membership, 3_600)
+            code = await logins.make_link(session, served.world.admin.user_id, 3_600)
         body = {"code": code, "password": "a long enough one"}
         assert (
             await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})

@@ -14,6 +14,7 @@ from palestra.contract.resources import ArtifactView
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore, chunks, file_entry
+from tests.support.server_fixture import token_of
 
 
 async def test_content_comes_back_as_it_was_sent(storing: AttemptWithStore) -> None:
@@ -121,9 +122,7 @@ async def test_bad_names_are_refused(storing: AttemptWithStore, name: str) -> No
 
 async def test_an_artifact_of_another_project_is_not_found(storing: AttemptWithStore) -> None:
     stored = await storing.put("a", b"one")
-    stranger = type(storing.world.admin)(
-        project_id="prj_other", project="o", user_id="u", user="u", via="token"
-    )
+    stranger = token_of("u", "tok", "prj_other")
     async with storing.database.read() as session:
         with pytest.raises(NotFoundError):
             await artifacts.content(session, stranger, stored.id, storing.store)

@@ -148,7 +148,7 @@ async def test_a_reader_in_a_long_transaction_sees_a_prefix(
     async with database.read() as session:
         newest = await rows.newest(session)
         found = await rows.between(
-            session, 0, newest, rows.EventFilter(project_id=world.project_id), limit=100
+            session, 0, newest, rows.EventFilter(project_ids=[world.project_id]), limit=100
         )
     assert [event.id for event in found] == list(range(found[0].id, newest + 1))
 

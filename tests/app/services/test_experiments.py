@@ -70,7 +70,7 @@ async def test_the_same_document_in_another_project_is_another_experiment(
 
     await world.submit()
     project, user = (
-        ProjectRow(id=new_id("prj"), name="other"),
+        ProjectRow(id=new_id("prj"), slug="other", name="other"),
         UserRow(id=new_id("usr"), name="carl"),
     )
     async with database.write() as session:

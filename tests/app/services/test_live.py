@@ -22,7 +22,7 @@ from app.services.telemetry import batches
 from palestra.contract.queries import SeriesQuery
 from tests.support import records
 from tests.support.records import delivery
-from tests.support.server_fixture import World
+from tests.support.server_fixture import World, token_of
 
 
 @contextlib.asynccontextmanager
@@ -95,8 +95,8 @@ async def test_history_and_tail_join_without_gap_or_overlap(
         loaded = await curves.query(database, world.admin, _query(run_id, total))
         merged = [i + 1 for i, n in enumerate(loaded.series[0].n) for _ in range(n)]
         await asyncio.sleep(delay / 4)
-        wish = StreamFilter(project_id=world.project_id, types=frozenset({"points"}))
-        with hub.open(wish, world.admin.user_id) as stream:
+        wish = StreamFilter(project_ids=frozenset({world.project_id}), types=frozenset({"points"}))
+        with hub.open(wish, world.admin) as stream:
             async for events in hub.events(stream, loaded.cursor, 5.0):
                 assert events or len(merged) < total, "silence"
                 for data in _data([event.frame for event in events]):
@@ -116,10 +116,12 @@ async def test_streams_see_only_their_project_and_their_filter(
 ) -> None:
     run_id, attempt_id = await _start(world)
     own = StreamFilter(
-        project_id=world.project_id, runs=frozenset({run_id}), types=frozenset({"log"})
+        project_ids=frozenset({world.project_id}),
+        runs=frozenset({run_id}),
+        types=frozenset({"log"}),
     )
-    foreign = StreamFilter(project_id="prj_other")
-    with hub.open(own, "u") as mine, hub.open(foreign, "v") as other:
+    foreign = StreamFilter(project_ids=frozenset({"prj_other"}))
+    with hub.open(own, token_of("u")) as mine, hub.open(foreign, token_of("v")) as other:
         first = asyncio.create_task(anext(hub.events(mine, None, 5.0)))
         second = asyncio.create_task(anext(hub.events(other, 0, 0.5)))
         await asyncio.sleep(0.1)
@@ -152,7 +154,8 @@ async def test_special_numbers_travel_as_strings(
         records.points(run_id, "loss", [1, 2, 3], ["NaN", 2.5, "-Infinity"]),
     )
     with hub.open(
-        StreamFilter(project_id=world.project_id, types=frozenset({"points"})), "u"
+        StreamFilter(project_ids=frozenset({world.project_id}), types=frozenset({"points"})),
+        token_of("u"),
     ) as stream:
         (event,) = await anext(hub.events(stream, 0, 5.0))
     (view,) = _data([event.frame])
@@ -166,7 +169,7 @@ async def test_an_unknown_cursor_makes_the_client_reload(
 ) -> None:
     await world.one_job()
     with (
-        hub.open(StreamFilter(project_id=world.project_id), "u") as stream,
+        hub.open(StreamFilter(project_ids=frozenset({world.project_id})), token_of("u")) as stream,
         pytest.raises(ResyncError),
     ):
         await anext(hub.events(stream, cursor, 1.0))
@@ -177,7 +180,7 @@ async def test_a_slow_client_is_told_to_reload(
 ) -> None:
     monkeypatch.setattr(event_hub, "MAX_QUEUED", 3)
     run_id, attempt_id = await _start(world)
-    with hub.open(StreamFilter(project_id=world.project_id), "u") as stream:
+    with hub.open(StreamFilter(project_ids=frozenset({world.project_id})), token_of("u")) as stream:
         events = hub.events(stream, None, 1.0)
         first = asyncio.create_task(anext(events))
         await asyncio.sleep(0.05)
@@ -194,19 +197,21 @@ async def test_a_slow_client_is_told_to_reload(
 
 async def test_streams_are_limited_per_user_and_in_total(database: Database) -> None:
     async with running(database, most=3, most_per_user=2) as hub:
-        wish = StreamFilter(project_id="prj_1")
-        with hub.open(wish, "a"), hub.open(wish, "a"):
+        wish = StreamFilter(project_ids=frozenset({"prj_1"}))
+        with hub.open(wish, token_of("a")), hub.open(wish, token_of("a")):
             with pytest.raises(TooManyRequestsError):
-                hub.open(wish, "a").__enter__()
-            with hub.open(wish, "b"), pytest.raises(UnavailableError):
-                hub.open(wish, "c").__enter__()
-        with hub.open(wish, "a"):
+                hub.open(wish, token_of("a")).__enter__()
+            with hub.open(wish, token_of("b")), pytest.raises(UnavailableError):
+                hub.open(wish, token_of("c")).__enter__()
+        with hub.open(wish, token_of("a")):
             pass
 
 
 async def test_closing_the_hub_ends_its_streams(world: World, database: Database) -> None:
     async with running(database) as hub:
-        with hub.open(StreamFilter(project_id=world.project_id), "a") as stream:
+        with hub.open(
+            StreamFilter(project_ids=frozenset({world.project_id})), token_of("a")
+        ) as stream:
             task = asyncio.create_task(_collect(hub, stream))
             await asyncio.sleep(0.05)
             hub.close()

@@ -40,7 +40,7 @@ async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) ->
     assert worker.secret_hash is not None
     assert answer.secret not in worker.secret_hash
     own = world.own[answer.worker_id]
-    assert (own.worker_id, own.project_id, own.scopes) == (
+    assert (own.worker_id, own.bound_project_id, own.scopes) == (
         answer.worker_id,
         world.project_id,
         {Scope.WORKER},

@@ -1,0 +1,57 @@
+"""Ends live streams whose credential has ended, and follows the memberships of their users."""
+
+from typing import Final
+
+import structlog
+
+from app.bus import Bus
+from app.db.engine import ACCESS, Database
+from app.services.access.principals import present_principals
+from app.services.events.hub import EventHub
+from app.settings import Settings
+
+_log = structlog.get_logger("palestra.live")
+
+PERIOD_SECONDS: Final = 3.0
+"""Longest time between two checks, since a notification may be lost."""
+
+
+async def watch(hub: EventHub, database: Database, bus: Bus, settings: Settings) -> None:
+    """Checks all streams of the process whenever access changes, and every few seconds.
+
+    Runs until cancelled. The check does not count as a use of the credential, so a stream that
+    waits keeps no login alive.
+    """
+    changed = bus.subscribe(ACCESS)
+    try:
+        while True:
+            await changed.wait(PERIOD_SECONDS)
+            try:
+                await check(hub, database, settings)
+            # The database may be away; the next check comes.
+            except Exception as error:  # noqa: BLE001
+                _log.warning("live.check_failed", error=type(error).__name__)
+    finally:
+        bus.unsubscribe(changed)
+
+
+async def check(hub: EventHub, database: Database, settings: Settings) -> None:
+    """Closes the streams whose credential is not valid any more, and limits the others.
+
+    A stream receives the events of the projects that its caller may read now.
+    """
+    streams = hub.streams
+    if not streams:
+        return
+    async with database.read() as session:
+        present = await present_principals(
+            session,
+            {stream.caller.credential_id: stream.caller for stream in streams}.values(),
+            settings,
+        )
+    for stream in streams:
+        caller = present.get(stream.caller.credential_id)
+        if caller is None:
+            stream.close()
+        else:
+            stream.stream_filter = stream.stream_filter.for_caller(caller)
