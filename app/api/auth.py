@@ -61,7 +61,7 @@ async def authenticate(
         principal = await _by_token(request, authorization)
     else:
         principal = await _by_cookie(request)
-    if (slug := request.path_params.get(PROJECT)) is not None and principal.user_id:
+    if (slug := request.path_params.get(PROJECT)) is not None and principal.via in {"cookie", "token"}:
         principal = rights.within(principal, slug)
     request.state.principal = principal
     request.app.state.touches.note(principal.token_id, principal.session_id)

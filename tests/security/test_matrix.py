@@ -56,6 +56,15 @@ NEEDS = {
     "POST /jobs/{job_id}:resume": SUBMIT,
     "POST /jobs/{job_id}:cancel": SUBMIT,
     "POST /jobs/{job_id}:give-up": SUBMIT,
+    "POST /projects/{project}/experiments": SUBMIT,
+    "GET /projects/{project}/experiments": READ,
+    "GET /projects/{project}/experiments/{experiment_id}": READ,
+    "GET /projects/{project}/experiments/{experiment_id}/runs": READ,
+    "POST /projects/{project}/experiments/{experiment_id}:archive": SUBMIT,
+    "POST /projects/{project}/experiments/{experiment_id}:unarchive": SUBMIT,
+    "GET /projects/{project}/runs": READ,
+    "GET /projects/{project}/jobs": READ,
+    "GET /projects/{project}/events": READ,
     "POST /series:query": READ,
     "GET /events": READ,
     "GET /artifacts/{artifact_id}": READ,
@@ -117,7 +126,7 @@ def _with_unknown_ids(path: str) -> str:
     """Returns the path with IDs that do not exist, so that a permitted request changes nothing."""
     for name in ("experiment", "run", "job", "worker", "token", "artifact"):
         path = path.replace(f"{{{name}_id}}", f"no-{name}")
-    return path
+    return path.replace("{project}", "default")
 
 
 async def test_the_table_lists_exactly_the_applications_routes() -> None:
@@ -177,11 +186,11 @@ async def test_users_of_another_project_cannot_read_or_change_resources(shared: 
     wrong = []
     async with shared.client("foreign") as client:
         for method, path, need in _routes_with_needs():
-            url = path
+            url = path.replace("{project}", "default")
             for name, value in ours.items():
                 url = url.replace(f"{{{name}_id}}", value)
             answer = await client.request(method, url, headers={"Last-Event-ID": "x"})
-            if need in {ENROL, OWN, ATTEMPT}:
+            if need in {ENROL, OWN, ATTEMPT, ADMIN}:
                 wrong += [f"{method} {path}: {answer.status_code}"] * (answer.status_code != 403)
             elif "{" in path and not (method == "POST" and answer.status_code in {415, 422}):
                 wrong += [f"{method} {path}: {answer.status_code}"] * (answer.status_code != 404)

@@ -13,7 +13,21 @@ const page = <T>(items: T[]) => ({ items, next_cursor: null });
 
 const session: t.Session = {
   user: "admin",
+  user_id: "usr_1",
+  display_name: "",
+  is_admin: true,
   project: "default",
+  projects: [
+    {
+      project_id: "prj_1",
+      slug: "default",
+      name: "default",
+      role: "maintainer",
+      archived: false,
+      permissions: ["project.read", "run.submit", "run.control_own", "run.control_any"],
+    },
+  ],
+  permissions: ["account", "server.users", "server.projects", "server.pools"],
   scopes: ["read", "submit", "admin"],
   csrf_token: "mock",
   via: "cookie",

@@ -61,6 +61,8 @@ export function makeRun(
       : null;
   const view: t.RunDetail = {
     id: id("run"),
+    project: "default",
+    created_by: "admin",
     experiment_id: experiment.id,
     seed,
     replicate: 0,
@@ -129,6 +131,7 @@ export function makeRun(
 function makeJob(experiment: string, state: t.RunState): t.Job {
   return {
     id: id("job"),
+    project: "default",
     experiment_id: experiment,
     run_ids: [],
     schedule: "train",

@@ -588,6 +588,178 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/projects/{project}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Tail Events
+         * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
+         *
+         *     A comment comes every 15 s. The event `resync` says that the log no longer leads on from the
+         *     cursor: load the history again.
+         */
+        get: operations["tail_events_of_project"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/experiments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Experiments
+         * @description Lists experiments.
+         */
+        get: operations["list_experiments_of_project"];
+        put?: never;
+        /**
+         * Submit Experiment
+         * @description Submits a definition: 201 for a new experiment, 200 for an existing one.
+         *
+         *     Seeds that the existing experiment lacks are added.
+         *
+         *     A definition of an older `schema_version` is brought up to the present one; it is the same
+         *     experiment as before.
+         */
+        post: operations["submit_experiment_of_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/experiments/{experiment_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Experiment
+         * @description Returns an experiment with its definition.
+         */
+        get: operations["get_experiment_of_project"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/experiments/{experiment_id}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Experiment Runs
+         * @description Lists an experiment's runs.
+         */
+        get: operations["list_experiment_runs_of_project"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/experiments/{experiment_id}:archive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Archive Experiment
+         * @description Hides an experiment from lists; nothing is deleted.
+         */
+        post: operations["archive_experiment_of_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/experiments/{experiment_id}:unarchive": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Unarchive Experiment
+         * @description Brings an archived experiment back into lists; doing it twice changes nothing.
+         */
+        post: operations["unarchive_experiment_of_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/jobs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Jobs
+         * @description Lists jobs.
+         */
+        get: operations["list_jobs_of_project"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Runs
+         * @description Lists runs.
+         */
+        get: operations["list_runs_of_project"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs": {
         parameters: {
             query?: never;
@@ -2946,7 +3118,7 @@ export interface components {
             failures: components["schemas"]["FailureCount"][];
             /**
              * Id
-             * @description The generated, reproducible experiment ID.
+             * @description The generated, reproducible experiment ID, which is unique within its project.
              */
             id: string;
             /** Kind */
@@ -2957,6 +3129,11 @@ export interface components {
             name: string;
             /** Notes */
             notes: string;
+            /**
+             * Project
+             * @description Slug of its project.
+             */
+            project: string;
             /**
              * Runs
              * @description Runs by state; absent states have none.
@@ -3009,7 +3186,7 @@ export interface components {
             failures: components["schemas"]["FailureCount"][];
             /**
              * Id
-             * @description The generated, reproducible experiment ID.
+             * @description The generated, reproducible experiment ID, which is unique within its project.
              */
             id: string;
             /** Kind */
@@ -3020,6 +3197,11 @@ export interface components {
             name: string;
             /** Notes */
             notes: string;
+            /**
+             * Project
+             * @description Slug of its project.
+             */
+            project: string;
             /**
              * Runs
              * @description Runs by state; absent states have none.
@@ -3627,6 +3809,11 @@ export interface components {
             position: number | null;
             /** Priority */
             priority: number;
+            /**
+             * Project
+             * @description Slug of its project.
+             */
+            project: string;
             resources: components["schemas"]["Resources"];
             /** Run Ids */
             run_ids: string[];
@@ -3820,6 +4007,26 @@ export interface components {
              * @description Budget in optimiser steps.
              */
             updates?: number | null;
+        };
+        /**
+         * MembershipView
+         * @description A project of the caller, with what the caller may do there.
+         */
+        MembershipView: {
+            /** Archived */
+            archived: boolean;
+            /** Name */
+            name: string;
+            /**
+             * Permissions
+             * @description Permissions of the role, limited to the credential's scopes.
+             */
+            permissions: components["schemas"]["Permission"][];
+            /** Project Id */
+            project_id: string;
+            role: components["schemas"]["Role"];
+            /** Slug */
+            slug: string;
         };
         /**
          * ModuleCode
@@ -4141,6 +4348,12 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
         };
+        /**
+         * Permission
+         * @description What a route requires. Permissions of a project hold in the project of the object.
+         * @enum {string}
+         */
+        Permission: "project.read" | "run.submit" | "run.control_own" | "run.control_any" | "project.settings" | "project.members" | "project.credentials" | "project.audit" | "account" | "server.users" | "server.projects" | "server.pools" | "server.audit" | "server.cancel";
         /**
          * Points
          * @description Values of one series, in columns of equal length.
@@ -5334,6 +5547,12 @@ export interface components {
             stop: components["schemas"]["StopSpec"];
         };
         /**
+         * Role
+         * @description A user's role in a project.
+         * @enum {string}
+         */
+        Role: "viewer" | "member" | "maintainer";
+        /**
          * RunDetail
          * @description A run with its attempts and jobs.
          */
@@ -5347,6 +5566,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Created By
+             * @description Login name of the user who submitted it.
+             */
+            created_by: string;
             /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
             /** Experiment Id */
@@ -5373,6 +5597,11 @@ export interface components {
              */
             not_uploaded: components["schemas"]["BacklogView"] | null;
             progress: components["schemas"]["ProgressView"];
+            /**
+             * Project
+             * @description Slug of its project.
+             */
+            project: string;
             /** Replicate */
             replicate: number;
             /** @description How its latest training attempt began. */
@@ -5470,6 +5699,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Created By
+             * @description Login name of the user who submitted it.
+             */
+            created_by: string;
             /** Experiment Id */
             experiment_id: string;
             failure: components["schemas"]["Failure"] | null;
@@ -5492,6 +5726,11 @@ export interface components {
              */
             not_uploaded: components["schemas"]["BacklogView"] | null;
             progress: components["schemas"]["ProgressView"];
+            /**
+             * Project
+             * @description Slug of its project.
+             */
+            project: string;
             /** Replicate */
             replicate: number;
             /** @description How its latest training attempt began. */
@@ -5815,8 +6054,25 @@ export interface components {
              *     `null` for bearer tokens.
              */
             csrf_token: string | null;
-            /** Project */
+            /** Display Name */
+            display_name: string;
+            /**
+             * Is Admin
+             * @description Whether the caller acts as an administrator of the server.
+             */
+            is_admin: boolean;
+            /**
+             * Permissions
+             * @description Permissions that belong to no project.
+             */
+            permissions: components["schemas"]["Permission"][];
+            /**
+             * Project
+             * @description Slug of the project if the caller has exactly one, else empty.
+             */
             project: string;
+            /** Projects */
+            projects: components["schemas"]["MembershipView"][];
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
             /**
@@ -5824,8 +6080,13 @@ export interface components {
              * @default false
              */
             setup_needed: boolean;
-            /** User */
+            /**
+             * User
+             * @description Login name.
+             */
             user: string;
+            /** User Id */
+            user_id: string;
             /**
              * Via
              * @enum {string}
@@ -6227,7 +6488,7 @@ export interface components {
             failures: components["schemas"]["FailureCount"][];
             /**
              * Id
-             * @description The generated, reproducible experiment ID.
+             * @description The generated, reproducible experiment ID, which is unique within its project.
              */
             id: string;
             /** Kind */
@@ -6238,6 +6499,11 @@ export interface components {
             name: string;
             /** Notes */
             notes: string;
+            /**
+             * Project
+             * @description Slug of its project.
+             */
+            project: string;
             /**
              * Runs
              * @description Runs by state; absent states have none.
@@ -6652,6 +6918,11 @@ export interface components {
             expires_in_days: number | null;
             /** Name */
             name: string;
+            /**
+             * Project
+             * @description The project to which the token is limited; `null`: all projects of its user.
+             */
+            project?: string | null;
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
         };
@@ -6680,12 +6951,22 @@ export interface components {
              *     `null` for one that a login or the server's console made.
              */
             parent_id?: string | null;
+            /**
+             * Project
+             * @description Slug of the project to which it is limited; `null`: all projects of its user.
+             */
+            project: string | null;
             /** Revoked At */
             revoked_at: string | null;
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
             /** Secret */
             secret?: string | null;
+            /**
+             * User
+             * @description Login name of the user whose permissions it carries.
+             */
+            user: string;
         };
         /**
          * TrpoParameters
@@ -9590,6 +9871,825 @@ export interface operations {
             };
             /** @description The credential does not permit this. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tail_events_of_project: {
+        parameters: {
+            query?: {
+                /** @description Cursor: begin with what comes after it. None begins now. */
+                after?: number | null;
+                run?: string[];
+                experiment?: string[];
+                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "snapshot" | "evaluation" | "points" | "log" | "stats")[];
+            };
+            header?: {
+                /** @description Sent by browsers; goes before `after`. */
+                "Last-Event-ID"?: string | null;
+            };
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Server-sent events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_experiments_of_project: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description One of created_at, name; with `-` in front to reverse. */
+                sort?: string;
+                state?: components["schemas"]["RunState"] | null;
+                agent?: string | null;
+                env?: string | null;
+                /** @description Part of the name or of the ID. */
+                text?: string | null;
+                archived?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_ExperimentView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    submit_experiment_of_project: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Repeats of a request with one key change nothing. */
+                "idempotency-key"?: string | null;
+            };
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Submission"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubmittedExperiment"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubmittedExperiment"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_experiment_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_experiment_runs_of_project: {
+        parameters: {
+            query?: {
+                state?: components["schemas"]["RunState"] | null;
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description One of created_at, seed, env_step; with `-` in front to reverse. */
+                sort?: string;
+            };
+            header?: never;
+            path: {
+                experiment_id: string;
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_RunView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    archive_experiment_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    unarchive_experiment_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_jobs_of_project: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description One of created_at, priority; with `-` in front to reverse. */
+                sort?: string;
+                experiment?: string | null;
+                run?: string | null;
+                pool?: string | null;
+                state?: components["schemas"]["JobState"] | null;
+                schedule?: components["schemas"]["Schedule"] | null;
+            };
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_JobView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_runs_of_project: {
+        parameters: {
+            query?: {
+                /** @description ID of an experiment. */
+                experiment?: string | null;
+                state?: components["schemas"]["RunState"] | null;
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description One of created_at, seed, env_step; with `-` in front to reverse. */
+                sort?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_RunView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -29,6 +29,7 @@ PUBLIC = {
     ("POST", "/api/v1/session:redeem"),
 }
 SUBSTITUTES = {
+    "project",
     "experiment_id",
     "run_id",
     "job_id",
