@@ -61,7 +61,8 @@ async def authenticate(
         principal = await _by_token(request, authorization)
     else:
         principal = await _by_cookie(request)
-    if (slug := request.path_params.get(PROJECT)) is not None and principal.via in {"cookie", "token"}:
+    slug = request.path_params.get(PROJECT)
+    if slug is not None and principal.via in {"cookie", "token"}:
         principal = rights.within(principal, slug)
     request.state.principal = principal
     request.app.state.touches.note(principal.token_id, principal.session_id)
@@ -146,24 +147,27 @@ def _check_csrf(request: Request, expected: str) -> None:
 CurrentPrincipal = Annotated[Principal, Depends(authenticate)]
 
 
-def require(permission: Permission) -> Callable[[Principal], Principal]:
-    """Returns the dependency of routes that need a permission.
+def require(*permissions: Permission) -> Callable[[Principal], Principal]:
+    """Returns the dependency of routes that need one of some permissions.
 
     A permission of a project must be held in one project at least; the services check it in the
     project of the object. Lists are open to every user, who sees nothing without a membership.
     """
 
     def check(principal: CurrentPrincipal) -> Principal:
-        _check_scope(principal, permission)
-        if permission is not Permission.PROJECT_READ and not principal.permits(permission):
+        _check_scope(principal, permissions[0])
+        if Permission.PROJECT_READ not in permissions and not any(
+            principal.permits(permission) for permission in permissions
+        ):
+            named = " or ".join(permissions)
             raise forbidden(
                 "missing_permission",
-                f"This needs the permission {permission}, which your roles do not give. Ask a "
+                f"This needs the permission {named}, which your roles do not give. Ask a "
                 "maintainer of the project, or an administrator of the server.",
             )
         return principal
 
-    setattr(check, NEEDS, permission.value)
+    setattr(check, NEEDS, " or ".join(permissions))
     return check
 
 
@@ -245,6 +249,9 @@ setattr(require_login, NEEDS, "login")
 Reader = Annotated[Principal, Depends(require(Permission.PROJECT_READ))]
 Submitter = Annotated[Principal, Depends(require(Permission.RUN_SUBMIT))]
 Controller = Annotated[Principal, Depends(require(Permission.RUN_CONTROL_OWN))]
+AuditReader = Annotated[
+    Principal, Depends(require(Permission.PROJECT_AUDIT, Permission.SERVER_AUDIT))
+]
 PoolManager = Annotated[Principal, Depends(require(Permission.SERVER_POOLS))]
 Enroller = Annotated[Principal, Depends(require_enrolment)]
 WorkerCaller = Annotated[Principal, Depends(require_own_secret)]

@@ -68,7 +68,7 @@ def _caller(request: Request, principal: Principal) -> Credential | None:
     return Credential(
         id=origin.credential or "",
         actor=actor(principal),
-        project_id=principal.project_id,
+        project_id=next(iter(principal.project_ids)) if len(principal.project_ids) == 1 else None,
         user_id=origin.user_id,
     )
 

@@ -45,6 +45,8 @@ class Principal:
     """Whether the caller acts as a server administrator."""
     is_bound: bool = False
     """Whether the credential is a token of one project."""
+    is_within_project: bool = False
+    """Whether the request's path names one project."""
     token_id: str | None = None
     session_id: str | None = None
     attempt_id: str | None = None

@@ -65,6 +65,10 @@ NEEDS = {
     "GET /projects/{project}/runs": READ,
     "GET /projects/{project}/jobs": READ,
     "GET /projects/{project}/events": READ,
+    "GET /projects/{project}/audit": ADMIN,
+    "GET /projects/{project}/audit:export": ADMIN,
+    "GET /audit": ADMIN,
+    "GET /audit:export": ADMIN,
     "POST /series:query": READ,
     "GET /events": READ,
     "GET /artifacts/{artifact_id}": READ,
@@ -190,7 +194,10 @@ async def test_users_of_another_project_cannot_read_or_change_resources(shared: 
             for name, value in ours.items():
                 url = url.replace(f"{{{name}_id}}", value)
             answer = await client.request(method, url, headers={"Last-Event-ID": "x"})
-            if need in {ENROL, OWN, ATTEMPT, ADMIN}:
+            of_server = need == ADMIN and "{project}" not in path
+            if "audit" in path and of_server:
+                continue  # a maintainer of another project reads that project's entries
+            if need in {ENROL, OWN, ATTEMPT} or of_server:
                 wrong += [f"{method} {path}: {answer.status_code}"] * (answer.status_code != 403)
             elif "{" in path and not (method == "POST" and answer.status_code in {415, 422}):
                 wrong += [f"{method} {path}: {answer.status_code}"] * (answer.status_code != 404)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
-from app.api.auth import Admin
+from app.api.auth import AuditReader
 from app.api.deps import DatabaseDep, ReadSession
 from app.api.paging import Cursor, Limit
 from app.domain.paging import PageRequest
@@ -15,7 +15,8 @@ from app.services.audit.search import AuditFilter
 from palestra.contract.audit import AuditEntry, AuditOutcome, WrittenTime
 from palestra.contract.views import Page
 
-router = APIRouter(tags=["audit"])
+project_router = APIRouter(tags=["audit"])
+"""Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 Text = Annotated[str | None, Query(max_length=200)]
 Since = Annotated[WrittenTime | None, Query(description="From this time on.")]
@@ -58,9 +59,9 @@ def audit_filter(
 Wanted = Annotated[AuditFilter, Depends(audit_filter)]
 
 
-@router.get("/audit")
+@project_router.get("/audit")
 async def search_audit(
-    principal: Admin,
+    principal: AuditReader,
     session: ReadSession,
     wanted: Wanted,
     limit: Limit = 50,
@@ -71,9 +72,9 @@ async def search_audit(
     return await search.search(session, principal, wanted, page)
 
 
-@router.get("/audit:export", response_class=StreamingResponse, responses=_LINES)
+@project_router.get("/audit:export", response_class=StreamingResponse, responses=_LINES)
 async def export_audit(
-    principal: Admin, database: DatabaseDep, wanted: Wanted
+    principal: AuditReader, database: DatabaseDep, wanted: Wanted
 ) -> StreamingResponse:
     """Sends entries of the audit log as JSON lines, the oldest first."""
     lines = search.export(database, principal, wanted)

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
-from app.api.auth import PROJECT, Reader
+from app.api.auth import Reader
 from app.api.errors import invalid
 from app.api.stream import EventStream
 from app.services.events.event_log import EventType
@@ -30,16 +30,14 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 
 
 def _stream_filter(
-    request: Request,
     principal: Reader,
     run: Names = [],  # noqa: B006 - FastAPI copies defaults
     experiment: Names = [],  # noqa: B006
     kind: Annotated[list[EventType], Query(alias="type", max_length=MAX_FILTERS)] = [],  # noqa: B006
 ) -> StreamFilter:
-    path_names_one = PROJECT in request.path_params
     return StreamFilter(
         project_ids=principal.project_ids,
-        only_project=next(iter(principal.project_ids), "") if path_names_one else None,
+        only_project=min(principal.project_ids) if principal.is_within_project else None,
         runs=frozenset(run),
         experiments=frozenset(experiment),
         types=frozenset(kind),

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 
-from app.api.auth import PROJECT, Controller, Reader, Submitter
+from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
@@ -59,7 +59,6 @@ Wanted = Annotated[ExperimentFilter, Depends(experiment_filter)]
     responses={200: {"model": SubmittedExperiment}, 409: {}},
 )
 async def submit_experiment(
-    request: Request,
     principal: Submitter,
     body: Annotated[Submission, json_body(Submission, limit=LARGE, upgraded=upgrade_submission)],
     session: WriteSession,
@@ -75,7 +74,7 @@ async def submit_experiment(
 
     async def change() -> Answer:
         view, created = await experiments.submit(session, principal, body)
-        within = f"/projects/{view.project}" if PROJECT in request.path_params else ""
+        within = f"/projects/{view.project}" if principal.is_within_project else ""
         return answer(view, 201 if created else 200, f"/api/v1{within}/experiments/{view.id}")
 
     return await once(change)

@@ -18,7 +18,8 @@ from app.domain.audit_chain import ChainPlace
 class AuditFilter:
     """Which entries to read; `None` takes all."""
 
-    project_id: str | None = None
+    project_ids: Collection[str] | None = None
+    """Entries that concern these projects; `None` takes those that concern none too."""
     user: str | None = None
     """ID or name of a user."""
     object_type: str | None = None
@@ -63,13 +64,14 @@ async def oldest_first(
 def _filtered(wanted: AuditFilter) -> Select[AuditRow]:
     query = select(AuditRow)
     for column, value in (
-        (AuditRow.project_id, wanted.project_id),
         (AuditRow.object_id, wanted.object_id),
         (AuditRow.outcome, wanted.outcome),
         (AuditRow.object_type, wanted.object_type),
     ):
         if value is not None:
             query = query.where(column == value)
+    if wanted.project_ids is not None:
+        query = query.where(AuditRow.project_id.in_(wanted.project_ids))
     if wanted.user is not None:
         named = select(UserRow.id).where(UserRow.name == wanted.user).scalar_subquery()
         query = query.where(

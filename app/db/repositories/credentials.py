@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, func, null, select
 
 from app.db.engine import Session
 from app.db.models.access import LoginSessionRow, TokenRow
@@ -40,7 +41,7 @@ async def by_hash(session: Session, hashes: Collection[str]) -> Mapping[str, Cre
     return found
 
 
-def _queries(hashes: list[str]) -> Mapping[str, Select[str, str, str, str]]:
+def _queries(hashes: list[str]) -> Mapping[str, Select[Any, Any, Any, Any]]:
     """Returns a query of (hash, id, project, user) for each kind of credential."""
     return {
         "token": select(
@@ -49,7 +50,7 @@ def _queries(hashes: list[str]) -> Mapping[str, Select[str, str, str, str]]:
         "login": select(
             LoginSessionRow.secret_hash,
             LoginSessionRow.id,
-            LoginSessionRow.project_id,
+            null(),
             LoginSessionRow.user_id,
         ).where(LoginSessionRow.secret_hash.in_(hashes)),
         "worker": select(

@@ -113,4 +113,4 @@ def within(principal: Principal, slug: str) -> Principal:
     kept = tuple(one for one in principal.memberships if one.slug == slug)
     if not kept:
         raise NotFoundError("project")
-    return replace(principal, memberships=kept)
+    return replace(principal, memberships=kept, is_within_project=True)

@@ -11,6 +11,7 @@ from app.db.repositories.audit_entries import AuditFilter
 from app.domain.paging import PageRequest, cursor, keyset
 from app.domain.principal import Principal
 from palestra.contract.audit import AuditEntry
+from palestra.contract.permissions import Permission
 from palestra.contract.views import Page
 
 __all__ = ["SORT", "AuditFilter", "export", "search"]
@@ -62,8 +63,13 @@ async def export(
 
 
 def _permitted(principal: Principal, wanted: AuditFilter) -> AuditFilter:
-    """Limits a search to what the caller may read: the one place that decides it."""
-    return replace(wanted, project_id=principal.project_id)
+    """Limits a search to what the caller may read: the one place that decides it.
+
+    An administrator of the server reads the entries of all projects and those of none.
+    """
+    if principal.permits(Permission.SERVER_AUDIT) and not principal.is_within_project:
+        return wanted
+    return replace(wanted, project_ids=principal.projects_with(Permission.PROJECT_AUDIT))
 
 
 async def _views(session: Session, rows: Sequence[AuditRow]) -> list[AuditEntry]:
