@@ -178,7 +178,7 @@ async def test_entries_are_in_commit_order(database: Database, database_url: str
 
 async def test_entries_remain_after_their_project_is_deleted(database: Database) -> None:
     """Regression: `audit.project_id` cascaded, so deleting a project deleted its audit entries."""
-    project = ProjectRow(id=new_id("prj"), name="short")
+    project = ProjectRow(id=new_id("prj"), slug="short", name="short")
     async with database.write() as session:
         session.add(project)
         await session.flush()

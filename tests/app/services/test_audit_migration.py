@@ -16,6 +16,7 @@ from alembic import command
 from app.db import migrate
 from app.db.engine import Database
 from app.db.migrate import config, current, head, upgrade
+from app.db.startup_check import DatabaseStartError
 from migrations.types import big_key, document, instant
 from tests.app.services.test_audit_chain import check
 from tests.support import postgres
@@ -153,7 +154,8 @@ async def test_a_migration_that_is_killed_at_any_statement_is_applied_again(
         statements.clear()
         try:
             upgrade(old_url)
-        except Killed:
+        except (Killed, DatabaseStartError):  # Alembic's clean-up of a copied table fails after it
+            assert stop_at < 500
             continue
         break
     assert stop_at > 15, "every statement was reached"
