@@ -14,7 +14,7 @@ from tests.support.documents import REPOSITORY, blocks_of
 from tests.support.process_stack import bare_environment
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
-PAGES = ("README.md", "docs/training.md", "docs/guide.md")
+PAGES = ("README.md", "docs/training.md", "docs/guide.md", "docs/team.md")
 
 
 @pytest.fixture

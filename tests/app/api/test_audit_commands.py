@@ -15,7 +15,7 @@ from palestra.cli.main import main
 from palestra.client import Client
 from palestra.contract.audit import AuditQuery
 from palestra.errors import ForbiddenError, UnreachableError
-from tests.app.api.serving import Served
+from tests.app.api.serving import AppServer
 from tests.support.fake_http_server import Answer, running_fake_server
 from tests.support.listening import listening
 
@@ -25,14 +25,14 @@ Command = Callable[..., "asyncio.Future[tuple[int, str, str]]"]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def url(shared: Served) -> AsyncIterator[str]:
+async def url(shared: AppServer) -> AsyncIterator[str]:
     async with listening(shared.app) as address:
         yield address
 
 
 @pytest.fixture
 def audit(
-    shared: Served,
+    shared: AppServer,
     url: str,
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
@@ -51,14 +51,16 @@ def audit(
     return run
 
 
-async def count(shared: Served) -> int:
+async def count(shared: AppServer) -> int:
     """Returns how many entries the project of the tests has."""
     mine = AuditRow.project_id == shared.world.project_id
     async with shared.database.read() as session:
         return await session.scalar(select(func.count()).where(mine)) or 0
 
 
-async def test_the_client_yields_every_entry_and_exports_the_same(shared: Served, url: str) -> None:
+async def test_the_client_yields_every_entry_and_exports_the_same(
+    shared: AppServer, url: str
+) -> None:
     with Client(url, shared.tokens["user"]) as client:
         listed = await asyncio.to_thread(lambda: list(client.audit()))
         lines = await asyncio.to_thread(lambda: list(client.export_audit()))
@@ -72,7 +74,7 @@ async def test_the_client_yields_every_entry_and_exports_the_same(shared: Served
     assert len(exported) == len(tokens)
 
 
-async def test_the_client_names_the_missing_scope(shared: Served, url: str) -> None:
+async def test_the_client_names_the_missing_scope(shared: AppServer, url: str) -> None:
     with Client(url, shared.tokens["reader"]) as client:
         with pytest.raises(ForbiddenError, match="scope admin"):
             await asyncio.to_thread(lambda: list(client.audit()))
@@ -88,7 +90,7 @@ async def test_an_export_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
             list(client.export_audit())
 
 
-async def test_the_command_lists_entries(shared: Served, audit: Command) -> None:
+async def test_the_command_lists_entries(shared: AppServer, audit: Command) -> None:
     code, out, _ = await audit("list", "--action", "token.", "--limit", "3")
     assert code == 0
     head, *rows = out.splitlines()
@@ -112,10 +114,13 @@ async def test_the_command_lists_entries(shared: Served, audit: Command) -> None
     assert {entry["object_id"] for entry in json.loads(out)} <= {job}
     code, out, _ = await audit("list", "--refused", "--json")
     assert {entry["outcome"] for entry in json.loads(out)} <= {"refused"}
+    for since, is_found in (("2026-03-01T00:00:00+02:00", True), ("2999-03-01T00:00:00Z", False)):
+        code, out, _ = await audit("list", "--json", "--since", since)
+        assert (code, bool(json.loads(out))) == (0, is_found)
 
 
 async def test_the_command_exports_to_a_file_of_its_own(
-    shared: Served, audit: Command, tmp_path: Path
+    shared: AppServer, audit: Command, tmp_path: Path
 ) -> None:
     file = tmp_path / "audit.jsonl"
     number = await count(shared)
@@ -133,7 +138,7 @@ async def test_the_command_exports_to_a_file_of_its_own(
 
 
 async def test_a_refused_export_leaves_no_file(
-    shared: Served, audit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared: AppServer, audit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PALESTRA_TOKEN", shared.tokens["reader"])
     code, _, errors = await audit("export", "audit.jsonl")
