@@ -25,6 +25,7 @@ from app.services.experiments import experiments
 from app.settings import Settings
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
+from palestra.contract.permissions import Role
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support.records import points, snapshot
 from tests.support.server_fixture import ALL, World, definition, make_world, principal, submission
@@ -89,6 +90,7 @@ async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[App
         world = await make_world(app.state.database)
         served = AppServer(app, world)
         await _make_tokens(served)
+        await _make_people(served)
         await _make_other_project(served)
         await _make_attempts(served)
         yield served
@@ -121,6 +123,35 @@ async def _make_tokens(served: AppServer) -> None:
         expired = (await session.scalars(select(TokenRow).where(TokenRow.name == "expired"))).one()
         expired.expires_at = expired.created_at
         served.names["token"] = revoked.id
+
+
+async def _make_people(served: AppServer) -> None:
+    """Creates a user of each role, with a token of all scopes; `administrator` has no project."""
+    roles = {
+        "viewer": Role.VIEWER,
+        "member": Role.MEMBER,
+        "maintainer": Role.MAINTAINER,
+        "service": Role.MEMBER,
+        "disabled": Role.MAINTAINER,
+        "administrator": None,
+    }
+    project_id = served.world.project_id
+    async with served.database.write() as session:
+        for name, role in roles.items():
+            user = UserRow(id=new_id("usr"), name=name, is_admin=role is None)
+            user.service_project_id = project_id if name == "service" else None
+            session.add(user)
+            await session.flush()
+            if role is not None:
+                membership = {"project_id": project_id, "user_id": user.id, "role": role.value}
+                session.add(MembershipRow(**membership))
+                await session.flush()
+            of_project = project_id if name == "service" else None
+            served.tokens[name] = await _token(
+                session, of_project, user.id, name, "read submit admin"
+            )
+            if name == "disabled":
+                user.disabled_at = user.created_at
 
 
 async def _token(session: Any, project_id: str | None, user_id: str, name: str, scopes: str) -> str:
