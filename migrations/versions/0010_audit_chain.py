@@ -26,12 +26,14 @@ _GENESIS = "0" * 64
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _FORMER_INDEX = "ix_audit_project_id_object_type_object_id_id"
-_INDEXES = (
-    ("project_id", "id"),
-    ("object_type", "object_id", "id"),
-    ("user_id", "id"),
-    ("at",),
-)
+_INDEXES: dict[tuple[str, ...], str | None] = {
+    ("project_id", "id"): None,
+    ("object_type", "object_id", "id"): None,
+    ("user_id", "id"): "user_id IS NOT NULL",
+    ("outcome", "id"): "outcome = 'refused'",
+    ("at",): None,
+}
+"""Columns and condition of each index."""
 
 
 def upgrade() -> None:
@@ -53,8 +55,15 @@ def upgrade() -> None:
         ends = {"last_id": end[0], "last_hash": end[1], "checkpoint_id": 0}
         connection.execute(sa.insert(chain), [{"id": 1, **ends, "checkpoint_hash": _GENESIS}])
     op.drop_table("audit_former")
-    for names in _INDEXES:
-        op.create_index("_".join(("ix_audit", *names)), "audit", list(names))
+    for names, condition in _INDEXES.items():
+        where = None if condition is None else sa.text(condition)
+        op.create_index(
+            "_".join(("ix_audit", *names)),
+            "audit",
+            list(names),
+            sqlite_where=where,
+            postgresql_where=where,
+        )
 
 
 def downgrade() -> None:

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, Integer, String, Text
+from sqlalchemy import BigInteger, Index, Integer, String, Text, text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
@@ -34,6 +34,12 @@ class CanonicalJson(TypeDecorator[dict[str, Any]]):
             return {"unreadable": value}
 
 
+def _partial(condition: str, *columns: str) -> Index:
+    """Returns an index of some entries: most are of attempts, and to those it costs nothing."""
+    where = text(condition)
+    return Index(None, *columns, sqlite_where=where, postgresql_where=where)
+
+
 class AuditRow(Base):
     """An entry of the audit log, inserted as the last act of the change and never modified.
 
@@ -45,7 +51,8 @@ class AuditRow(Base):
     __table_args__ = (
         Index(None, "project_id", "id"),
         Index(None, "object_type", "object_id", "id"),
-        Index(None, "user_id", "id"),
+        _partial("user_id IS NOT NULL", "user_id", "id"),
+        _partial("outcome = 'refused'", "outcome", "id"),
         Index(None, "at"),
     )
 

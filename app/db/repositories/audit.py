@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import CursorResult, insert, select, update
+from sqlalchemy import CursorResult, Table, bindparam, insert, select, update
 from sqlalchemy.orm import Session as SyncSession
 
 from app.db.clock import EPOCH
@@ -32,6 +32,20 @@ _HASHED: Final = (
 )
 """Columns whose values the hash covers as they are."""
 
+
+# Statements of the tables, built once: those of the mapped classes take longer at every commit.
+_ENTRIES: Final = cast("Table", AuditRow.__table__)
+_CHAIN: Final = cast("Table", AuditChainRow.__table__)
+_INSERT: Final = insert(_ENTRIES)
+_ADVANCE: Final = (
+    update(_CHAIN)
+    .where(
+        _CHAIN.c.id == 1,
+        _CHAIN.c.last_id == bindparam("of_id"),
+        _CHAIN.c.last_hash == bindparam("of_hash"),
+    )
+    .values(last_id=bindparam("to_id"), last_hash=bindparam("to_hash"))
+)
 
 _last_known: Final[WeakKeyDictionary[Any, ChainPlace]] = WeakKeyDictionary()
 """The last entry that this process wrote, by engine.
@@ -82,7 +96,7 @@ def _insert(session: SyncSession, rows: list[dict[str, Any]], at: datetime) -> N
         begin = _stored_end(session)
         chained = _chain(rows, at, begin)
         _advance(session, begin, _end(chained))
-    session.execute(insert(AuditRow), chained)
+    session.execute(_INSERT, chained)
     _last_known[engine] = _end(chained)
 
 
@@ -104,17 +118,8 @@ def _end(rows: list[dict[str, Any]]) -> ChainPlace:
 
 def _advance(session: SyncSession, begin: ChainPlace, end: ChainPlace) -> bool:
     """Moves the stored end of the chain; returns false if it is not `begin`."""
-    statement = (
-        update(AuditChainRow)
-        .where(
-            AuditChainRow.id == 1,
-            AuditChainRow.last_id == begin.id,
-            AuditChainRow.last_hash == begin.hash,
-        )
-        .values(last_id=end.id, last_hash=end.hash)
-        .execution_options(synchronize_session=False)
-    )
-    result = session.execute(statement)
+    places = {"of_id": begin.id, "of_hash": begin.hash, "to_id": end.id, "to_hash": end.hash}
+    result = session.execute(_ADVANCE, places)
     return isinstance(result, CursorResult) and result.rowcount == 1
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Select, delete, func, select, update
+from sqlalchemy import Select, delete, func, literal, select, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
@@ -65,11 +65,13 @@ def _filtered(wanted: AuditFilter) -> Select[AuditRow]:
     query = select(AuditRow)
     for column, value in (
         (AuditRow.object_id, wanted.object_id),
-        (AuditRow.outcome, wanted.outcome),
         (AuditRow.object_type, wanted.object_type),
     ):
         if value is not None:
             query = query.where(column == value)
+    if wanted.outcome is not None:
+        # Written into the statement: the index is of refusals, which a parameter may not be.
+        query = query.where(AuditRow.outcome == literal(wanted.outcome, literal_execute=True))
     if wanted.project_ids is not None:
         query = query.where(AuditRow.project_id.in_(wanted.project_ids))
     if wanted.user is not None:
