@@ -252,6 +252,7 @@ Controller = Annotated[Principal, Depends(require(Permission.RUN_CONTROL_OWN))]
 AuditReader = Annotated[
     Principal, Depends(require(Permission.PROJECT_AUDIT, Permission.SERVER_AUDIT))
 ]
+UserManager = Annotated[Principal, Depends(require(Permission.SERVER_USERS))]
 PoolManager = Annotated[Principal, Depends(require(Permission.SERVER_POOLS))]
 Enroller = Annotated[Principal, Depends(require_enrolment)]
 WorkerCaller = Annotated[Principal, Depends(require_own_secret)]

@@ -23,6 +23,15 @@ def database(request: Request) -> Database:
     return found
 
 
+def server_url(request: Request) -> str:
+    """Returns the address of the server for links that the caller passes on.
+
+    That is the setting `public_url`, or the address of the request.
+    """
+    found = settings(request)
+    return found.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
+
+
 async def read_session(request: Request) -> AsyncIterator[Session]:
     """Yields a session that is rolled back before the answer is sent."""
     async with database(request).read() as session:
@@ -37,6 +46,7 @@ async def write_session(request: Request) -> AsyncIterator[Session]:
 
 
 SettingsDep = Annotated[Settings, Depends(settings)]
+ServerUrl = Annotated[str, Depends(server_url)]
 DatabaseDep = Annotated[Database, Depends(database)]
 ReadSession = Annotated[Session, Depends(read_session, scope="function")]
 WriteSession = Annotated[Session, Depends(write_session, scope="function")]

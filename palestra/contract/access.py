@@ -62,13 +62,15 @@ class LoginRequest(Document):
 
 
 class SetupRequest(Document):
-    """Redeems the one-time setup or login link."""
+    """Redeems a one-time setup or login link, or an invitation."""
 
     code: Annotated[str, Field(min_length=1, max_length=128)]
     user: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    """With a password: names the first admin."""
+    """Login name of the first admin or of the invited person."""
+    display_name: Title | None = None
+    """For an invitation."""
     password: Annotated[str, Field(min_length=12, max_length=1_024)] | None = None
-    """Sets the admin's password.
+    """Sets the user's password; an invitation needs one.
 
     Without one, later logins need a new link from `palestra login-link`.
     """

@@ -37,7 +37,21 @@ MAX_STEP: Final = 2**53 - 1
 """Largest counter that JSON, JavaScript and a double all hold exactly."""
 
 IdPrefix = Literal[
-    "prj", "usr", "tok", "exp", "run", "job", "att", "wrk", "slt", "snp", "art", "evl", "ses", "aud"
+    "prj",
+    "usr",
+    "tok",
+    "exp",
+    "run",
+    "job",
+    "att",
+    "wrk",
+    "slt",
+    "snp",
+    "art",
+    "evl",
+    "ses",
+    "aud",
+    "inv",
 ]
 
 

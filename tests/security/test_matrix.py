@@ -34,6 +34,9 @@ NEEDS = {
     "POST /tokens": MANAGE,
     "GET /tokens": MANAGE,
     "DELETE /tokens/{token_id}": MANAGE,
+    "POST /users:invite": ADMIN,
+    "GET /invitations": ADMIN,
+    "DELETE /invitations/{invitation_id}": ADMIN,
     "GET /definitions/schema": READ,
     "POST /experiments": SUBMIT,
     "GET /experiments": READ,
@@ -141,7 +144,7 @@ def _routes_with_needs() -> list[tuple[str, str, str]]:
 
 def _with_unknown_ids(path: str) -> str:
     """Returns the path with IDs that do not exist, so that a permitted request changes nothing."""
-    for name in ("experiment", "run", "job", "worker", "token", "artifact"):
+    for name in ("experiment", "run", "job", "worker", "token", "artifact", "invitation"):
         path = path.replace(f"{{{name}_id}}", f"no-{name}")
     return path.replace("{project}", "default")
 
@@ -209,7 +212,11 @@ async def test_users_of_another_project_cannot_read_or_change_resources(shared: 
     before = await shared.count_rows()
     ours = {name: shared.names[f"live_{name}"] for name in ("run", "job", "attempt")}
     ours |= {"experiment": shared.names["experiment"], "worker": shared.names["worker"]}
-    ours |= {"token": shared.names["token"], "artifact": "no-artifact"}
+    ours |= {
+        "token": shared.names["token"],
+        "artifact": "no-artifact",
+        "invitation": "no-invitation",
+    }
     wrong = []
     async with shared.client("foreign") as client:
         for method, path, need in _routes_with_needs():

@@ -14,6 +14,7 @@ from app.api.v1 import (
     document,
     events,
     experiments,
+    invitations,
     jobs,
     leases,
     runs,
@@ -32,6 +33,7 @@ PUBLIC_PATHS = frozenset(
 PARTS: Final[tuple[ModuleType, ...]] = (
     session,
     tokens,
+    invitations,
     document,
     definitions,
     experiments,

@@ -11,7 +11,7 @@ from app.api.origin import origin_of
 from app.api.strict_body import TINY, json_body
 from app.domain.permissions import ADMINISTRATOR_PERMISSIONS
 from app.domain.principal import Membership, Principal
-from app.services.access import logins, principals
+from app.services.access import logins, principals, sessions
 from palestra.contract.access import (
     LoginOptions,
     LoginRequest,
@@ -76,7 +76,10 @@ async def redeem_link(
     body: Annotated[SetupRequest, json_body(SetupRequest, limit=TINY)],
     database: DatabaseDep,
 ) -> SessionView:
-    """Logs a browser in with the code of a one-time link; may set name and password."""
+    """Logs a browser in with the code of a one-time link or an invitation.
+
+    May set name and password; an invitation needs them.
+    """
     return _open(request, response, await logins.redeem(database, body, origin_of(request)))
 
 
@@ -95,7 +98,7 @@ async def log_out(
     settings: SettingsDep,
 ) -> None:
     """Ends the browser's login."""
-    await logins.logout(session, principal)
+    await sessions.logout(session, principal)
     response.delete_cookie(
         cookie_name(request),
         path="/",
@@ -105,7 +108,7 @@ async def log_out(
     )
 
 
-def _open(request: Request, response: Response, login: logins.Login) -> SessionView:
+def _open(request: Request, response: Response, login: sessions.Login) -> SessionView:
     settings = request.app.state.settings
     response.set_cookie(
         cookie_name(request),

@@ -13,6 +13,7 @@ from app.db.models.curves import (
 )
 from app.db.models.events import EventRow
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
+from app.db.models.invitations import InvitationRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow
 from app.db.models.logs import LogBlockRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
@@ -34,6 +35,7 @@ __all__ = [
     "EventRow",
     "ExperimentRow",
     "IdempotencyKeyRow",
+    "InvitationRow",
     "JobRow",
     "JobRunRow",
     "LogBlockRow",

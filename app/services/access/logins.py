@@ -4,45 +4,26 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from app.db.engine import ACCESS, Database, Session, announce
-from app.db.models.access import LoginSessionRow
 from app.db.models.projects import UserRow
 from app.db.repositories import access as rows
-from app.domain.errors import (
-    ConflictError,
-    InvalidError,
-    LoginRefusedError,
-    UnauthenticatedError,
-)
-from app.domain.principal import Principal
-from app.domain.secrets import csrf_token, hash_secret, is_well_formed, new_secret
-from app.services.access import passwords
-from app.services.access.principals import principal_with_login
+from app.domain.errors import LoginRefusedError
+from app.domain.secrets import hash_secret, is_well_formed, new_secret
+from app.services.access import invitations, passwords
+from app.services.access.login_names import login_name, name_taken
+from app.services.access.sessions import Login, open_login
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
 from palestra.contract.access import (
     LoginOptions,
     SetupRequest,
 )
-from palestra.contract.names import new_id, slugify
+from palestra.contract.names import slugify
 
 _NEW_LINK: Final = (
     "On the server's machine, `palestra login-link` prints a new link that logs you in "
     "once: run it where `palestra up` was started, or "
     "name that place with --data-dir."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """A new browser login; its secret is sent only in the session cookie."""
-
-    principal: Principal
-    secret: str
-
-    @property
-    def csrf(self) -> str:
-        """The token that the dashboard sends with every modifying request."""
-        return csrf_token(self.secret)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +73,7 @@ async def login(
             session, user_id, stored, verified.new_hash or stored
         ):
             raise _wrong_login(user_id)
-        return await _open_login(session, user_id)
+        return await open_login(session, user_id)
 
 
 def _wrong_login(user_id: str | None) -> LoginRefusedError:
@@ -119,19 +100,22 @@ async def has_logged_in(session: Session, user_id: str) -> bool:
 async def redeem(database: Database, request: SetupRequest, origin: RequestOrigin) -> Login:
     """Returns a new browser login for a one-time code, which is then used up.
 
-    Sets name and password where they are given. Guessed codes take no write transaction, and a
+    The code is that of a login link or of an invitation. Sets name and password where they are
+    given; an invitation needs both. Guessed codes take no write transaction, and a
     new password is hashed outside of it.
 
     Raises:
-        LoginRefusedError: If the code is unknown, used or expired.
-        InvalidError: If the password is too easy to guess.
+        LoginRefusedError: If the code is unknown, used, expired or revoked.
+        InvalidError: If the password is too easy to guess, or an invitation lacks something.
         ConflictError: If another user has the name.
     """
     code_hash = hash_secret(request.code) if is_well_formed(request.code) else ""
     async with database.read() as session:
         user = await rows.user_of_link(session, code_hash)
     if user is None:
-        raise _link_used()
+        if (login := await invitations.redeem(database, request, origin)) is None:
+            raise _link_used()
+        return login
     password_hash = (
         None
         if request.password is None
@@ -147,54 +131,20 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
             await _rename(session, found.user, request.user)
         if password_hash is not None:
             await _set_password(session, found.user, password_hash)
-        return await _open_login(session, found.user.id)
+        return await open_login(session, found.user.id)
 
 
 def _link_used() -> LoginRefusedError:
     return LoginRefusedError("link_used", f"This link was used or has expired. {_NEW_LINK}")
 
 
-async def logout(session: Session, principal: Principal) -> None:
-    """Ends the caller's browser login."""
-    if principal.session_id is not None:
-        await rows.end_login(session, principal.session_id)
-        audit_log.record(
-            session,
-            "login.close",
-            principal.session_id,
-            project_id=None,
-            actor=f"user:{principal.user_id}",
-        )
-        announce(session, ACCESS)
-
-
-async def _open_login(session: Session, user_id: str) -> Login:
-    found = await rows.holder(session, user_id)
-    if found is None:
-        raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an administrator.")
-    secret = new_secret("pls")
-    opened = LoginSessionRow(id=new_id("ses"), user_id=user_id, secret_hash=hash_secret(secret))
-    session.add(opened)
-    await session.flush()
-    audit_log.record(session, "login.open", opened.id, project_id=None, actor=f"user:{user_id}")
-    return Login(principal_with_login(opened, found), secret)
-
-
 async def _rename(session: Session, user: UserRow, typed: str) -> None:
     """Gives a user a login name, and keeps what was typed as display name if it is another."""
-    name = slugify(typed, 64, substitute="")
-    if not name:
-        raise InvalidError(
-            "invalid_name",
-            "A login name consists of ASCII letters, digits and hyphens, for example `grace-h`.",
-            pointer="/user",
-        )
+    name, display_name = login_name(typed, pointer="/user")
     if name != user.name and await rows.user_by_name(session, name) is not None:
-        raise ConflictError(
-            "name_taken", "Another user has this name. Choose another.", pointer="/user"
-        )
+        raise name_taken("/user")
     user.name = name
-    user.display_name = "" if typed == name else typed
+    user.display_name = display_name
     await session.flush()
 
 

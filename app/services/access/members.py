@@ -7,7 +7,8 @@ from typing import Final
 from app.db.engine import Session
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import access as rows
-from app.domain.errors import ConflictError, InvalidError
+from app.domain.errors import ConflictError
+from app.services.access.login_names import login_name
 from app.services.audit import audit_log
 from palestra.contract.names import new_id, slugify
 from palestra.contract.permissions import Role
@@ -85,13 +86,7 @@ async def _admin(session: Session, typed: str) -> UserRow:
 
 
 async def _new_admin(session: Session, typed: str) -> UserRow:
-    name = slugify(typed, 64, substitute="")
-    if not name:
-        raise InvalidError(
-            "invalid_name",
-            "A login name consists of ASCII letters, digits and hyphens, for example `grace-h`.",
-        )
-    shown = "" if typed == name else typed
+    name, shown = login_name(typed)
     user = UserRow(id=new_id("usr"), name=name, display_name=shown, is_admin=True)
     session.add(user)
     await session.flush()

@@ -37,6 +37,7 @@ SUBSTITUTES = {
     "worker_id",
     "token_id",
     "artifact_id",
+    "invitation_id",
 }
 
 

@@ -1,0 +1,57 @@
+"""Browser logins once they are open."""
+
+from dataclasses import dataclass
+
+from app.db.engine import ACCESS, Session, announce
+from app.db.models.access import LoginSessionRow
+from app.db.repositories import access as rows
+from app.domain.errors import UnauthenticatedError
+from app.domain.principal import Principal
+from app.domain.secrets import csrf_token, hash_secret, new_secret
+from app.services.access.principals import principal_with_login
+from app.services.audit import audit_log
+from palestra.contract.names import new_id
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A new browser login; its secret is sent only in the session cookie."""
+
+    principal: Principal
+    secret: str
+
+    @property
+    def csrf(self) -> str:
+        """The token that the dashboard sends with every modifying request."""
+        return csrf_token(self.secret)
+
+
+async def open_login(session: Session, user_id: str) -> Login:
+    """Opens a browser login of a user who has authenticated.
+
+    Raises:
+        UnauthenticatedError: If the user is disabled.
+    """
+    found = await rows.holder(session, user_id)
+    if found is None:
+        raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an administrator.")
+    secret = new_secret("pls")
+    opened = LoginSessionRow(id=new_id("ses"), user_id=user_id, secret_hash=hash_secret(secret))
+    session.add(opened)
+    await session.flush()
+    audit_log.record(session, "login.open", opened.id, project_id=None, actor=f"user:{user_id}")
+    return Login(principal_with_login(opened, found), secret)
+
+
+async def logout(session: Session, principal: Principal) -> None:
+    """Ends the caller's browser login."""
+    if principal.session_id is not None:
+        await rows.end_login(session, principal.session_id)
+        audit_log.record(
+            session,
+            "login.close",
+            principal.session_id,
+            project_id=None,
+            actor=f"user:{principal.user_id}",
+        )
+        announce(session, ACCESS)
