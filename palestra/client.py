@@ -49,12 +49,13 @@ from palestra.downloads import (
     safe_name,
     store,
 )
+from palestra.people_methods import PeopleMethods
 
 FINAL_RUN_STATES: Final = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
 _PAGE: Final = 200
 
 
-class Client:
+class Client(PeopleMethods):
     """A client of one server with one token. Thread-safe; usable as a context manager.
 
     Every method raises a `palestra.errors.PalestraError`: the subclass of `ApiError` for the

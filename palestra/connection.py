@@ -8,6 +8,7 @@ Knows nothing of the API's resources.
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 from httpx_sse import EventSource, SSEError
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 
 from palestra.backoff import Backoff
 from palestra.contract.answers import Answer, read_answer
-from palestra.contract.documents import Document
+from palestra.contract.documents import Document, Patch
 from palestra.contract.queries import EventView
 from palestra.contract.views import Page, Problem
 from palestra.errors import PalestraError, UnexpectedAnswerError, UnreachableError, from_problem
@@ -117,12 +118,24 @@ class Connection:
         headers = {"Idempotency-Key": key} if key else {}
         content: str | None = None
         if body is not None:
-            content, headers["Content-Type"] = body.model_dump_json(), "application/json"
+            content = body.model_dump_json(exclude_unset=isinstance(body, Patch))
+            headers["Content-Type"] = "application/json"
         request = self._http.build_request(
             method, PREFIX + path, params=clean(parameters), content=content, headers=headers
         )
         answer = self._with_retries(request, again=method == "GET" or key is not None)
         return read(kind, answer), answer.status_code
+
+    def delete(self, path: str) -> None:
+        """Sends a DELETE that is answered without a body.
+
+        Raises:
+            PalestraError: If the server refused or cannot be reached.
+        """
+        request = self._http.build_request("DELETE", PREFIX + path)
+        answer = self._with_retries(request, again=False)
+        if not answer.is_success:
+            read(Problem, answer)
 
     def _with_retries(
         self, request: httpx.Request, *, again: bool, stream: bool = False
@@ -240,6 +253,11 @@ class Connection:
             f"{self._server} does not answer ({reason}): is the server running? `palestra up` "
             "starts one"
         )
+
+
+def path_part(identifier: str) -> str:
+    """Encodes an identifier as one component of a URL's path, whatever it contains."""
+    return quote(identifier, safe="") or "-"
 
 
 def clean(parameters: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from palestra.cli import (
     show,
     submit,
     up,
+    user_commands,
     watch_runs,
     worker_control,
 )
@@ -77,6 +78,7 @@ for part in (
     files,
     play,
     login,
+    user_commands,
     audit_commands,
 ):
     part.register(app)

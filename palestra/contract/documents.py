@@ -54,6 +54,10 @@ class Document(Described):
         return schema
 
 
+class Patch(Document):
+    """A change of a resource: members that are not set are not sent, and stay as they are."""
+
+
 def canonical_json(value: Any) -> bytes:
     """Returns the canonical JSON of a value: sorted keys, no white space, UTF-8.
 

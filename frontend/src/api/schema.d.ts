@@ -324,6 +324,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/invitations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Invitations
+         * @description Lists invitations, also those that were used, have expired or were revoked.
+         */
+        get: operations["list_invitations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/invitations/{invitation_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke Invitation
+         * @description Revokes an invitation that nobody has used.
+         */
+        delete: operations["revoke_invitation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs": {
         parameters: {
             query?: never;
@@ -580,6 +620,46 @@ export interface paths {
          * @description Lists pools with their queues.
          */
         get: operations["list_pools"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search Audit
+         * @description Lists entries of the audit log, the newest first.
+         */
+        get: operations["search_audit_of_project"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/audit:export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Audit
+         * @description Sends entries of the audit log as JSON lines, the oldest first.
+         */
+        get: operations["export_audit_of_project"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1043,7 +1123,9 @@ export interface paths {
         put?: never;
         /**
          * Redeem Link
-         * @description Logs a browser in with the code of a one-time link; may set name and password.
+         * @description Logs a browser in with the code of a one-time link or an invitation.
+         *
+         *     May set name and password; an invitation needs them.
          */
         post: operations["redeem_link"];
         delete?: never;
@@ -1093,6 +1175,26 @@ export interface paths {
          * @description Ends a token at once, with all that it made but workers' credentials.
          */
         delete: operations["revoke_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users:invite": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Invite Users
+         * @description Invites people: each gets a link of one's own, which this answer alone shows.
+         */
+        post: operations["invite_users"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -3493,6 +3595,111 @@ export interface components {
             ratio: number;
         };
         /**
+         * InvitationRequest
+         * @description A new invitation: what the invited person will be.
+         */
+        InvitationRequest: {
+            /** Display Name */
+            display_name?: string | null;
+            /** Email */
+            email?: string | null;
+            /**
+             * Is Admin
+             * @description Whether the person becomes an administrator of the server.
+             * @default false
+             */
+            is_admin: boolean;
+            /**
+             * Name
+             * @description Login name that is proposed; `null`: the person chooses one.
+             */
+            name?: string | null;
+            /**
+             * Projects
+             * @default []
+             */
+            projects: components["schemas"]["ProjectRole"][];
+        };
+        /**
+         * InvitationView
+         * @description An invitation. Only the answer to its creation holds the link.
+         */
+        InvitationView: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Created By
+             * @description Login name; `null` once that user is deleted.
+             */
+            created_by: string | null;
+            /** Display Name */
+            display_name: string;
+            /** Email */
+            email: string | null;
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Id */
+            id: string;
+            /** Is Admin */
+            is_admin: boolean;
+            /**
+             * Name
+             * @description Login name that is proposed.
+             */
+            name: string | null;
+            /**
+             * Projects
+             * @description Roles that the person gets; projects that were deleted since are left out.
+             */
+            projects: components["schemas"]["UserProjectView"][];
+            /** Redeemed At */
+            redeemed_at: string | null;
+            /**
+             * Redeemed By
+             * @description Login name of the new user.
+             */
+            redeemed_by: string | null;
+            /** Revoked At */
+            revoked_at: string | null;
+            /**
+             * State
+             * @enum {string}
+             */
+            state: "open" | "redeemed" | "expired" | "revoked";
+            /**
+             * Url
+             * @description The link that the person opens; whoever opens it first becomes that user.
+             */
+            url?: string | null;
+        };
+        /**
+         * InvitationsView
+         * @description New invitations with their links, which are not shown again.
+         */
+        InvitationsView: {
+            /** Items */
+            items: components["schemas"]["InvitationView"][];
+        };
+        /**
+         * InviteRequest
+         * @description Invites one or several people.
+         */
+        InviteRequest: {
+            /**
+             * Expires In Hours
+             * @default 168
+             */
+            expires_in_hours: number;
+            /** Invitations */
+            invitations: components["schemas"]["InvitationRequest"][];
+        };
+        /**
          * IqnParameters
          * @description Implicit quantile network (Dabney et al. 2018), which learns the quantiles of returns.
          */
@@ -4239,6 +4446,16 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        /** Page[InvitationView] */
+        Page_InvitationView_: {
+            /** Items */
+            items: components["schemas"]["InvitationView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
         /** Page[JobView] */
         Page_JobView_: {
             /** Items */
@@ -4593,6 +4810,15 @@ export interface components {
             fraction: number | null;
             /** Update */
             update: number;
+        };
+        /**
+         * ProjectRole
+         * @description A role in a project that an invited person gets.
+         */
+        ProjectRole: {
+            /** Project */
+            project: string;
+            role: components["schemas"]["Role"];
         };
         /**
          * ProvenanceView
@@ -6095,21 +6321,26 @@ export interface components {
         };
         /**
          * SetupRequest
-         * @description Redeems the one-time setup or login link.
+         * @description Redeems a one-time setup or login link, or an invitation.
          */
         SetupRequest: {
             /** Code */
             code: string;
             /**
+             * Display Name
+             * @description For an invitation.
+             */
+            display_name?: string | null;
+            /**
              * Password
-             * @description Sets the admin's password.
+             * @description Sets the user's password; an invitation needs one.
              *
              *     Without one, later logins need a new link from `palestra login-link`.
              */
             password?: string | null;
             /**
              * User
-             * @description With a password: names the first admin.
+             * @description Login name of the first admin or of the invited person.
              */
             user?: string | null;
         };
@@ -7077,6 +7308,19 @@ export interface components {
              * @default 5
              */
             value_passes: number;
+        };
+        /**
+         * UserProjectView
+         * @description A project of a user, with the role there.
+         */
+        UserProjectView: {
+            /** Name */
+            name: string;
+            /** Project Id */
+            project_id: string;
+            role: components["schemas"]["Role"];
+            /** Slug */
+            slug: string;
         };
         /**
          * Video
@@ -8652,6 +8896,161 @@ export interface operations {
             };
         };
     };
+    list_invitations: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description One of created_at, expires_at; with `-` in front to reverse. */
+                sort?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_InvitationView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_invitation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                invitation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_jobs: {
         parameters: {
             query?: {
@@ -9871,6 +10270,188 @@ export interface operations {
             };
             /** @description The credential does not permit this. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    search_audit_of_project: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description ID or name of a user. */
+                user?: string | null;
+                object_type?: string | null;
+                object_id?: string | null;
+                /** @description The action, or what it begins with. */
+                action?: string | null;
+                outcome?: ("allowed" | "refused") | null;
+                /** @description From this time on. */
+                since?: string | null;
+                /** @description Before this time. */
+                until?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_AuditEntry_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_audit_of_project: {
+        parameters: {
+            query?: {
+                /** @description ID or name of a user. */
+                user?: string | null;
+                object_type?: string | null;
+                object_id?: string | null;
+                /** @description The action, or what it begins with. */
+                action?: string | null;
+                outcome?: ("allowed" | "refused") | null;
+                /** @description From this time on. */
+                since?: string | null;
+                /** @description Before this time. */
+                until?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One `AuditEntry` per line. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/jsonl": string;
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -12265,6 +12846,102 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    invite_users: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InviteRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InvitationsView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
