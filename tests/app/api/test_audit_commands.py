@@ -52,10 +52,9 @@ def audit(
 
 
 async def count(shared: AppServer) -> int:
-    """Returns how many entries the project of the tests has."""
-    mine = AuditRow.project_id == shared.world.project_id
+    """Returns the number of all entries."""
     async with shared.database.read() as session:
-        return await session.scalar(select(func.count()).where(mine)) or 0
+        return await session.scalar(select(func.count(AuditRow.id))) or 0
 
 
 async def test_the_client_yields_every_entry_and_exports_the_same(
@@ -91,7 +90,7 @@ async def test_an_export_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
 
 
 async def test_the_command_lists_entries(shared: AppServer, audit: Command) -> None:
-    code, out, _ = await audit("list", "--action", "token.", "--limit", "3")
+    code, out, _ = await audit("list", "--action", "token.", "--user", "admin", "--limit", "3")
     assert code == 0
     head, *rows = out.splitlines()
     assert head.split() == [
