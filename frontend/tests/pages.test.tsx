@@ -6,9 +6,22 @@ import { App } from "@/app/App";
 type Answer = { status?: number; body: unknown };
 type Routes = Record<string, Answer | ((init: RequestInit) => Answer | Promise<Answer>)>;
 
+const member = (slug: string, role = "maintainer", name = slug) => ({
+  project_id: `prj_${slug}`,
+  slug,
+  name,
+  role,
+  archived: false,
+  permissions: ["project.read", "run.submit"],
+});
 const SESSION = {
   user: "ada",
+  user_id: "usr_ada",
+  display_name: "",
+  is_admin: false,
   project: "default",
+  projects: [member("default")],
+  permissions: ["account"],
   scopes: ["read"],
   csrf_token: "csrf-1",
   via: "cookie",
@@ -47,6 +60,7 @@ function open(path: string): void {
 const empty = { body: { items: [], next_cursor: null } };
 
 beforeEach(() => {
+  window.localStorage.clear();
   calls.length = 0;
   vi.stubGlobal("scrollTo", () => undefined);
 });
@@ -66,7 +80,7 @@ describe("login", () => {
           ? { status: 201, body: SESSION }
           : problem(401, "User name or password is wrong.");
       },
-      "GET /experiments": empty,
+      "GET /projects/default/experiments": empty,
     });
     open("/experiments");
     const password = await screen.findByLabelText(/^Password/, {
@@ -91,7 +105,7 @@ describe("login", () => {
         known = true;
         return { status: 201, body: SESSION };
       },
-      "GET /experiments": empty,
+      "GET /projects/default/experiments": empty,
     });
     open("/experiments");
     expect(await screen.findByText("palestra login-link")).toBeVisible();
@@ -110,7 +124,7 @@ describe("login", () => {
       "POST /session:redeem": { status: 201, body: SESSION },
       "GET /session": { body: SESSION },
       "GET /session:options": options(false),
-      "GET /experiments": empty,
+      "GET /projects/default/experiments": empty,
     });
     open("/login#code=pll_secret");
     expect(await screen.findByText("No experiments yet")).toBeVisible();
@@ -127,7 +141,7 @@ describe("login", () => {
         known = true;
         return { status: 201, body: SESSION };
       },
-      "GET /experiments": empty,
+      "GET /projects/default/experiments": empty,
     });
     open("/login");
     await screen.findByText("palestra login-link");
@@ -153,7 +167,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
     let asked = 0;
     serve({
       "GET /session": { body: SESSION },
-      "GET /experiments": () => {
+      "GET /projects/default/experiments": () => {
         asked += 1;
         return asked < 3 ? (failure() as never) : page;
       },
@@ -173,7 +187,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
           ? (Promise.reject(new TypeError("Failed to fetch")) as never)
           : { body: SESSION };
       },
-      "GET /experiments": page,
+      "GET /projects/default/experiments": page,
     });
     open("/experiments");
     expect(await screen.findByText(/The request is repeated automatically/)).toBeVisible();
@@ -184,7 +198,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
     let asked = 0;
     serve({
       "GET /session": { body: SESSION },
-      "GET /experiments": () => {
+      "GET /projects/default/experiments": () => {
         asked += 1;
         return problem(422, "No such order.");
       },
@@ -198,7 +212,7 @@ describe("Line 15.24: failed queries are repeated automatically after an outage"
 
 describe("experiments", () => {
   it("shows the command that submits one when there are none", async () => {
-    serve({ "GET /session": { body: SESSION }, "GET /experiments": empty });
+    serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
     open("/experiments");
     expect(
       await screen.findByText(/palestra submit examples\/cartpole-dqn.yaml --seeds 0-2/),
@@ -208,7 +222,7 @@ describe("experiments", () => {
   it("shows the request id of a failure", async () => {
     serve({
       "GET /session": { body: SESSION },
-      "GET /experiments": problem(500, "The server failed."),
+      "GET /projects/default/experiments": problem(500, "The server failed."),
     });
     open("/experiments");
     expect(await screen.findByText("The server failed.")).toBeVisible();
@@ -216,7 +230,7 @@ describe("experiments", () => {
   });
 
   it("passes the filters of the address on to the server", async () => {
-    serve({ "GET /session": { body: SESSION }, "GET /experiments": empty });
+    serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
     open("/experiments?text=cart&state=running&bogus=1");
     expect(await screen.findByText("No experiment matches")).toBeVisible();
     await waitFor(() =>
@@ -226,11 +240,88 @@ describe("experiments", () => {
   });
 
   it("lists the shortcuts on ?", async () => {
-    serve({ "GET /session": { body: SESSION }, "GET /experiments": empty });
+    serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
     open("/experiments");
     await screen.findByText("No experiments yet");
     await userEvent.keyboard("?");
     const shown = await screen.findByText("Go to queue");
     await waitFor(() => expect(shown).toBeVisible());
+  });
+});
+
+describe("projects", () => {
+  const TWO = { ...SESSION, project: "", projects: [member("alpha"), member("beta", "viewer")] };
+  const serveTwo = () =>
+    serve({
+      "GET /session": { body: TWO },
+      "GET /experiments": empty,
+      "GET /jobs": empty,
+      "GET /projects/alpha/experiments": empty,
+      "GET /projects/beta/experiments": empty,
+      "GET /projects/beta/jobs": empty,
+      "GET /projects/beta/runs": empty,
+      "GET /pools": empty,
+      "GET /experiments/cartpole-1": { body: { id: "cartpole-1", project: "beta" } },
+      "GET /runs/run_7": { body: { id: "run_7", project: "beta" } },
+    });
+
+  it("begins with the only project, and shows no switcher", async () => {
+    serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
+    open("/");
+    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    expect(window.location.pathname).toBe("/p/default/experiments");
+    expect(screen.queryByRole("button", { name: "Project" })).toBeNull();
+    expect(screen.queryByRole("link", { name: /Home/ })).toBeNull();
+  });
+
+  it("lists several projects at Home, and follows the events of all of them", async () => {
+    serveTwo();
+    open("/");
+    expect(await screen.findByRole("link", { name: "beta" })).toBeVisible();
+    expect(screen.getByText("viewer")).toBeVisible();
+    await waitFor(() =>
+      expect(calls.some((call) => call.url.startsWith("/api/v1/events"))).toBe(true),
+    );
+  });
+
+  it("asks only routes of the project that was chosen, and remembers it", async () => {
+    serveTwo();
+    open("/");
+    await userEvent.click(await screen.findByRole("button", { name: "Project" }));
+    await userEvent.click(await screen.findByRole("menuitem", { name: /^beta/, hidden: true }));
+    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    expect(window.location.pathname).toBe("/p/beta/experiments");
+    await waitFor(() =>
+      expect(calls.some((call) => call.url.startsWith("/api/v1/projects/beta/events"))).toBe(true),
+    );
+    expect(window.localStorage.getItem("palestra.project")).toBe("beta");
+  });
+
+  it.each([
+    ["/experiments?text=cart", "/p/beta/experiments?text=cart"],
+    ["/queue", "/p/beta/queue"],
+    ["/experiments/cartpole-1", "/p/beta/experiments/cartpole-1"],
+    ["/runs/run_7?tab=log", "/p/beta/runs/run_7?tab=log"],
+  ])("redirects %s, which names no project, to %s", async (from, to) => {
+    window.localStorage.setItem("palestra.project", "beta");
+    serveTwo();
+    open(from);
+    await waitFor(() => expect(window.location.pathname + window.location.search).toBe(to));
+  });
+
+  it("says of a project that the caller is no member of where to ask", async () => {
+    serveTwo();
+    open("/p/gamma/experiments");
+    expect(await screen.findByText(/or you are no member of it/)).toBeVisible();
+    expect(calls.some((call) => call.url.includes("/projects/gamma"))).toBe(false);
+  });
+
+  it("explains an account without projects", async () => {
+    serve({
+      "GET /session": { body: { ...SESSION, project: "", projects: [] } },
+      "GET /experiments": empty,
+    });
+    open("/experiments");
+    expect(await screen.findByText("You are a member of no project yet")).toBeVisible();
   });
 });

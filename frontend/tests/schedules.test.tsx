@@ -138,7 +138,7 @@ describe("schedules on a run", () => {
 
 describe("Line 15.24: archiving", () => {
   const experiment = (archived_at: string | null) =>
-    ({ id: "cartpole-1", archived_at }) as Experiment;
+    ({ project: "default", id: "cartpole-1", archived_at }) as Experiment;
   const menu = () => userEvent.click(screen.getByRole("button", { name: "More actions" }));
 
   it("can be undone at once", async () => {
@@ -153,8 +153,8 @@ describe("Line 15.24: archiving", () => {
     await userEvent.click(await screen.findByRole("button", { name: "Undo" }));
     await waitFor(() => expect(sent).toHaveLength(2));
     expect(sent.map((one) => one.url)).toEqual([
-      "/api/v1/experiments/cartpole-1:archive",
-      "/api/v1/experiments/cartpole-1:unarchive",
+      "/api/v1/projects/default/experiments/cartpole-1:archive",
+      "/api/v1/projects/default/experiments/cartpole-1:unarchive",
     ]);
   });
 
@@ -162,6 +162,8 @@ describe("Line 15.24: archiving", () => {
     show(<Actions experiment={experiment("2026-01-02T03:04:05Z")} runs={[]} />);
     await menu();
     await userEvent.click(await screen.findByRole("menuitem", { name: "Unarchive" }));
-    expect(sent.map((one) => one.url)).toEqual(["/api/v1/experiments/cartpole-1:unarchive"]);
+    expect(sent.map((one) => one.url)).toEqual([
+      "/api/v1/projects/default/experiments/cartpole-1:unarchive",
+    ]);
   });
 });

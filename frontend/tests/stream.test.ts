@@ -47,6 +47,7 @@ function scope(after: number | null) {
   const seen: number[] = [];
   const onResync = vi.fn();
   const made: Scope = {
+    project: null,
     filter: { run: "r" },
     after,
     onEvents: (events) => seen.push(...events.map((one) => one.id)),

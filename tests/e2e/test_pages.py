@@ -314,7 +314,7 @@ async def test_escape_in_the_search_field_opens_no_row(site: Site) -> None:
     for key in ("Escape", "Escape", "Enter"):
         await page.keyboard.press(key)
     await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
-    assert urlsplit(page.url).path == "/experiments"
+    assert urlsplit(page.url).path == "/p/default/experiments"
 
 
 async def test_smoothing_does_not_change_the_value_beside_a_curves_name(site: Site) -> None:

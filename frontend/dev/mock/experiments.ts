@@ -26,6 +26,7 @@ function makeExperiment(
     .repeat(8);
   const view: t.ExperimentDetail = {
     id: `${slug}-${hash.slice(0, 16)}`,
+    project: "default",
     name,
     notes: "",
     kind: "rl",

@@ -6,7 +6,8 @@ import { answer, setScenario } from "./routes.ts";
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(request.url ?? "/", "http://mock");
-  const path = url.pathname.replace("/api/v1", "");
+  // Every project of the mock holds the same experiments.
+  const path = url.pathname.replace("/api/v1", "").replace(/^\/projects\/[^/]+(?=\/)/, "");
   if (path.startsWith("/scenario/")) setScenario(path.slice(10));
   if (path === "/events") {
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });

@@ -6,37 +6,19 @@ import { jobs, workers } from "./fleet.ts";
 import { grid } from "./grid.ts";
 import { id } from "./random.ts";
 import { files, provenance, snapshots } from "./records.ts";
+import { session } from "./session.ts";
 
 const find = (run: string) =>
   experiments.flatMap((one) => one.runs).find((one) => one.view.id === run);
 const page = <T>(items: T[]) => ({ items, next_cursor: null });
 
-const session: t.Session = {
-  user: "admin",
-  user_id: "usr_1",
-  display_name: "",
-  is_admin: true,
-  project: "default",
-  projects: [
-    {
-      project_id: "prj_1",
-      slug: "default",
-      name: "default",
-      role: "maintainer",
-      archived: false,
-      permissions: ["project.read", "run.submit", "run.control_own", "run.control_any"],
-    },
-  ],
-  permissions: ["account", "server.users", "server.projects", "server.pools"],
-  scopes: ["read", "submit", "admin"],
-  csrf_token: "mock",
-  via: "cookie",
-  setup_needed: false,
-};
 let loggedIn = true;
 let scenario = "";
 
-/** Makes the mock server fail (`error`) or hold nothing (`empty`). */
+/**
+ * Makes the mock server fail (`error`) or hold nothing (`empty`); `team` gives the user several
+ * projects, `viewer` the right to read only.
+ */
 export function setScenario(name: string): void {
   scenario = name;
 }
@@ -61,7 +43,7 @@ export function answer(
   if (path === "/session:redeem" || (path === "/session" && method === "POST")) loggedIn = true;
   if (path === "/session" && method === "DELETE") loggedIn = false;
   if (!loggedIn) return 401;
-  if (path.startsWith("/session")) return session;
+  if (path.startsWith("/session")) return session(scenario);
   if (scenario === "error" && root !== "session") return 500;
   if (scenario === "empty" && ["experiments", "jobs", "workers", "pools"].includes(root ?? ""))
     return page([]);

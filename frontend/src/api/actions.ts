@@ -1,5 +1,6 @@
 /** The requests that change something. */
 import { post, remove, setCsrfToken } from "./client";
+import { pathIn } from "./queries";
 import type { Experiment, Job, Schedule, Session } from "./types";
 
 export type JobVerb = "pause" | "resume" | "cancel";
@@ -52,12 +53,14 @@ export function submitJob(runId: string, schedule: Schedule): Promise<Job> {
   return post<Job>(`/runs/${runId}/jobs`, { schedule });
 }
 
-export function archive(experimentId: string): Promise<Experiment> {
-  return post<Experiment>(`/experiments/${encodeURIComponent(experimentId)}:archive`);
+type ExperimentName = Pick<Experiment, "project" | "id">;
+
+export function archive({ project, id }: ExperimentName): Promise<Experiment> {
+  return post<Experiment>(pathIn(project, `/experiments/${encodeURIComponent(id)}:archive`));
 }
 
-export function unarchive(experimentId: string): Promise<Experiment> {
-  return post<Experiment>(`/experiments/${encodeURIComponent(experimentId)}:unarchive`);
+export function unarchive({ project, id }: ExperimentName): Promise<Experiment> {
+  return post<Experiment>(pathIn(project, `/experiments/${encodeURIComponent(id)}:unarchive`));
 }
 
 /** Gives up the results that a worker could not upload; the job then ends without them. */

@@ -18,8 +18,8 @@ export const keys = {
   session: ["session"] as const,
   loginOptions: ["login options"] as const,
   experiments: ["experiments"] as const,
-  experiment: (id: string) => ["experiment", id] as const,
-  experimentRuns: (id: string) => ["experiment", id, "runs"] as const,
+  experiment: (project: string, id: string) => ["experiment", project, id] as const,
+  experimentRuns: (project: string, id: string) => ["experiment", project, id, "runs"] as const,
   curves: ["series"] as const,
   run: (id: string) => ["run", id] as const,
   evaluations: (id: string) => ["run", id, "evaluations"] as const,
@@ -34,6 +34,15 @@ export const keys = {
   pools: ["pools"] as const,
   catalogue: ["catalogue"] as const,
 };
+
+/** The path of a project's routes; `null` stands for all projects that the caller may read. */
+export function pathIn(project: string | null, path: string): string {
+  return project === null ? path : `/projects/${encodeURIComponent(project)}${path}`;
+}
+
+function experimentPath(project: string, id: string, part = ""): string {
+  return pathIn(project, `/experiments/${encodeURIComponent(id)}${part}`);
+}
 
 export const sessionQuery = queryOptions({
   queryKey: keys.session,
@@ -59,12 +68,12 @@ export const partsQuery = queryOptions({
   retry: false,
 });
 
-export function experimentsQuery(filter: ExperimentFilter) {
+export function experimentsQuery(project: string | null, filter: ExperimentFilter) {
   return infiniteQueryOptions({
-    queryKey: [...keys.experiments, filter],
+    queryKey: [...keys.experiments, project, filter],
     queryFn: ({ signal, pageParam }) =>
       get<t.Page<t.Experiment>>(
-        "/experiments",
+        pathIn(project, "/experiments"),
         { ...filter, limit: PAGE_SIZE, cursor: pageParam },
         signal,
       ),
@@ -74,12 +83,16 @@ export function experimentsQuery(filter: ExperimentFilter) {
   });
 }
 
-export function experimentQuery(id: string) {
+export function experimentQuery(project: string, id: string) {
   return queryOptions({
-    queryKey: keys.experiment(id),
-    queryFn: ({ signal }) =>
-      get<t.ExperimentDetail>(`/experiments/${encodeURIComponent(id)}`, {}, signal),
+    queryKey: keys.experiment(project, id),
+    queryFn: ({ signal }) => get<t.ExperimentDetail>(experimentPath(project, id), {}, signal),
   });
+}
+
+/** Finds an experiment by its ID alone, for addresses that name no project. */
+export function findExperiment(id: string): Promise<t.Experiment> {
+  return get<t.Experiment>(`/experiments/${encodeURIComponent(id)}`);
 }
 
 async function everyPage<Item>(
@@ -97,12 +110,12 @@ async function everyPage<Item>(
   return items;
 }
 
-export function experimentRunsQuery(id: string) {
+export function experimentRunsQuery(project: string, id: string) {
   return queryOptions({
-    queryKey: keys.experimentRuns(id),
+    queryKey: keys.experimentRuns(project, id),
     queryFn: async ({ signal }) => {
       const runs = await everyPage<t.Run>(
-        `/experiments/${encodeURIComponent(id)}/runs`,
+        experimentPath(project, id, "/runs"),
         { limit: 500 },
         signal,
       );
@@ -177,57 +190,6 @@ export function provenanceQuery(id: string) {
     queryFn: ({ signal }) => get<t.Provenance>(`/runs/${id}/provenance`, {}, signal),
   });
 }
-
-const OPEN_STATES: readonly t.JobState[] = [
-  "queued",
-  "lost",
-  "starting",
-  "running",
-  "pausing",
-  "paused",
-  "cancelling",
-  "preempting",
-];
-
-export interface OpenJobs {
-  jobs: readonly t.Job[];
-  /** States of which there are more jobs than were read. */
-  cut: ReadonlySet<t.JobState>;
-}
-
-export const jobsQuery = queryOptions({
-  queryKey: keys.jobs,
-  queryFn: async ({ signal }): Promise<OpenJobs> => {
-    const read = (state: t.JobState) =>
-      get<t.Page<t.Job>>("/jobs", { state, sort: "created_at", limit: 500 }, signal);
-    const pages = await Promise.all(OPEN_STATES.map(read));
-    const cut = OPEN_STATES.filter((_, i) => pages[i]?.next_cursor !== null);
-    return { jobs: pages.flatMap((page) => page.items), cut: new Set(cut) };
-  },
-});
-
-const OPEN_RUN_STATES: readonly t.RunState[] = ["queued", "running", "paused"];
-
-/** Runs that have an open job, by id: jobs name their runs by id only. */
-export const openRunsQuery = queryOptions({
-  queryKey: keys.openRuns,
-  queryFn: async ({ signal }) => {
-    const read = (state: t.RunState) => get<t.Page<t.Run>>("/runs", { state, limit: 500 }, signal);
-    const pages = await Promise.all(OPEN_RUN_STATES.map(read));
-    return new Map(pages.flatMap((page) => page.items).map((run) => [run.id, run]));
-  },
-  staleTime: 30_000,
-});
-
-export const workersQuery = queryOptions({
-  queryKey: keys.workers,
-  queryFn: async ({ signal }) => (await get<t.Page<t.Worker>>("/workers", {}, signal)).items,
-});
-
-export const poolsQuery = queryOptions({
-  queryKey: keys.pools,
-  queryFn: async ({ signal }) => (await get<t.Page<t.Pool>>("/pools", {}, signal)).items,
-});
 
 /** Curves on one common grid; the stream continues them after the answer's cursor. */
 export function querySeries(query: t.SeriesQuery, signal?: AbortSignal): Promise<t.SeriesResult> {

@@ -1,5 +1,5 @@
 import { Button } from "@mantine/core";
-import { Link, useRouter } from "@tanstack/react-router";
+import { Link, useParams, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { ApiError } from "@/api/client";
 import { isTransient } from "@/lib/outage";
@@ -14,8 +14,28 @@ export function NotFound() {
       <Panel>
         <p className="muted">The link may be old or mistyped, or its target was removed.</p>
         <div className="row" style={{ paddingTop: 14 }}>
-          <Button component={Link} to="/experiments">
+          <Button component={Link} to="/">
             All experiments
+          </Button>
+        </div>
+      </Panel>
+    </Page>
+  );
+}
+
+/** Shown for a project that does not exist or that the user is no member of. */
+export function NoProject() {
+  const { project } = useParams({ strict: false });
+  return (
+    <Page title="Project not found">
+      <Panel>
+        <p className="muted">
+          There is no project <code>{project}</code>, or you are no member of it. A maintainer of
+          the project, or an administrator of the server, can add you.
+        </p>
+        <div className="row" style={{ paddingTop: 14 }}>
+          <Button component={Link} to="/">
+            Your projects
           </Button>
         </div>
       </Panel>

@@ -12,46 +12,42 @@ import { logout } from "@/api/actions";
 import { setCsrfToken } from "@/api/client";
 import { sessionQuery } from "@/api/queries";
 import { registerShortcuts } from "@/lib/shortcuts";
-import {
-  IconFlask,
-  IconKeyboard,
-  IconListNumbers,
-  IconLogout,
-  IconMoon,
-  IconServer,
-  IconSun,
-  IconUser,
-} from "@/ui/icons";
+import { IconKeyboard, IconLogout, IconMoon, IconSun, IconUser } from "@/ui/icons";
 import { Logo } from "@/ui/Logo";
 import { LiveBadge } from "./LiveBadge";
+import { ProjectSwitcher } from "./ProjectSwitcher";
+import { type Place, usePlaces } from "./places";
 import classes from "./Shell.module.css";
 import { ShortcutHelp } from "./ShortcutHelp";
-
-const PLACES = [
-  { to: "/experiments", label: "Experiments", key: "e", icon: IconFlask },
-  { to: "/queue", label: "Queue", key: "q", icon: IconListNumbers },
-  { to: "/workers", label: "Workers", key: "w", icon: IconServer },
-] as const;
 
 /** Rail at the left, page at the right. */
 export function Shell() {
   const [help, setHelp] = useState(false);
   useSessionGuard();
-  useGlobalKeys(() => setHelp(true));
+  const places = usePlaces();
+  useGlobalKeys(places, () => setHelp(true));
   return (
     <div className={classes.shell}>
       <a href="#main" className={classes.skip}>
         Skip to content
       </a>
       <aside className={classes.rail}>
-        <Link to="/experiments" className={classes.brand}>
+        <Link to="/" className={classes.brand}>
           <Logo />
           <span>Palestra</span>
         </Link>
         <div className={classes.meander} aria-hidden="true" />
+        <ProjectSwitcher />
         <nav className={classes.nav} aria-label="Pages">
-          {PLACES.map(({ to, label, key, icon: Icon }) => (
-            <Link key={to} to={to} className={classes.place} activeProps={{ "data-active": true }}>
+          {places.map(({ to, params, label, key, icon: Icon, exact }) => (
+            <Link
+              key={to}
+              to={to}
+              params={params}
+              className={classes.place}
+              activeOptions={{ exact: exact ?? false, includeSearch: false }}
+              activeProps={{ "data-active": true }}
+            >
               <Icon size={17} stroke={1.7} />
               <span className={classes.label}>{label}</span>
               <kbd className={classes.key}>g {key}</kbd>
@@ -89,19 +85,19 @@ function useSessionGuard() {
   }, [session.isError, router]);
 }
 
-function useGlobalKeys(showHelp: () => void) {
+function useGlobalKeys(places: readonly Place[], showHelp: () => void) {
   const navigate = useNavigate();
   useEffect(() => {
-    const places = PLACES.map(({ to, key, label }) => ({
+    const jumps = places.map(({ to, params, key, label }) => ({
       keys: `g ${key}`,
       what: `Go to ${label.toLowerCase()}`,
-      run: () => void navigate({ to }),
+      run: () => void navigate({ to, params }),
     }));
     return registerShortcuts([
-      ...places,
+      ...jumps,
       { keys: "?", what: "Show these shortcuts", run: showHelp },
     ]);
-  }, [navigate, showHelp]);
+  }, [navigate, places, showHelp]);
 }
 
 function SchemeToggle() {
@@ -139,7 +135,8 @@ function Account() {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>
-          {session.data?.user} · project {session.data?.project}
+          {session.data?.display_name || session.data?.user}
+          {session.data?.display_name && <span className="faint"> {session.data.user}</span>}
         </Menu.Label>
         <Menu.Item leftSection={<IconLogout size={15} />} onClick={() => void leave()}>
           Log out

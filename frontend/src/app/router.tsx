@@ -3,20 +3,25 @@ import {
   createRootRouteWithContext,
   createRoute,
   createRouter,
+  notFound,
   redirect,
 } from "@tanstack/react-router";
+import { firstProject } from "@/api/access";
 import { ApiError } from "@/api/client";
-import { sessionQuery } from "@/api/queries";
+import { findExperiment, runQuery, sessionQuery } from "@/api/queries";
+import type { Session } from "@/api/types";
 import { ExperimentPage } from "@/features/experiment/ExperimentPage";
 import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
+import { HomePage } from "@/features/experiments/HomePage";
 import { readExperimentsSearch } from "@/features/experiments/search";
 import { LoginPage } from "@/features/login/LoginPage";
 import { QueuePage } from "@/features/queue/QueuePage";
 import { WorkersPage } from "@/features/queue/WorkersPage";
 import { RunPage } from "@/features/run/RunPage";
 import { readRunSearch } from "@/features/run/search";
-import { ErrorPage, NotFound } from "./ErrorPages";
+import { ErrorPage, NoProject, NotFound } from "./ErrorPages";
+import { ProjectScope } from "./ProjectScope";
 import { Shell } from "./Shell";
 
 interface Context {
@@ -58,34 +63,58 @@ const inside = createRoute({
 const home = createRoute({
   getParentRoute: () => inside,
   path: "/",
-  beforeLoad: () => {
-    throw redirect({ to: "/experiments" });
+  beforeLoad: async ({ context }) => {
+    const { projects } = await context.client.ensureQueryData(sessionQuery);
+    const [only] = projects;
+    if (only !== undefined && projects.length === 1)
+      throw redirect({ to: "/p/$project/experiments", params: { project: only.slug } });
+  },
+  component: HomePage,
+});
+
+const project = createRoute({
+  getParentRoute: () => inside,
+  path: "/p/$project",
+  component: ProjectScope,
+  notFoundComponent: NoProject,
+  // The shell stays where a loader finds nothing, not where `beforeLoad` does.
+  loader: async ({ context, params }) => {
+    const isMember = ({ projects }: Session) => projects.some((one) => one.slug === params.project);
+    if (isMember(await context.client.ensureQueryData(sessionQuery))) return;
+    // The membership may be newer than the session that was read.
+    if (!isMember(await context.client.fetchQuery({ ...sessionQuery, staleTime: 0 })))
+      throw notFound();
+  },
+});
+
+const projectIndex = createRoute({
+  getParentRoute: () => project,
+  path: "/",
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: "/p/$project/experiments", params });
   },
 });
 
 const experiments = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => project,
   path: "/experiments",
   validateSearch: readExperimentsSearch,
   component: ExperimentsPage,
 });
 
 const experiment = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => project,
   path: "/experiments/$experimentId",
   validateSearch: readExperimentSearch,
   component: function Experiment() {
-    return (
-      <ExperimentPage
-        key={experiment.useParams().experimentId}
-        id={experiment.useParams().experimentId}
-      />
-    );
+    const params = experiment.useParams();
+    const { project: slug, experimentId } = params;
+    return <ExperimentPage key={`${slug} ${experimentId}`} project={slug} id={experimentId} />;
   },
 });
 
 const run = createRoute({
-  getParentRoute: () => inside,
+  getParentRoute: () => project,
   path: "/runs/$runId",
   validateSearch: readRunSearch,
   component: function Run() {
@@ -93,16 +122,83 @@ const run = createRoute({
   },
 });
 
-const queue = createRoute({ getParentRoute: () => inside, path: "/queue", component: QueuePage });
+const queue = createRoute({ getParentRoute: () => project, path: "/queue", component: QueuePage });
+
 const workers = createRoute({
   getParentRoute: () => inside,
   path: "/workers",
   component: WorkersPage,
 });
 
+/** The slug of the project to begin with; without one, the page of all projects is shown. */
+async function firstSlug(client: QueryClient): Promise<string> {
+  const slug = firstProject(await client.ensureQueryData(sessionQuery));
+  if (slug === null) throw redirect({ to: "/" });
+  return slug;
+}
+
+/** The only project of the caller, where an address without a project needs no look-up. */
+async function onlySlug(client: QueryClient): Promise<string | null> {
+  const { projects } = await client.ensureQueryData(sessionQuery);
+  return projects.length === 1 ? (projects[0]?.slug ?? null) : null;
+}
+
+// Addresses without a project, as in links that were made before projects had pages of their own.
+const oldExperiments = createRoute({
+  getParentRoute: () => inside,
+  path: "/experiments",
+  validateSearch: readExperimentsSearch,
+  beforeLoad: async ({ context, search }) => {
+    const params = { project: await firstSlug(context.client) };
+    throw redirect({ to: "/p/$project/experiments", params, search });
+  },
+});
+
+const oldExperiment = createRoute({
+  getParentRoute: () => inside,
+  path: "/experiments/$experimentId",
+  validateSearch: readExperimentSearch,
+  beforeLoad: async ({ context, params: { experimentId }, search }) => {
+    const slug = (await onlySlug(context.client)) ?? (await findExperiment(experimentId)).project;
+    const params = { project: slug, experimentId };
+    throw redirect({ to: "/p/$project/experiments/$experimentId", params, search });
+  },
+});
+
+const oldRun = createRoute({
+  getParentRoute: () => inside,
+  path: "/runs/$runId",
+  validateSearch: readRunSearch,
+  beforeLoad: async ({ context, params: { runId }, search }) => {
+    const slug =
+      (await onlySlug(context.client)) ??
+      (await context.client.fetchQuery(runQuery(runId))).project;
+    throw redirect({ to: "/p/$project/runs/$runId", params: { project: slug, runId }, search });
+  },
+});
+
+const oldQueue = createRoute({
+  getParentRoute: () => inside,
+  path: "/queue",
+  beforeLoad: async ({ context }) => {
+    throw redirect({
+      to: "/p/$project/queue",
+      params: { project: await firstSlug(context.client) },
+    });
+  },
+});
+
 const tree = root.addChildren([
   login,
-  inside.addChildren([home, experiments, experiment, run, queue, workers]),
+  inside.addChildren([
+    home,
+    project.addChildren([projectIndex, experiments, experiment, run, queue]),
+    workers,
+    oldExperiments,
+    oldExperiment,
+    oldRun,
+    oldQueue,
+  ]),
 ]);
 
 export function makeRouter(client: QueryClient) {

@@ -4,6 +4,7 @@
  */
 import type { EventSourceMessage } from "eventsource-parser";
 import { address, type Parameters } from "@/api/client";
+import { pathIn } from "@/api/queries";
 import type { LiveEvent } from "@/api/types";
 import { messages } from "./sse";
 
@@ -17,8 +18,10 @@ export interface Status {
 }
 
 export interface Scope {
+  /** Slug of the project; `null` follows all projects that the caller may read. */
+  project: string | null;
   /**
-   * Filters of the stream, for example `{ run: "run_…" }`; `{}` selects all events of the project.
+   * Filters of the stream, for example `{ run: "run_…" }`; `{}` selects all events.
    */
   filter: Parameters;
   /** Last event that the history includes; `null` starts at the next event. */
@@ -151,7 +154,10 @@ export class LiveStream {
     try {
       const headers: Record<string, string> = { accept: "text/event-stream" };
       if (this.#cursor !== null) headers["last-event-id"] = String(this.#cursor);
-      const url = address("/events", { ...scope.filter, after: this.#cursor });
+      const url = address(pathIn(scope.project, "/events"), {
+        ...scope.filter,
+        after: this.#cursor,
+      });
       const init: RequestInit = {
         headers,
         credentials: "same-origin",

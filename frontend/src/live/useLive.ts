@@ -1,4 +1,5 @@
 import { createContext, useContext, useEffect, useRef, useSyncExternalStore } from "react";
+import { useProject } from "@/api/access";
 import type { LiveEvent } from "@/api/types";
 import { LiveStream, type Scope, type Status } from "./stream";
 
@@ -20,7 +21,7 @@ export function makeStream(): LiveStream {
 }
 
 /**
- * Follows a scope while the component is mounted. `key` identifies the scope; `null` does not
+ * Follows a scope of the project shown (of all projects where none is) while the component is mounted. `key` identifies the scope; `null` does not
  * connect.
  */
 export function useLive(
@@ -30,15 +31,17 @@ export function useLive(
   handlers: Pick<Scope, "onEvents" | "onResync">,
 ): void {
   const stream = useStream();
+  const project = useProject();
   const latest = useRef({ handlers, filter });
   latest.current = { handlers, filter };
   useEffect(() => {
     if (key === null) return;
     return stream.open({
+      project,
       filter: latest.current.filter,
       after,
       onEvents: (events: readonly LiveEvent[]) => latest.current.handlers.onEvents(events),
       onResync: () => latest.current.handlers.onResync(),
     });
-  }, [stream, key, after]);
+  }, [stream, project, key, after]);
 }

@@ -31,7 +31,8 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
   const [refusal, setRefusal] = useState<string | null>(null);
   const inStates = (states: readonly string[]) =>
     runs.filter((run) => states.includes(run.state) && run.job_id !== null);
-  const refresh = () => client.invalidateQueries({ queryKey: keys.experiment(experiment.id) });
+  const refresh = () =>
+    client.invalidateQueries({ queryKey: keys.experiment(experiment.project, experiment.id) });
   const act = useMutation({
     mutationFn: ({ verb, of }: { verb: JobVerb; of: readonly Run[] }) => {
       // All runs of a pack belong to one job, which gets the request once.
@@ -47,7 +48,7 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
       }),
   });
   const put = useMutation({
-    mutationFn: (away: boolean) => (away ? archive(experiment.id) : unarchive(experiment.id)),
+    mutationFn: (away: boolean) => (away ? archive(experiment) : unarchive(experiment)),
     onSettled: () =>
       Promise.all([refresh(), client.invalidateQueries({ queryKey: keys.experiments })]),
     onError: (error) =>

@@ -17,9 +17,9 @@ interface DefinitionPanelProps {
 
 /** What is trained and how, and how it differs from another experiment's. */
 export function DefinitionPanel({ experiment, search, change }: DefinitionPanelProps) {
-  const others = useInfiniteQuery(experimentsQuery({}));
+  const others = useInfiniteQuery(experimentsQuery(experiment.project, {}));
   const other = useQuery({
-    ...experimentQuery(search.against ?? ""),
+    ...experimentQuery(experiment.project, search.against ?? ""),
     enabled: search.against !== undefined,
   });
   const choices = useMemo(() => {

@@ -24,12 +24,12 @@ import { RunsPanel } from "./RunsPanel";
 import type { ChangeSearch, ExperimentSearch } from "./search";
 import { useLiveExperiment } from "./useLiveExperiment";
 
-const route = getRouteApi("/inside/experiments/$experimentId");
+const route = getRouteApi("/inside/p/$project/experiments/$experimentId");
 
-export function ExperimentPage({ id }: { id: string }) {
-  const experiment = useQuery(experimentQuery(id));
-  const runs = useQuery(experimentRunsQuery(id));
-  useLiveExperiment(id);
+export function ExperimentPage({ project, id }: { project: string; id: string }) {
+  const experiment = useQuery(experimentQuery(project, id));
+  const runs = useQuery(experimentRunsQuery(project, id));
+  useLiveExperiment(project, id);
   const problem = problemOf(experiment) ?? problemOf(runs);
   const missing = experiment.data === undefined || runs.data === undefined;
   if (missing && problem === null) return <Waiting />;
@@ -54,8 +54,8 @@ function Loaded({ experiment, runs }: { experiment: ExperimentDetail; runs: Run[
   const scheme = useScheme();
   const change: ChangeSearch = (part) =>
     void navigate({
-      to: "/experiments/$experimentId",
-      params: { experimentId: experiment.id },
+      to: "/p/$project/experiments/$experimentId",
+      params: { project: experiment.project, experimentId: experiment.id },
       search: tidy({ ...search, ...part }) as ExperimentSearch,
       replace: true,
       resetScroll: false,
@@ -63,7 +63,11 @@ function Loaded({ experiment, runs }: { experiment: ExperimentDetail; runs: Run[
   return (
     <Page
       title={experiment.name}
-      crumbs={<Link to="/experiments">Experiments</Link>}
+      crumbs={
+        <Link to="/p/$project/experiments" params={{ project: experiment.project }}>
+          Experiments
+        </Link>
+      }
       heading={
         <>
           <Dot color={groupColor(experiment.id, scheme)} />

@@ -16,7 +16,7 @@ export function FailuresBanner({ experiment }: { experiment: Experiment }) {
         title={`${plural(failed, "run")} failed: ${named(only)}`}
         message={only.message}
       >
-        <First runId={only.run_id} all={only.runs} />
+        <First project={experiment.project} runId={only.run_id} all={only.runs} />
       </Banner>
     );
   }
@@ -28,7 +28,7 @@ export function FailuresBanner({ experiment }: { experiment: Experiment }) {
             <b>
               {one.runs} × {named(one)}:
             </b>{" "}
-            {one.message} <First runId={one.run_id} all={one.runs} />
+            {one.message} <First project={experiment.project} runId={one.run_id} all={one.runs} />
           </li>
         ))}
       </ul>
@@ -40,9 +40,9 @@ function named({ cause }: Experiment["failures"][number]): string {
   return cause === null ? "for an unknown reason" : causeName(cause);
 }
 
-function First({ runId, all }: { runId: string; all: number }) {
+function First({ project, runId, all }: { project: string; runId: string; all: number }) {
   return (
-    <Link to="/runs/$runId" params={{ runId }}>
+    <Link to="/p/$project/runs/$runId" params={{ project, runId }}>
       {all > 1 ? "Look at the first of them" : "Look at the run"}
     </Link>
   );

@@ -46,7 +46,11 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
       measuresOf(experiment.definition),
     );
   }, [runs, experiment.id, experiment.definition, scheme, search.hide, change]);
-  const open = (run: Run) => void navigate({ to: "/runs/$runId", params: { runId: run.id } });
+  const open = (run: Run) =>
+    void navigate({
+      to: "/p/$project/runs/$runId",
+      params: { project: run.project, runId: run.id },
+    });
   return (
     <Panel
       title="Seeds"
@@ -107,8 +111,8 @@ function Tile({ run, measures, color }: { run: Run; measures: Measures; color: s
   return (
     <li>
       <Link
-        to="/runs/$runId"
-        params={{ runId: run.id }}
+        to="/p/$project/runs/$runId"
+        params={{ project: run.project, runId: run.id }}
         className={classes.tile}
         data-state={run.state}
         title={title}

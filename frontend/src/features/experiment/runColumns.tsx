@@ -36,7 +36,7 @@ export function runColumns(
           >
             <Dot color={color(run)} hollow={hidden.has(run.seed)} />
           </button>
-          <Link to="/runs/$runId" params={{ runId: run.id }}>
+          <Link to="/p/$project/runs/$runId" params={{ project: run.project, runId: run.id }}>
             {run.seed}
             {run.replicate > 0 && <span className="faint"> #{run.replicate}</span>}
           </Link>

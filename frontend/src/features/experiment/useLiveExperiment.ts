@@ -10,27 +10,27 @@ const TYPES = ["experiment", "run", "job", "attempt", "evaluation"];
  * Follows an experiment: runs are updated in place, curves and scores are loaded again with a
  * delay.
  */
-export function useLiveExperiment(id: string): void {
+export function useLiveExperiment(project: string, id: string): void {
   const client = useQueryClient();
   const curves = useThrottle(() => void client.invalidateQueries({ queryKey: keys.curves }), 2000);
   const detail = useThrottle(
-    () => void client.invalidateQueries({ queryKey: keys.experiment(id) }),
+    () => void client.invalidateQueries({ queryKey: keys.experiment(project, id) }),
     2000,
   );
   const take = (event: LiveEvent) => {
     if (event.type === "run")
-      client.setQueryData<Run[]>(keys.experimentRuns(id), (runs) =>
+      client.setQueryData<Run[]>(keys.experimentRuns(project, id), (runs) =>
         replaced(runs, event.data as unknown as Run),
       );
     if (event.type === "evaluation") curves();
     if (
       event.type !== "run" ||
-      stateChanged(client.getQueryData<Run[]>(keys.experimentRuns(id)), event)
+      stateChanged(client.getQueryData<Run[]>(keys.experimentRuns(project, id)), event)
     )
       detail();
   };
   const onResync = () => {
-    void client.invalidateQueries({ queryKey: keys.experiment(id) });
+    void client.invalidateQueries({ queryKey: keys.experiment(project, id) });
     void client.invalidateQueries({ queryKey: keys.curves });
   };
   useLive(

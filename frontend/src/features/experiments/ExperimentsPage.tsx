@@ -1,13 +1,11 @@
 import { Button, Skeleton } from "@mantine/core";
-import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
-import { experimentsQuery, keys } from "@/api/queries";
+import { experimentsQuery } from "@/api/queries";
 import type { Experiment } from "@/api/types";
 import { problemOf } from "@/lib/outage";
-import { useThrottle } from "@/lib/throttle";
-import { useLive } from "@/live/useLive";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
@@ -17,32 +15,37 @@ import { experimentColumns } from "./columns";
 import classes from "./ExperimentsPage.module.css";
 import { Filters } from "./Filters";
 import { type ExperimentsSearch, readExperimentsSearch } from "./search";
+import { useFreshExperiments } from "./useFreshExperiments";
 
-const route = getRouteApi("/inside/experiments");
-const TYPES = ["experiment", "run", "job", "evaluation"];
+const route = getRouteApi("/inside/p/$project/experiments");
 const SUBMIT = "palestra submit examples/cartpole-dqn.yaml --seeds 0-2";
 const SORTABLE = ["name", "created_at"];
 
 export function ExperimentsPage() {
   // The router keeps unknown parameters of the URL, which the server would refuse.
   const search = readExperimentsSearch(route.useSearch());
+  const { project } = route.useParams();
   const navigate = useNavigate();
   const scheme = useScheme();
-  const query = useInfiniteQuery(experimentsQuery(search));
+  const query = useInfiniteQuery(experimentsQuery(project, search));
   const problem = problemOf(query);
   const rows = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const columns = useMemo(() => experimentColumns(scheme), [scheme]);
-  useFreshList();
+  useFreshExperiments("experiments");
   const sort = search.sort ?? "-created_at";
   const order = [{ id: sort.replace("-", ""), desc: sort.startsWith("-") }];
   const change = (part: Partial<ExperimentsSearch>) =>
     void navigate({
-      to: "/experiments",
+      to: "/p/$project/experiments",
+      params: { project },
       search: { ...search, ...part } as ExperimentsSearch,
       replace: true,
     });
   const open = (row: Experiment) =>
-    void navigate({ to: "/experiments/$experimentId", params: { experimentId: row.id } });
+    void navigate({
+      to: "/p/$project/experiments/$experimentId",
+      params: { project, experimentId: row.id },
+    });
   const filtered = Object.keys(search).some((key) => key !== "sort");
   return (
     <Page title="Experiments">
@@ -59,7 +62,9 @@ export function ExperimentsPage() {
         ) : rows.length === 0 ? (
           <Nothing
             filtered={filtered}
-            onClear={() => void navigate({ to: "/experiments", search: {} })}
+            onClear={() =>
+              void navigate({ to: "/p/$project/experiments", params: { project }, search: {} })
+            }
           />
         ) : (
           <DataTable
@@ -101,25 +106,6 @@ export function ExperimentsPage() {
 function Count({ rows, more }: { rows: readonly Experiment[]; more: boolean }) {
   return (
     <span className="faint">{rows.length > 0 ? `${rows.length}${more ? "+" : ""} shown` : ""}</span>
-  );
-}
-
-function useFreshList() {
-  const client = useQueryClient();
-  const refresh = useThrottle(
-    () => void client.invalidateQueries({ queryKey: keys.experiments }),
-    1500,
-  );
-  useLive(
-    "experiments",
-    null,
-    { type: TYPES },
-    {
-      onEvents: (events) => {
-        if (events.length > 0) refresh();
-      },
-      onResync: refresh,
-    },
   );
 }
 

@@ -16,7 +16,11 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
       cell: (row) => (
         <span className={classes.name}>
           <Dot color={groupColor(row.id, scheme)} />
-          <Link to="/experiments/$experimentId" params={{ experimentId: row.id }} title={row.id}>
+          <Link
+            to="/p/$project/experiments/$experimentId"
+            params={{ project: row.project, experimentId: row.id }}
+            title={row.id}
+          >
             {row.name}
           </Link>
         </span>

@@ -27,7 +27,7 @@ function useEnter() {
   return async (session: Session) => {
     client.setQueryData(keys.session, session);
     await router.navigate({
-      href: to?.startsWith("/") && !to.startsWith("//") ? to : "/experiments",
+      href: to?.startsWith("/") && !to.startsWith("//") ? to : "/",
       replace: true,
     });
   };

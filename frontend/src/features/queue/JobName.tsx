@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { openRunsQuery } from "@/api/queries";
+import { useProject } from "@/api/access";
+import { openRunsQuery } from "@/api/queueQueries";
 import type { Job } from "@/api/types";
 import { groupColor } from "@/lib/color";
 import { splitExperimentId } from "@/lib/format";
@@ -12,14 +13,17 @@ import classes from "./Queue.module.css";
 export function jobPlace(job: Job) {
   const [runId] = job.run_ids;
   return runId && job.run_ids.length === 1
-    ? ({ to: "/runs/$runId", params: { runId } } as const)
-    : ({ to: "/experiments/$experimentId", params: { experimentId: job.experiment_id } } as const);
+    ? ({ to: "/p/$project/runs/$runId", params: { project: job.project, runId } } as const)
+    : ({
+        to: "/p/$project/experiments/$experimentId",
+        params: { project: job.project, experimentId: job.experiment_id },
+      } as const);
 }
 
 /** The experiment's slug, and the seed or the number of seeds in the pack. */
 export function JobName({ job, linked = true }: { job: Job; linked?: boolean }) {
   const scheme = useScheme();
-  const runs = useQuery(openRunsQuery);
+  const runs = useQuery(openRunsQuery(useProject()));
   const [runId] = job.run_ids;
   const run = runId ? runs.data?.get(runId) : undefined;
   const packed = job.run_ids.length > 1;

@@ -2,8 +2,9 @@ import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
+import { useProject } from "@/api/access";
 import type { ApiError } from "@/api/client";
-import { jobsQuery, type OpenJobs, poolsQuery } from "@/api/queries";
+import { jobsQuery, type OpenJobs, poolsQuery } from "@/api/queueQueries";
 import type { Job } from "@/api/types";
 import { count, plural } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
@@ -20,7 +21,7 @@ const WAITING = new Set(["queued", "lost"]);
 const PAUSED = new Set(["paused", "pausing"]);
 
 export function QueuePage() {
-  const query = useQuery({ ...jobsQuery, refetchInterval: HEARTBEAT_MS });
+  const query = useQuery({ ...jobsQuery(useProject()), refetchInterval: HEARTBEAT_MS });
   const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
   useLiveQueue("queue");
   const problem = problemOf(query);

@@ -2,7 +2,7 @@ import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ApiError } from "@/api/client";
-import { jobsQuery, poolsQuery, workersQuery } from "@/api/queries";
+import { jobsQuery, poolsQuery, workersQuery } from "@/api/queueQueries";
 import type { Job, Worker } from "@/api/types";
 import { ago, bytes, moment, shortId } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
@@ -21,7 +21,7 @@ const OPTIONS = "--token-file FILE --pool default --slots 2";
 export function WorkersPage() {
   const query = useQuery({ ...workersQuery, refetchInterval: HEARTBEAT_MS });
   const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
-  const jobs = useQuery(jobsQuery);
+  const jobs = useQuery(jobsQuery(null));
   useLiveQueue("workers");
   const workers = query.data ?? [];
   const problem = problemOf(query);

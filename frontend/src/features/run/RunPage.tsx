@@ -1,6 +1,6 @@
 import { Skeleton, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link, Navigate, useNavigate } from "@tanstack/react-router";
 import { useCallback, useEffect } from "react";
 import type { ApiError } from "@/api/client";
 import { experimentRunsQuery, runQuery } from "@/api/queries";
@@ -28,7 +28,7 @@ import { type ChangeSearch, type RunSearch, TABS, type Tab } from "./search";
 import { useLiveRun } from "./useLiveRun";
 import { VideosTab } from "./VideosTab";
 
-const route = getRouteApi("/inside/runs/$runId");
+const route = getRouteApi("/inside/p/$project/runs/$runId");
 const LABELS: Record<Tab, string> = {
   curves: "Curves",
   evaluations: "Evaluations",
@@ -41,6 +41,8 @@ const LABELS: Record<Tab, string> = {
 
 export function RunPage({ id }: { id: string }) {
   const run = useQuery(runQuery(id));
+  const { project } = route.useParams();
+  const search = route.useSearch();
   const problem = problemOf(run);
   if (run.isPending && problem === null) return <Waiting />;
   if (run.data === undefined) {
@@ -52,7 +54,16 @@ export function RunPage({ id }: { id: string }) {
       </Page>
     );
   }
-  return <Loaded run={run.data} />;
+  return run.data.project === project ? (
+    <Loaded run={run.data} />
+  ) : (
+    <Navigate
+      to="/p/$project/runs/$runId"
+      params={{ project: run.data.project, runId: id }}
+      search={search}
+      replace
+    />
+  );
 }
 
 function Loaded({ run }: { run: RunDetail }) {
@@ -63,13 +74,13 @@ function Loaded({ run }: { run: RunDetail }) {
   const change: ChangeSearch = useCallback(
     (part) =>
       void navigate({
-        to: "/runs/$runId",
-        params: { runId: run.id },
+        to: "/p/$project/runs/$runId",
+        params: { project: run.project, runId: run.id },
         search: (before) => tidy({ ...before, ...part }) as RunSearch,
         replace: true,
         resetScroll: false,
       }),
-    [navigate, run.id],
+    [navigate, run.project, run.id],
   );
   useEffect(
     () =>
@@ -88,9 +99,14 @@ function Loaded({ run }: { run: RunDetail }) {
       title={`${run.definition.name} seed ${run.seed}`}
       crumbs={
         <>
-          <Link to="/experiments">Experiments</Link>
+          <Link to="/p/$project/experiments" params={{ project: run.project }}>
+            Experiments
+          </Link>
           <span>/</span>
-          <Link to="/experiments/$experimentId" params={{ experimentId: run.experiment_id }}>
+          <Link
+            to="/p/$project/experiments/$experimentId"
+            params={{ project: run.project, experimentId: run.experiment_id }}
+          >
             {run.definition.name}
           </Link>
         </>
@@ -149,7 +165,7 @@ function Loaded({ run }: { run: RunDetail }) {
 /** The seed's colour as its experiment's page shows it. */
 function useRunColor(run: RunDetail): string {
   const scheme = useScheme();
-  const siblings = useQuery(experimentRunsQuery(run.experiment_id));
+  const siblings = useQuery(experimentRunsQuery(run.project, run.experiment_id));
   const all = siblings.data ?? [];
   const index = all.findIndex((one) => one.id === run.id);
   return memberColor(run.experiment_id, Math.max(0, index), Math.max(1, all.length), scheme);

@@ -1,0 +1,156 @@
+import { Skeleton } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useMemo } from "react";
+import type { ApiError } from "@/api/client";
+import { experimentsQuery, sessionQuery } from "@/api/queries";
+import { jobsQuery, type OpenJobs } from "@/api/queueQueries";
+import type { Experiment, Job, Membership } from "@/api/types";
+import { count } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
+import { type Column, DataTable } from "@/ui/DataTable";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
+import { Page, Panel } from "@/ui/Page";
+import { useScheme } from "@/ui/scheme";
+import { experimentColumns } from "./columns";
+import classes from "./ExperimentsPage.module.css";
+import { useFreshExperiments } from "./useFreshExperiments";
+
+const SHOWN = 20;
+
+/** All projects of the caller, what is open in them, and their newest experiments. */
+export function HomePage() {
+  const projects = useQuery(sessionQuery).data?.projects ?? [];
+  useFreshExperiments("home");
+  return (
+    <Page title="Home">
+      {projects.length === 0 ? (
+        <Panel>
+          <EmptyState title="You are a member of no project yet">
+            Experiments belong to projects. Ask a maintainer of a project, or an administrator of
+            the server, to add you; then this page lists it.
+          </EmptyState>
+        </Panel>
+      ) : (
+        <>
+          <Projects projects={projects} />
+          <Newest />
+        </>
+      )}
+    </Page>
+  );
+}
+
+function Projects({ projects }: { projects: readonly Membership[] }) {
+  const navigate = useNavigate();
+  const { data: open } = useQuery(jobsQuery(null));
+  const columns = useMemo(() => projectColumns(open), [open]);
+  return (
+    <Panel title="Your projects" flush>
+      <DataTable
+        label="Your projects"
+        rows={projects}
+        columns={columns}
+        rowId={(row) => row.project_id}
+        onOpen={({ slug }) =>
+          void navigate({ to: "/p/$project/experiments", params: { project: slug } })
+        }
+      />
+    </Panel>
+  );
+}
+
+function projectColumns(open: OpenJobs | undefined): Column<Membership>[] {
+  const jobsIn = (slug: string, states: readonly Job["state"][]) => {
+    if (open === undefined) return "–";
+    const found = open.jobs.filter((job) => job.project === slug && states.includes(job.state));
+    return `${count(found.length)}${states.some((state) => open.cut.has(state)) ? "+" : ""}`;
+  };
+  const jobs = (id: string, header: string, states: readonly Job["state"][]) => ({
+    id,
+    header,
+    width: 84,
+    align: "right" as const,
+    cell: (row: Membership) => jobsIn(row.slug, states),
+  });
+  return [
+    {
+      id: "project",
+      header: "Project",
+      cell: (row) => (
+        <span className={classes.name}>
+          <Link to="/p/$project/experiments" params={{ project: row.slug }}>
+            {row.name}
+          </Link>
+          {row.archived && <span className="faint">archived</span>}
+        </span>
+      ),
+    },
+    {
+      id: "slug",
+      header: "Slug",
+      width: 160,
+      hide: "narrow",
+      cell: (row) => <span className="muted mono">{row.slug}</span>,
+    },
+    { id: "role", header: "Your role", width: 112, hide: "narrow", cell: (row) => row.role },
+    jobs("running", "Running", ["starting", "running", "pausing", "cancelling", "preempting"]),
+    jobs("waiting", "Waiting", ["queued", "lost"]),
+    { ...jobs("paused", "Paused", ["paused"]), hide: "narrow" },
+  ];
+}
+
+function Newest() {
+  const navigate = useNavigate();
+  const scheme = useScheme();
+  const query = useInfiniteQuery(experimentsQuery(null, {}));
+  const problem = problemOf(query);
+  const rows = useMemo(
+    () => query.data?.pages.flatMap((page) => page.items).slice(0, SHOWN) ?? [],
+    [query.data],
+  );
+  const columns = useMemo(() => {
+    const shown = experimentColumns(scheme).filter(({ id }) => id !== "id" && id !== "agent");
+    const [name, ...rest] = shown;
+    const project: Column<Experiment> = {
+      id: "project",
+      header: "Project",
+      width: 104,
+      cell: (row) => <span title={row.project}>{row.project}</span>,
+    };
+    return name === undefined ? [] : [name, project, ...rest];
+  }, [scheme]);
+  return (
+    <Panel title="Newest experiments" flush>
+      {problem !== null && query.data === undefined ? (
+        <Failure error={problem as ApiError} retry={() => void query.refetch()} />
+      ) : query.isPending ? (
+        <div className={classes.loading} aria-busy="true">
+          <Skeleton height={14} width="80%" />
+          <Skeleton height={14} width="66%" />
+        </div>
+      ) : rows.length === 0 ? (
+        <EmptyState
+          title="No experiments yet"
+          command="palestra submit examples/cartpole-dqn.yaml --project SLUG"
+        >
+          The experiments of all your projects appear here while they train.
+        </EmptyState>
+      ) : (
+        <DataTable
+          label="Newest experiments"
+          rows={rows}
+          columns={columns}
+          rowId={(row) => `${row.project} ${row.id}`}
+          onOpen={(row) =>
+            void navigate({
+              to: "/p/$project/experiments/$experimentId",
+              params: { project: row.project, experimentId: row.id },
+            })
+          }
+        />
+      )}
+    </Panel>
+  );
+}
