@@ -52,9 +52,9 @@ def wait_for_steps(stack: Stack, run_id: str, steps: int = 500) -> dict[str, Any
     """Waits until a run has made `steps` more env_steps; returns its live attempt."""
     before = stack.get(f"runs/{run_id}")["progress"]["env_step"]
     stack.wait_for_run(
-        run_id, lambda run: run["progress"]["env_step"] >= before + steps, 60, "the run trains"
+        run_id, lambda run: run["progress"]["env_step"] >= before + steps, 120, "the run trains"
     )
-    return wait_for(lambda: live_attempt(stack, run_id), 30, "the attempt is live")
+    return wait_for(lambda: live_attempt(stack, run_id), 60, "the attempt is live")
 
 
 def trees_of(stack: Stack, attempt: dict[str, Any]) -> set[Path]:
@@ -72,14 +72,14 @@ def tree_of_server(stack: Stack) -> Path:
 def pause_and_resume(stack: Stack, run_id: str) -> None:
     job_id = stack.get(f"runs/{run_id}")["job_id"]
     stack.post(f"jobs/{job_id}:pause", {})
-    wait_for(lambda: stack.get(f"jobs/{job_id}")["state"] == "paused", 60, "the job is paused")
+    wait_for(lambda: stack.get(f"jobs/{job_id}")["state"] == "paused", 120, "the job is paused")
     stack.post(f"jobs/{job_id}:resume", {})
 
 
 def history_of_whole_run(stack: Stack, run_id: str, worker: str, attempts: int) -> dict[str, Any]:
     """Waits for the end of a run and checks that its curve has no gap; returns its history."""
     run = stack.wait_for_run(
-        run_id, lambda run: run["state"] == "succeeded", 120, "the run succeeds"
+        run_id, lambda run: run["state"] == "succeeded", 180, "the run succeeds"
     )
     assert [row["outcome"] for row in run["attempts"]].count("succeeded") == 1
     assert len(run["attempts"]) == attempts, run["attempts"]
