@@ -5,9 +5,8 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, Self
-from urllib.parse import quote
 
-from palestra.connection import Connection
+from palestra.connection import Connection, path_part
 from palestra.contract.access import SessionView
 from palestra.contract.audit import AuditEntry, AuditQuery
 from palestra.contract.code import BuiltinCode, Code
@@ -50,12 +49,13 @@ from palestra.downloads import (
     store,
 )
 from palestra.people_methods import PeopleMethods
+from palestra.project_methods import ProjectMethods
 
 FINAL_RUN_STATES: Final = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
 _PAGE: Final = 200
 
 
-class Client(PeopleMethods):
+class Client(PeopleMethods, ProjectMethods):
     """A client of one server with one token. Thread-safe; usable as a context manager.
 
     Every method raises a `palestra.errors.PalestraError`: the subclass of `ApiError` for the
@@ -158,18 +158,18 @@ class Client(PeopleMethods):
 
     def experiment(self, experiment_id: str) -> ExperimentDetail:
         """Returns an experiment with its definition."""
-        return self._connection.get(ExperimentDetail, f"/experiments/{_part(experiment_id)}")
+        return self._connection.get(ExperimentDetail, f"/experiments/{path_part(experiment_id)}")
 
     def archive(self, experiment_id: str) -> ExperimentDetail:
         """Hides an experiment from lists; nothing is deleted."""
         return self._connection.post(
-            ExperimentDetail, f"/experiments/{_part(experiment_id)}:archive"
+            ExperimentDetail, f"/experiments/{path_part(experiment_id)}:archive"
         )
 
     def unarchive(self, experiment_id: str) -> ExperimentDetail:
         """Restores an archived experiment, so that lists show it again."""
         return self._connection.post(
-            ExperimentDetail, f"/experiments/{_part(experiment_id)}:unarchive"
+            ExperimentDetail, f"/experiments/{path_part(experiment_id)}:unarchive"
         )
 
     def runs(
@@ -182,16 +182,16 @@ class Client(PeopleMethods):
 
     def run(self, run_id: str) -> RunDetail:
         """Returns a run with its attempts and jobs."""
-        return self._connection.get(RunDetail, f"/runs/{_part(run_id)}")
+        return self._connection.get(RunDetail, f"/runs/{path_part(run_id)}")
 
     def provenance(self, run_id: str) -> ProvenanceView:
         """Returns the full record of how a run came about."""
-        return self._connection.get(ProvenanceView, f"/runs/{_part(run_id)}/provenance")
+        return self._connection.get(ProvenanceView, f"/runs/{path_part(run_id)}/provenance")
 
     def snapshots(self, run_id: str) -> Iterator[SnapshotView]:
         """Yields a run's snapshots, newest first."""
         return self._connection.pages(
-            SnapshotView, f"/runs/{_part(run_id)}/snapshots", {"limit": _PAGE}
+            SnapshotView, f"/runs/{path_part(run_id)}/snapshots", {"limit": _PAGE}
         )
 
     def evaluations(
@@ -202,17 +202,19 @@ class Client(PeopleMethods):
         Those of evaluation jobs are included.
         """
         wanted = {"superseded": superseded, "source": source, "limit": _PAGE}
-        return self._connection.pages(EvaluationView, f"/runs/{_part(run_id)}/evaluations", wanted)
+        return self._connection.pages(
+            EvaluationView, f"/runs/{path_part(run_id)}/evaluations", wanted
+        )
 
     def artifacts(self, run_id: str, *, kind: ArtifactKind | None = None) -> Iterator[ArtifactView]:
         """Yields a run's stored files, newest first: of one kind, or of all."""
         return self._connection.pages(
-            ArtifactView, f"/runs/{_part(run_id)}/artifacts", {"kind": kind, "limit": _PAGE}
+            ArtifactView, f"/runs/{path_part(run_id)}/artifacts", {"kind": kind, "limit": _PAGE}
         )
 
     def artifact(self, artifact_id: str) -> ArtifactView:
         """Returns the description of a stored file."""
-        return self._connection.get(ArtifactView, f"/artifacts/{_part(artifact_id)}")
+        return self._connection.get(ArtifactView, f"/artifacts/{path_part(artifact_id)}")
 
     def download(self, artifact: ArtifactView | str, directory: Path) -> Path:
         """Downloads a stored file below a directory, verifies it and returns its path.
@@ -270,7 +272,7 @@ class Client(PeopleMethods):
         return [self._store(file, directory) for file in files]
 
     def _store(self, file: StoredFile, directory: Path) -> Path:
-        path = f"/artifacts/{_part(file.artifact_id)}/content"
+        path = f"/artifacts/{path_part(file.artifact_id)}/content"
         return store(file, directory, lambda offset: self._connection.content(path, offset))
 
     def jobs(
@@ -293,12 +295,12 @@ class Client(PeopleMethods):
 
     def job(self, job_id: str) -> JobView:
         """Returns a job."""
-        return self._connection.get(JobView, f"/jobs/{_part(job_id)}")
+        return self._connection.get(JobView, f"/jobs/{path_part(job_id)}")
 
     def enqueue(self, run_id: str, request: JobRequest, *, key: str | None = None) -> JobView:
         """Queues a schedule on a run."""
         return self._connection.post(
-            JobView, f"/runs/{_part(run_id)}/jobs", request, key=key or str(uuid.uuid4())
+            JobView, f"/runs/{path_part(run_id)}/jobs", request, key=key or str(uuid.uuid4())
         )
 
     def evaluate(
@@ -392,7 +394,7 @@ class Client(PeopleMethods):
         if not allow_code_change:
             return self._act(job_id, "resume", reason)
         action = ResumeAction(reason=reason, allow_code_change=True)
-        return self._connection.post(JobView, f"/jobs/{_part(job_id)}:resume", action)
+        return self._connection.post(JobView, f"/jobs/{path_part(job_id)}:resume", action)
 
     def retry(
         self,
@@ -413,7 +415,7 @@ class Client(PeopleMethods):
         """
         request = RetryRequest(origin=origin, allow_code_change=allow_code_change, reason=reason)
         return self._connection.post(
-            JobView, f"/runs/{_part(run_id)}:retry", request, key=str(uuid.uuid4())
+            JobView, f"/runs/{path_part(run_id)}:retry", request, key=str(uuid.uuid4())
         )
 
     def cancel(self, job_id: str, reason: str = "") -> JobView:
@@ -429,13 +431,15 @@ class Client(PeopleMethods):
 
     def _act(self, job_id: str, verb: str, reason: str) -> JobView:
         return self._connection.post(
-            JobView, f"/jobs/{_part(job_id)}:{verb}", JobAction(reason=reason)
+            JobView, f"/jobs/{path_part(job_id)}:{verb}", JobAction(reason=reason)
         )
 
     def series_names(self, run_id: str) -> list[SeriesInfo]:
         """Returns all series of a run, by name."""
         return list(
-            self._connection.pages(SeriesInfo, f"/runs/{_part(run_id)}/series", {"limit": _PAGE})
+            self._connection.pages(
+                SeriesInfo, f"/runs/{path_part(run_id)}/series", {"limit": _PAGE}
+            )
         )
 
     def series(self, query: SeriesQuery) -> SeriesResult:
@@ -468,7 +472,7 @@ class Client(PeopleMethods):
     def log(self, run_id: str, *, after: int = 0, limit: int = 1_000) -> LogView:
         """Returns the lines of a run's log after line `after`."""
         return self._connection.get(
-            LogView, f"/runs/{_part(run_id)}/log", {"after": after, "limit": limit}
+            LogView, f"/runs/{path_part(run_id)}/log", {"after": after, "limit": limit}
         )
 
     def workers(self) -> Iterator[WorkerView]:
@@ -480,7 +484,7 @@ class Client(PeopleMethods):
 
         Requires the scope `admin`.
         """
-        return self._connection.post(WorkerView, f"/workers/{_part(worker_id)}:forget")
+        return self._connection.post(WorkerView, f"/workers/{path_part(worker_id)}:forget")
 
     def audit(self, query: AuditQuery | None = None) -> Iterator[AuditEntry]:
         """Yields entries of the audit log, newest first. Requires the scope `admin`."""
@@ -535,8 +539,3 @@ class Client(PeopleMethods):
 
 def _parameters(query: AuditQuery | None) -> dict[str, Any]:
     return {} if query is None else query.model_dump(mode="json")
-
-
-def _part(identifier: str) -> str:
-    """Encodes an identifier as one component of a URL's path, whatever it contains."""
-    return quote(identifier, safe="") or "-"

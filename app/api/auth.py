@@ -253,6 +253,13 @@ AuditReader = Annotated[
     Principal, Depends(require(Permission.PROJECT_AUDIT, Permission.SERVER_AUDIT))
 ]
 UserManager = Annotated[Principal, Depends(require(Permission.SERVER_USERS))]
+ProjectManager = Annotated[
+    Principal, Depends(require(Permission.PROJECT_SETTINGS, Permission.SERVER_PROJECTS))
+]
+MemberManager = Annotated[
+    Principal, Depends(require(Permission.PROJECT_MEMBERS, Permission.SERVER_PROJECTS))
+]
+ServerProjectManager = Annotated[Principal, Depends(require(Permission.SERVER_PROJECTS))]
 PoolManager = Annotated[Principal, Depends(require(Permission.SERVER_POOLS))]
 Enroller = Annotated[Principal, Depends(require_enrolment)]
 WorkerCaller = Annotated[Principal, Depends(require_own_secret)]

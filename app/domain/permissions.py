@@ -34,6 +34,9 @@ ADMINISTRATOR_PERMISSIONS: Final = frozenset(
 )
 """Permissions of a server administrator, who reads no project without a membership."""
 
+OF_NO_PROJECT: Final = ADMINISTRATOR_PERMISSIONS | {Permission.ACCOUNT}
+"""Permissions that belong to no project."""
+
 SCOPE_PERMISSIONS: Final[Mapping[Scope, frozenset[Permission]]] = {
     Scope.READ: frozenset({Permission.PROJECT_READ}),
     Scope.SUBMIT: frozenset(

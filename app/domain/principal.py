@@ -3,7 +3,12 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from app.domain.permissions import ADMINISTRATOR_PERMISSIONS, ROLE_PERMISSIONS, permitted_by
+from app.domain.permissions import (
+    ADMINISTRATOR_PERMISSIONS,
+    OF_NO_PROJECT,
+    ROLE_PERMISSIONS,
+    permitted_by,
+)
 from palestra.contract.names import Scope
 from palestra.contract.permissions import Permission, Role
 
@@ -90,6 +95,14 @@ class Principal:
             for membership in self.memberships
             if project_id in {None, membership.project_id}
         )
+
+    def permissions_in(self, project_id: str) -> list[Permission]:
+        """Returns the permissions of a project that the caller has in one."""
+        return [
+            permission
+            for permission in Permission
+            if permission not in OF_NO_PROJECT and self.permits(permission, project_id)
+        ]
 
     def projects_with(self, permission: Permission) -> frozenset[str]:
         """Returns the IDs of the projects in which the caller has a permission."""

@@ -1,6 +1,6 @@
 """The browser's login: by password, or by a one-time link from the console."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -9,7 +9,7 @@ from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from app.api.login_rate import check_address, limited, remember_browser
 from app.api.origin import origin_of
 from app.api.strict_body import TINY, json_body
-from app.domain.permissions import ADMINISTRATOR_PERMISSIONS
+from app.domain.permissions import OF_NO_PROJECT
 from app.domain.principal import Membership, Principal
 from app.services.access import logins, principals, sessions
 from palestra.contract.access import (
@@ -28,9 +28,6 @@ router = APIRouter(tags=["access"])
 async def admit(request: Request) -> None:
     """Refuses requests of other sites' pages, before the body is read."""
     check_same_origin(request, programs=True)
-
-
-_OF_NO_PROJECT: Final = ADMINISTRATOR_PERMISSIONS | {Permission.ACCOUNT}
 
 
 async def admit_password(request: Request) -> None:
@@ -133,7 +130,7 @@ def _view(identity: principals.Identity) -> SessionView:
         is_admin=principal.is_admin,
         project=slugs[0] if len(slugs) == 1 else "",
         projects=[_membership_view(principal, one) for one in principal.memberships],
-        permissions=[one for one in Permission if principal.permits(one) and one in _OF_NO_PROJECT],
+        permissions=[one for one in Permission if principal.permits(one) and one in OF_NO_PROJECT],
         scopes=sorted(principal.scopes),
         csrf_token=identity.csrf,
         via="cookie" if principal.via == "cookie" else "token",
@@ -147,9 +144,5 @@ def _membership_view(principal: Principal, membership: Membership) -> Membership
         name=membership.name,
         role=membership.role,
         archived=membership.archived,
-        permissions=[
-            one
-            for one in Permission
-            if one not in _OF_NO_PROJECT and principal.permits(one, membership.project_id)
-        ],
+        permissions=principal.permissions_in(membership.project_id),
     )

@@ -49,7 +49,7 @@ async def bootstrap(
     )
     if found is None:
         name = project or DEFAULT_PROJECT
-        found = ProjectRow(id=new_id("prj"), slug=await _free_slug(session, name), name=name)
+        found = ProjectRow(id=new_id("prj"), slug=await free_slug(session, name), name=name)
         session.add(found)
         await session.flush()
     user = await rows.first_admin(session) if admin is None else None
@@ -59,7 +59,8 @@ async def bootstrap(
     return FirstAdmin(found.id, user.id)
 
 
-async def _free_slug(session: Session, name: str) -> str:
+async def free_slug(session: Session, name: str) -> str:
+    """Returns a slug of a project's name that no project has."""
     slug = slugify(name, 56, substitute="project")
     taken = await rows.slugs_like(session, slug)
     return next(

@@ -1,0 +1,109 @@
+"""Projects: list, create, read, change, archive, restore; and their members.
+
+The paths name the project as `{slug}`: an administrator of the server manages projects of which it
+is no member, so these requests are not limited to a project of the caller.
+"""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path
+
+from app.api.auth import MemberManager, ProjectManager, Reader, ServerProjectManager
+from app.api.deps import ReadSession, WriteSession
+from app.api.paging import page_request
+from app.api.strict_body import json_body
+from app.domain.paging import PageRequest
+from app.services.projects import members, projects
+from palestra.contract.projects import (
+    MembershipRequest,
+    MemberView,
+    ProjectChange,
+    ProjectRequest,
+    ProjectView,
+)
+from palestra.contract.views import Page
+
+router = APIRouter(prefix="/projects", tags=["projects"])
+
+ProjectPage = Annotated[PageRequest, Depends(page_request("name", ("name", "created_at")))]
+ProjectSlug = Annotated[str, Path(max_length=64, description="Slug of the project.")]
+UserName = Annotated[str, Path(max_length=64, description="Login name of the user.")]
+
+
+@router.get("")
+async def list_projects(
+    principal: Reader, session: ReadSession, page: ProjectPage
+) -> Page[ProjectView]:
+    """Lists the caller's projects; all of them for an administrator of the server."""
+    return await projects.list_projects(session, principal, page)
+
+
+@router.post("", status_code=201, responses={409: {}})
+async def create_project(
+    principal: ServerProjectManager,
+    body: Annotated[ProjectRequest, json_body(ProjectRequest)],
+    session: WriteSession,
+) -> ProjectView:
+    """Creates a project, of which the caller becomes a maintainer."""
+    return await projects.create(session, principal, body)
+
+
+@router.get("/{slug}")
+async def get_project(slug: ProjectSlug, principal: Reader, session: ReadSession) -> ProjectView:
+    """Returns a project with what it holds and what the caller may do in it."""
+    return await projects.get(session, principal, slug)
+
+
+@router.patch("/{slug}", responses={409: {}})
+async def change_project(
+    slug: ProjectSlug,
+    principal: ProjectManager,
+    body: Annotated[ProjectChange, json_body(ProjectChange)],
+    session: WriteSession,
+) -> ProjectView:
+    """Renames or describes a project, or sets its storage limit."""
+    return await projects.change(session, principal, slug, body)
+
+
+@router.post("/{slug}:archive")
+async def archive_project(
+    slug: ProjectSlug, principal: ProjectManager, session: WriteSession
+) -> ProjectView:
+    """Archives a project: nothing can be submitted to it; what runs goes on."""
+    return await projects.archive(session, principal, slug)
+
+
+@router.post("/{slug}:restore")
+async def restore_project(
+    slug: ProjectSlug, principal: ProjectManager, session: WriteSession
+) -> ProjectView:
+    """Opens an archived project again."""
+    return await projects.archive(session, principal, slug, archived=False)
+
+
+@router.get("/{slug}/members")
+async def list_members(
+    slug: ProjectSlug, principal: Reader, session: ReadSession
+) -> Page[MemberView]:
+    """Lists all members of a project by login name."""
+    return await members.list_members(session, principal, slug)
+
+
+@router.put("/{slug}/members/{user}", responses={409: {}})
+async def set_member(
+    slug: ProjectSlug,
+    user: UserName,
+    principal: MemberManager,
+    body: Annotated[MembershipRequest, json_body(MembershipRequest)],
+    session: WriteSession,
+) -> MemberView:
+    """Adds a user to a project, or gives a member another role."""
+    return await members.set_role(session, principal, slug, user, body.role)
+
+
+@router.delete("/{slug}/members/{user}", status_code=204, responses={409: {}})
+async def remove_member(
+    slug: ProjectSlug, user: UserName, principal: MemberManager, session: WriteSession
+) -> None:
+    """Removes a member; what the member submitted stays and goes on."""
+    await members.remove(session, principal, slug, user)

@@ -1,0 +1,81 @@
+"""Projects and their members as they cross the API."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from palestra.contract.documents import Document, Patch
+from palestra.contract.names import MAX_STEP, Slug, Text, Title
+from palestra.contract.permissions import Permission, Role
+from palestra.contract.views import View
+
+StorageLimit = Annotated[int, Field(ge=0, le=MAX_STEP)]
+"""Bytes."""
+
+
+class ProjectRequest(Document):
+    """A new project; its creator becomes a maintainer of it."""
+
+    name: Title
+    slug: Slug | None = None
+    """Its name in addresses; made of `name` by default. It stays when the project is renamed."""
+    description: Text = ""
+    storage_limit: StorageLimit | None = None
+    """Bytes of stored files above which nothing can be submitted; `null` for no limit."""
+
+
+class ProjectChange(Patch):
+    """What to change of a project; members that are left out stay as they are."""
+
+    name: Title | None = None
+    description: Text | None = None
+    storage_limit: StorageLimit | None = None
+    """Bytes, `null` removes the limit. An administrator of the server alone may change it."""
+
+
+class ProjectView(View):
+    """A project, with what the caller may do in it."""
+
+    id: str
+    slug: str
+    """Its name in addresses."""
+    name: str
+    description: str
+    created_at: datetime
+    archived_at: datetime | None
+    """While set, nothing can be submitted to it."""
+    role: Role | None
+    """The caller's role; `null` for an administrator of the server who is no member."""
+    permissions: list[Permission]
+    """Permissions of the role, limited to the credential's scopes."""
+    members: int
+    experiments: int
+    runs: int
+    jobs: int
+    storage_used: int
+    """Bytes of stored files; equal files of a project are stored once."""
+    storage_limit: int | None
+    """Bytes above which nothing can be submitted; `null` for no limit."""
+
+
+class MembershipRequest(Document):
+    """The role that a user gets in a project."""
+
+    role: Role
+
+
+class MemberView(View):
+    """A member of a project."""
+
+    user_id: str
+    user: str
+    """Login name."""
+    display_name: str
+    role: Role
+    since: datetime
+    """When the user became a member."""
+    disabled: bool
+    """Whether the user is disabled and can do nothing."""
+    service_account: bool
+    """Whether it is a service account of the project, not a person."""

@@ -1,0 +1,66 @@
+"""The methods of `palestra.Client` that manage projects and their members."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from palestra.connection import Connection, path_part
+from palestra.contract.permissions import Role
+from palestra.contract.projects import (
+    MembershipRequest,
+    MemberView,
+    ProjectChange,
+    ProjectRequest,
+    ProjectView,
+)
+
+_PAGE: Final = 200
+
+
+class ProjectMethods:
+    """Projects and members. Requires a connection in `_connection`."""
+
+    _connection: Connection
+
+    def projects(self) -> Iterator[ProjectView]:
+        """Yields the caller's projects by name; all of them for a server administrator."""
+        return self._connection.pages(ProjectView, "/projects", {"limit": _PAGE})
+
+    def project_view(self, slug: str) -> ProjectView:
+        """Returns a project with what it holds and what the caller may do in it."""
+        return self._connection.get(ProjectView, _path(slug))
+
+    def create_project(self, request: ProjectRequest) -> ProjectView:
+        """Creates a project, of which the caller becomes a maintainer.
+
+        Requires a server administrator with the scope `admin`.
+        """
+        return self._connection.post(ProjectView, "/projects", request)
+
+    def change_project(self, slug: str, change: ProjectChange) -> ProjectView:
+        """Changes what is set in `change`, with explicit `None` too; the rest stays."""
+        return self._connection.send(ProjectView, "PATCH", _path(slug), body=change)[0]
+
+    def archive_project(self, slug: str) -> ProjectView:
+        """Archives a project: nothing can be submitted to it; what runs goes on."""
+        return self._connection.post(ProjectView, f"{_path(slug)}:archive")
+
+    def restore_project(self, slug: str) -> ProjectView:
+        """Opens an archived project again."""
+        return self._connection.post(ProjectView, f"{_path(slug)}:restore")
+
+    def members(self, slug: str) -> Iterator[MemberView]:
+        """Yields all members of a project by login name."""
+        return self._connection.pages(MemberView, f"{_path(slug)}/members")
+
+    def set_member(self, slug: str, user: str, role: Role) -> MemberView:
+        """Adds a user to a project by login name, or gives a member another role."""
+        path = f"{_path(slug)}/members/{path_part(user)}"
+        return self._connection.send(MemberView, "PUT", path, body=MembershipRequest(role=role))[0]
+
+    def remove_member(self, slug: str, user: str) -> None:
+        """Removes a member; what the member submitted stays and goes on."""
+        self._connection.delete(f"{_path(slug)}/members/{path_part(user)}")
+
+
+def _path(slug: str) -> str:
+    return f"/projects/{path_part(slug)}"
