@@ -58,8 +58,9 @@ def record(session: Session, object_id: str, **data: Any) -> None:
         {"nul": "\0", "key \0": "é", "combining": "e\u0301"},
         {"numbers": [0, -1, 2**53, 2**70, 0.1, 1.0, -0.0, 1e22, 5e-324, 1.7976931348623157e308]},
         {"nested": {"b": [None, True, {"a": []}], "a": ""}},
+        {"long": "ä" * 1_000_000},
     ],
-    ids=["empty", "text", "nul", "numbers", "nested"],
+    ids=["empty", "text", "nul", "numbers", "nested", "long"],
 )
 async def test_the_hash_is_computed_again_from_what_is_stored(
     database: Database, data: dict[str, Any]
