@@ -1,7 +1,9 @@
 /** The project shown, and what the caller may do there. */
+import { useQuery } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
 import { rememberedProject } from "@/lib/lastProject";
-import type { Session } from "./types";
+import { sessionQuery } from "./queries";
+import type { Membership, Permission, Session } from "./types";
 
 /** Slug of the project shown; `null` on pages over all projects. */
 export const ProjectContext = createContext<string | null>(null);
@@ -15,4 +17,77 @@ export function firstProject({ projects }: Session): string | null {
   if (projects.length === 1) return projects[0]?.slug ?? null;
   const last = rememberedProject();
   return projects.some((one) => one.slug === last) ? last : null;
+}
+
+/** Whether the caller may do something, and the sentence that says why not. */
+export type Right = { allowed: true; reason: null } | { allowed: false; reason: string };
+
+/** What a user submitted to a project. */
+export interface Submitted {
+  project: string;
+  /** Login name. */
+  created_by: string;
+}
+
+const ALLOWED: Right = { allowed: true, reason: null };
+const refused = (reason: string): Right => ({ allowed: false, reason });
+
+const NEEDED: Partial<Record<Permission, string>> = {
+  "run.submit": "Only members and maintainers of the project may submit",
+  "project.settings": "Only maintainers of the project may change its settings",
+  "project.members": "Only maintainers of the project may change its members",
+  "project.credentials": "Only maintainers of the project may manage its credentials",
+  "project.audit": "Only maintainers of the project may read its audit log",
+};
+
+/** Whether the session has a permission, which is the project's where `project` is its slug. */
+export function rightTo(session: Session, permission: Permission, project: string | null): Right {
+  if (project === null) {
+    return session.permissions.includes(permission)
+      ? ALLOWED
+      : refused("Only administrators of the server may do this.");
+  }
+  const membership = session.projects.find((one) => one.slug === project);
+  if (!membership?.permissions.includes(permission)) {
+    const needed = NEEDED[permission] ?? "Your role in the project does not permit this";
+    return refused(`${needed}.${roleIn(membership)}`);
+  }
+  return permission === "run.submit" && membership.archived
+    ? refused(`${project} is archived: nothing can be submitted to it.`)
+    : ALLOWED;
+}
+
+/** Whether the session may act on what a user submitted; `action` is a phrase: "pause this run". */
+export function rightToControl(session: Session, object: Submitted, action: string): Right {
+  const membership = session.projects.find((one) => one.slug === object.project);
+  const permissions = membership?.permissions ?? [];
+  if (permissions.includes("run.control_any")) return ALLOWED;
+  if (permissions.includes("run.control_own") && object.created_by === session.user) return ALLOWED;
+  const who =
+    object.created_by === session.user
+      ? `Only maintainers and members of ${object.project}`
+      : `Only maintainers of ${object.project} and ${object.created_by}, who submitted it,`;
+  return refused(`${who} may ${action}.${roleIn(membership)}`);
+}
+
+function roleIn(membership: Membership | undefined): string {
+  return membership === undefined ? "" : ` Your role is ${membership.role}.`;
+}
+
+/** The session as it is cached: the router has read it before it shows a page. */
+function useSession(): Session | undefined {
+  return useQuery({ ...sessionQuery, enabled: false }).data;
+}
+
+/** Whether the caller has a permission of a project, or of the server without one. */
+export function usePermission(permission: Permission, project: string | null = null): Right {
+  const session = useSession();
+  return session === undefined ? ALLOWED : rightTo(session, permission, project);
+}
+
+/** Tells whether the caller may act on what a user submitted. */
+export function useControl(): (object: Submitted, action: string) => Right {
+  const session = useSession();
+  return (object, action) =>
+    session === undefined ? ALLOWED : rightToControl(session, object, action);
 }

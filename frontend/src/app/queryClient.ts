@@ -9,6 +9,9 @@ export function makeQueryClient(): QueryClient {
   const onError = (error: unknown) => {
     if (error instanceof ApiError && error.status === 401)
       void client.resetQueries({ queryKey: keys.session });
+    // The user's roles have changed since the session was read.
+    if (error instanceof ApiError && error.status === 403)
+      void client.invalidateQueries({ queryKey: keys.session });
   };
   const client = new QueryClient({
     queryCache: new QueryCache({

@@ -2,6 +2,7 @@ import { Button, Menu, Modal } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { useControl } from "@/api/access";
 import { actOnJob, archive, type JobVerb, retryRun, unarchive } from "@/api/actions";
 import { isCodeChange } from "@/api/client";
 import { keys } from "@/api/queries";
@@ -17,6 +18,7 @@ import {
   IconRefresh,
 } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
+import { Permitted } from "@/ui/Permitted";
 import { undoable } from "@/ui/undoNotification";
 
 const PAUSABLE = ["running", "queued"];
@@ -29,8 +31,12 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
   const client = useQueryClient();
   const [asking, setAsking] = useState(false);
   const [refusal, setRefusal] = useState<string | null>(null);
-  const inStates = (states: readonly string[]) =>
-    runs.filter((run) => states.includes(run.state) && run.job_id !== null);
+  const mayAct = useControl();
+  const inStates = (states: readonly string[], action: string) =>
+    controllable(
+      runs.filter((run) => states.includes(run.state) && run.job_id !== null),
+      (run) => mayAct(run, action).reason,
+    );
   const refresh = () =>
     client.invalidateQueries({ queryKey: keys.experiment(experiment.project, experiment.id) });
   const act = useMutation({
@@ -64,10 +70,13 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
           )
         : undoable("Unarchived: the list shows it again", () => put.mutate(true)),
   });
-  const failed = runs.filter((run) => run.state === "failed");
+  const failed = controllable(
+    runs.filter((run) => run.state === "failed"),
+    (run) => mayAct(run, "retry these runs").reason,
+  );
   const again = useMutation({
     mutationFn: (otherCode: boolean) =>
-      each(failed, (run) => retryRun(run.id, "newest", otherCode)),
+      each(failed.runs, (run) => retryRun(run.id, "newest", otherCode)),
     onSettled: refresh,
     onError: (error) =>
       isCodeChange(error)
@@ -78,51 +87,61 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
             message: error.message,
           }),
   });
-  const pausable = inStates(PAUSABLE);
-  const resumable = inStates(["paused"]);
-  const cancellable = inStates(CANCELLABLE);
+  const pausable = inStates(PAUSABLE, "pause these runs");
+  const resumable = inStates(["paused"], "resume these runs");
+  const cancellable = inStates(CANCELLABLE, "cancel these runs");
   const pauseAll = () =>
     act.mutate(
-      { verb: "pause", of: pausable },
+      { verb: "pause", of: pausable.runs },
       {
         onSuccess: () =>
-          undoable(`Pausing ${plural(pausable.length, "run")}`, () =>
-            act.mutate({ verb: "resume", of: pausable }),
+          undoable(`Pausing ${plural(pausable.runs.length, "run")}`, () =>
+            act.mutate({ verb: "resume", of: pausable.runs }),
           ),
       },
     );
   return (
     <>
-      {pausable.length > 0 && (
-        <Button
-          variant="default"
-          leftSection={<IconPlayerPause size={15} />}
-          loading={act.isPending}
-          onClick={pauseAll}
-        >
-          Pause {pausable.length > 1 ? "all" : ""}
-        </Button>
+      {pausable.found > 0 && (
+        <Permitted reason={pausable.reason}>
+          <Button
+            variant="default"
+            leftSection={<IconPlayerPause size={15} />}
+            loading={act.isPending}
+            onClick={pauseAll}
+          >
+            Pause {amount(pausable)}
+          </Button>
+        </Permitted>
       )}
-      {resumable.length > 0 && (
-        <Button
-          variant="default"
-          leftSection={<IconPlayerPlay size={15} />}
-          loading={act.isPending}
-          onClick={() => act.mutate({ verb: "resume", of: resumable })}
-        >
-          Resume {resumable.length}
-        </Button>
+      {resumable.found > 0 && (
+        <Permitted reason={resumable.reason}>
+          <Button
+            variant="default"
+            leftSection={<IconPlayerPlay size={15} />}
+            loading={act.isPending}
+            onClick={() => act.mutate({ verb: "resume", of: resumable.runs })}
+          >
+            Resume {resumable.runs.length || resumable.found}
+          </Button>
+        </Permitted>
       )}
-      {failed.length > 0 && (
-        <Button
-          variant="default"
-          leftSection={<IconRefresh size={15} />}
-          loading={again.isPending}
-          title="Each run resumes from its newest snapshot, or starts again without one"
-          onClick={() => again.mutate(false)}
-        >
-          Retry {failed.length} failed
-        </Button>
+      {failed.found > 0 && (
+        <Permitted reason={failed.reason}>
+          <Button
+            variant="default"
+            leftSection={<IconRefresh size={15} />}
+            loading={again.isPending}
+            title={
+              failed.reason === null
+                ? "Each run resumes from its newest snapshot, or starts again without one"
+                : undefined
+            }
+            onClick={() => again.mutate(false)}
+          >
+            Retry {failed.runs.length || failed.found} failed
+          </Button>
+        </Permitted>
       )}
       <OtherCode
         refusal={refusal}
@@ -136,28 +155,37 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
-          <Menu.Item
-            leftSection={<IconBan size={15} />}
-            disabled={cancellable.length === 0}
-            onClick={() => setAsking(true)}
-          >
-            Cancel {plural(cancellable.length, "run")}…
-          </Menu.Item>
+          <Permitted reason={cancellable.reason}>
+            <Menu.Item
+              leftSection={<IconBan size={15} />}
+              disabled={cancellable.found === 0}
+              onClick={() => setAsking(true)}
+            >
+              Cancel {plural(cancellable.runs.length || cancellable.found, "run")}…
+            </Menu.Item>
+          </Permitted>
           {experiment.archived_at === null ? (
-            <Menu.Item leftSection={<IconArchive size={15} />} onClick={() => put.mutate(true)}>
-              Archive
-            </Menu.Item>
+            <Permitted reason={mayAct(experiment, "archive this experiment").reason}>
+              <Menu.Item leftSection={<IconArchive size={15} />} onClick={() => put.mutate(true)}>
+                Archive
+              </Menu.Item>
+            </Permitted>
           ) : (
-            <Menu.Item leftSection={<IconArchiveOff size={15} />} onClick={() => put.mutate(false)}>
-              Unarchive
-            </Menu.Item>
+            <Permitted reason={mayAct(experiment, "unarchive this experiment").reason}>
+              <Menu.Item
+                leftSection={<IconArchiveOff size={15} />}
+                onClick={() => put.mutate(false)}
+              >
+                Unarchive
+              </Menu.Item>
+            </Permitted>
           )}
         </Menu.Dropdown>
       </Menu>
       <Modal
         opened={asking}
         onClose={() => setAsking(false)}
-        title={`Cancel ${plural(cancellable.length, "run")}?`}
+        title={`Cancel ${plural(cancellable.runs.length, "run")}?`}
       >
         <p>
           Each run saves a snapshot and cannot be resumed afterwards. Its curves, evaluations and
@@ -171,15 +199,37 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
             color="red"
             onClick={() => {
               setAsking(false);
-              act.mutate({ verb: "cancel", of: cancellable });
+              act.mutate({ verb: "cancel", of: cancellable.runs });
             }}
           >
-            Cancel {plural(cancellable.length, "run")}
+            Cancel {plural(cancellable.runs.length, "run")}
           </Button>
         </div>
       </Modal>
     </>
   );
+}
+
+interface Controllable {
+  /** Number of runs in the state, those of others included. */
+  found: number;
+  /** The runs that the user may act on. */
+  runs: readonly Run[];
+  /** Why the user may act on none; `null` if on some. */
+  reason: string | null;
+}
+
+function controllable(found: readonly Run[], refusalOf: (run: Run) => string | null): Controllable {
+  const runs = found.filter((run) => refusalOf(run) === null);
+  const [first] = found;
+  const reason = runs.length > 0 || first === undefined ? null : refusalOf(first);
+  return { found: found.length, runs, reason };
+}
+
+/** "all", or how many of the runs the user may act on. */
+function amount({ found, runs }: Controllable): string {
+  if (runs.length > 0 && runs.length < found) return `${runs.length} of ${found}`;
+  return found > 1 ? "all" : "";
 }
 
 /** Sends all requests, also after one was refused, then throws the first error. */

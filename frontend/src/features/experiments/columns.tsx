@@ -68,6 +68,13 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
       ),
     },
     {
+      id: "by",
+      header: "By",
+      width: 92,
+      hide: "medium",
+      cell: (row) => <span title={row.created_by}>{row.created_by}</span>,
+    },
+    {
       id: "created_at",
       header: "Created",
       width: 96,

@@ -1,12 +1,14 @@
 import { ActionIcon, Tooltip } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useControl } from "@/api/access";
 import { actOnJob, type JobVerb } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Job } from "@/api/types";
 import { ago, count, moment, plural, scheduleName } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
+import { Permitted } from "@/ui/Permitted";
 import { StateBadge } from "@/ui/StateBadge";
 import { undoable } from "@/ui/undoNotification";
 import { JobName } from "./JobName";
@@ -107,6 +109,7 @@ function JobButton({ job }: { job: Job }) {
         message: error.message,
       }),
   });
+  const mayAct = useControl();
   const paused = job.state === "paused" || job.state === "pausing";
   if (!paused && !["queued", "starting", "running"].includes(job.state)) return null;
   const label = paused ? "Resume" : "Pause";
@@ -117,11 +120,15 @@ function JobButton({ job }: { job: Job }) {
         onSuccess: () => undoable("Pausing the job", () => act.mutate("resume")),
       });
   };
-  return (
-    <Tooltip label={label}>
-      <ActionIcon size={22} aria-label={`${label} this job`} loading={act.isPending} onClick={run}>
-        {paused ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
-      </ActionIcon>
-    </Tooltip>
+  const { reason } = mayAct(job, `${label.toLowerCase()} this job`);
+  const button = (
+    <ActionIcon size={22} aria-label={`${label} this job`} loading={act.isPending} onClick={run}>
+      {paused ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
+    </ActionIcon>
+  );
+  return reason === null ? (
+    <Tooltip label={label}>{button}</Tooltip>
+  ) : (
+    <Permitted reason={reason}>{button}</Permitted>
   );
 }

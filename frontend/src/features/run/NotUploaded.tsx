@@ -2,11 +2,13 @@ import { Button, Modal } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { useControl } from "@/api/access";
 import { giveUpResults } from "@/api/actions";
 import { keys } from "@/api/queries";
-import type { Backlog, RunDetail } from "@/api/types";
+import type { Backlog, Job, RunDetail } from "@/api/types";
 import { bytes, plural, scheduleName } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
+import { Permitted } from "@/ui/Permitted";
 
 /** Files that workers have not uploaded yet: why, and how to end the job without them. */
 export function NotUploaded({ run }: { run: RunDetail }) {
@@ -19,7 +21,7 @@ export function NotUploaded({ run }: { run: RunDetail }) {
       tone="warn"
       title={titleOf(backlog, job.id === run.job_id ? null : scheduleName(job.schedule))}
       message={backlog.problem ?? "The worker is uploading it now."}
-      actions={backlog.delivering && <GiveUp run={run} jobId={job.id} />}
+      actions={backlog.delivering && <GiveUp run={run} job={job} />}
     >
       <p className="muted">
         {plural(backlog.files, "file")}, {bytes(backlog.size)}, stay on the worker until the server
@@ -34,11 +36,12 @@ function titleOf({ delivering }: Backlog, schedule: string | null): string {
   return schedule === null ? what : `${schedule}: ${what}`;
 }
 
-function GiveUp({ run, jobId }: { run: RunDetail; jobId: string }) {
+function GiveUp({ run, job }: { run: RunDetail; job: Job }) {
   const client = useQueryClient();
   const [asking, setAsking] = useState(false);
+  const mayAct = useControl();
   const act = useMutation({
-    mutationFn: () => giveUpResults(jobId),
+    mutationFn: () => giveUpResults(job.id),
     onSettled: () => client.invalidateQueries({ queryKey: keys.run(run.id) }),
     onError: (error) =>
       notifications.show({
@@ -49,9 +52,11 @@ function GiveUp({ run, jobId }: { run: RunDetail; jobId: string }) {
   });
   return (
     <>
-      <Button variant="default" loading={act.isPending} onClick={() => setAsking(true)}>
-        Give up…
-      </Button>
+      <Permitted reason={mayAct(job, "give up these results").reason}>
+        <Button variant="default" loading={act.isPending} onClick={() => setAsking(true)}>
+          Give up…
+        </Button>
+      </Permitted>
       <Modal
         opened={asking}
         onClose={() => setAsking(false)}

@@ -2,6 +2,7 @@ import { Button, Menu, Modal } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { useControl, usePermission } from "@/api/access";
 import { actOnJob, type JobVerb, submitJob } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { JobState, RunDetail, Schedule } from "@/api/types";
@@ -17,6 +18,7 @@ import {
   IconTarget,
 } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
+import { Permitted } from "@/ui/Permitted";
 import { undoable } from "@/ui/undoNotification";
 import { type Retry, useRetry } from "./useRetry";
 
@@ -63,76 +65,48 @@ export function RunActions({ run }: { run: RunDetail }) {
         ),
     });
   const state = job?.state;
+  const mayAct = useControl();
+  const why = (action: string) => mayAct(job ?? run, `${action} this run`).reason;
   return (
     <>
       {state && PAUSABLE.includes(state) && (
-        <Button
-          variant="default"
-          leftSection={<IconPlayerPause size={15} />}
-          loading={act.isPending}
-          onClick={pause}
-        >
-          Pause
-        </Button>
+        <Permitted reason={why("pause")}>
+          <Button
+            variant="default"
+            leftSection={<IconPlayerPause size={15} />}
+            loading={act.isPending}
+            onClick={pause}
+          >
+            Pause
+          </Button>
+        </Permitted>
       )}
       {(state === "paused" || state === "pausing") && (
-        <Button
-          leftSection={<IconPlayerPlay size={15} />}
-          loading={retry.isPending}
-          onClick={() => retry.go("resume")}
-        >
-          Resume
-        </Button>
-      )}
-      {(run.state === "failed" || run.state === "cancelled") && <RetryMenu retry={retry} />}
-      {state && CANCELLABLE.includes(state) && (
-        <Button
-          variant="default"
-          leftSection={<IconBan size={15} />}
-          onClick={() => setAsking(true)}
-        >
-          Cancel…
-        </Button>
-      )}
-      <Menu>
-        <Menu.Target>
-          <Button variant="default" rightSection={<IconChevronDown size={14} />}>
-            New job
+        <Permitted reason={why("resume")}>
+          <Button
+            leftSection={<IconPlayerPlay size={15} />}
+            loading={retry.isPending}
+            onClick={() => retry.go("resume")}
+          >
+            Resume
           </Button>
-        </Menu.Target>
-        <Menu.Dropdown>
-          <Menu.Label>On the newest snapshot</Menu.Label>
-          <Menu.Item
-            leftSection={<IconTarget size={15} />}
-            onClick={() => queue.mutate("evaluate")}
+        </Permitted>
+      )}
+      {(run.state === "failed" || run.state === "cancelled") && (
+        <RetryMenu retry={retry} reason={mayAct(run, "retry this run").reason} />
+      )}
+      {state && CANCELLABLE.includes(state) && (
+        <Permitted reason={why("cancel")}>
+          <Button
+            variant="default"
+            leftSection={<IconBan size={15} />}
+            onClick={() => setAsking(true)}
           >
-            Evaluate with fresh seeds
-          </Menu.Item>
-          <Menu.Item
-            leftSection={<IconPackageExport size={15} />}
-            onClick={() => queue.mutate("export")}
-          >
-            Export the weights
-          </Menu.Item>
-          <Menu.Label>On every snapshot, until the training is over</Menu.Label>
-          <Menu.Item
-            leftSection={<IconTarget size={15} />}
-            onClick={() => queue.mutate("continuous_eval")}
-          >
-            Evaluate with fresh seeds
-          </Menu.Item>
-          <Menu.Item
-            leftSection={<IconRefresh size={15} />}
-            onClick={() => queue.mutate("continuous_eval_on_train_data")}
-          >
-            Evaluate on the training's own episodes
-          </Menu.Item>
-          <Menu.Label>Of the definition</Menu.Label>
-          <Menu.Item leftSection={<IconFlask size={15} />} onClick={() => queue.mutate("test")}>
-            Test: one update, one evaluation
-          </Menu.Item>
-        </Menu.Dropdown>
-      </Menu>
+            Cancel…
+          </Button>
+        </Permitted>
+      )}
+      <NewJob run={run} onQueue={(schedule) => queue.mutate(schedule)} />
       <OtherCode refusal={retry.refusal} onClose={retry.leave} onAllow={retry.allow} />
       <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel seed ${run.seed}?`}>
         <p>
@@ -164,8 +138,67 @@ export function RunActions({ run }: { run: RunDetail }) {
   );
 }
 
+interface NewJobProps {
+  run: RunDetail;
+  onQueue(schedule: Schedule): void;
+}
+
+/** Queues another job on the run. */
+function NewJob({ run, onQueue }: NewJobProps) {
+  const { reason } = usePermission("run.submit", run.project);
+  if (reason !== null) {
+    return (
+      <Permitted reason={reason}>
+        <Button variant="default">New job</Button>
+      </Permitted>
+    );
+  }
+  return (
+    <Menu>
+      <Menu.Target>
+        <Button variant="default" rightSection={<IconChevronDown size={14} />}>
+          New job
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>On the newest snapshot</Menu.Label>
+        <Menu.Item leftSection={<IconTarget size={15} />} onClick={() => onQueue("evaluate")}>
+          Evaluate with fresh seeds
+        </Menu.Item>
+        <Menu.Item leftSection={<IconPackageExport size={15} />} onClick={() => onQueue("export")}>
+          Export the weights
+        </Menu.Item>
+        <Menu.Label>On every snapshot, until the training is over</Menu.Label>
+        <Menu.Item
+          leftSection={<IconTarget size={15} />}
+          onClick={() => onQueue("continuous_eval")}
+        >
+          Evaluate with fresh seeds
+        </Menu.Item>
+        <Menu.Item
+          leftSection={<IconRefresh size={15} />}
+          onClick={() => onQueue("continuous_eval_on_train_data")}
+        >
+          Evaluate on the training's own episodes
+        </Menu.Item>
+        <Menu.Label>Of the definition</Menu.Label>
+        <Menu.Item leftSection={<IconFlask size={15} />} onClick={() => onQueue("test")}>
+          Test: one update, one evaluation
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
 /** Retries a run that failed or was cancelled. */
-function RetryMenu({ retry }: { retry: Retry }) {
+function RetryMenu({ retry, reason }: { retry: Retry; reason: string | null }) {
+  if (reason !== null) {
+    return (
+      <Permitted reason={reason}>
+        <Button leftSection={<IconRefresh size={15} />}>Retry</Button>
+      </Permitted>
+    );
+  }
   return (
     <Menu>
       <Menu.Target>

@@ -1,6 +1,7 @@
 import { ActionIcon, Tooltip } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useControl } from "@/api/access";
 import { actOnJob } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Job, JobState, RunDetail } from "@/api/types";
@@ -8,6 +9,7 @@ import { ago, causeName, count, moment, scheduleName } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { IconBan } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
+import { Permitted } from "@/ui/Permitted";
 import { StateBadge } from "@/ui/StateBadge";
 
 const OPEN: readonly JobState[] = [
@@ -90,13 +92,17 @@ function StopButton({ run, job }: { run: RunDetail; job: Job }) {
         message: error.message,
       }),
   });
+  const { reason } = useControl()(job, "cancel this job");
   const label = `Cancel ${scheduleName(job.schedule)}`;
-  return (
-    <Tooltip label={label}>
-      <ActionIcon size={22} aria-label={label} loading={act.isPending} onClick={() => act.mutate()}>
-        <IconBan size={14} />
-      </ActionIcon>
-    </Tooltip>
+  const button = (
+    <ActionIcon size={22} aria-label={label} loading={act.isPending} onClick={() => act.mutate()}>
+      <IconBan size={14} />
+    </ActionIcon>
+  );
+  return reason === null ? (
+    <Tooltip label={label}>{button}</Tooltip>
+  ) : (
+    <Permitted reason={reason}>{button}</Permitted>
   );
 }
 
