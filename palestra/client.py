@@ -64,11 +64,16 @@ class Client(PeopleMethods, ProjectMethods):
     Args:
         server: Base URL, for example `http://127.0.0.1:8080`.
         token: API token (`plr_...`).
+        project: Slug of the project to submit to, and of which to list; `None` lists those of all
+            projects that the token may read, and submits to the only one.
         timeout: Seconds for each of connecting, sending and receiving.
     """
 
-    def __init__(self, server: str, token: str, *, timeout: float = 30.0) -> None:
+    def __init__(
+        self, server: str, token: str, *, project: str | None = None, timeout: float = 30.0
+    ) -> None:
         self._connection = Connection(server, token, timeout=timeout)
+        self._within = "" if project is None else f"/projects/{path_part(project)}"
 
     def __enter__(self) -> Self:
         return self
@@ -124,7 +129,7 @@ class Client(PeopleMethods, ProjectMethods):
         """
         key = key or str(uuid.uuid4())
         experiment, status = self._connection.send(
-            SubmittedExperiment, "POST", "/experiments", body=submission, key=key
+            SubmittedExperiment, "POST", f"{self._within}/experiments", body=submission, key=key
         )
         return experiment, status == 201
 
@@ -136,6 +141,7 @@ class Client(PeopleMethods, ProjectMethods):
         env: str | None = None,
         text: str | None = None,
         archived: bool = False,
+        user: str | None = None,
     ) -> Iterator[ExperimentView]:
         """Yields experiments, newest first; all filters must hold.
 
@@ -145,6 +151,7 @@ class Client(PeopleMethods, ProjectMethods):
             env: Id of its environment.
             text: Part of its name or ID.
             archived: Whether to list the archived ones instead.
+            user: Login name of who submitted them; `me` is the token's user.
         """
         wanted = {
             "state": state,
@@ -152,33 +159,39 @@ class Client(PeopleMethods, ProjectMethods):
             "env": env,
             "text": text,
             "archived": archived,
+            "user": user,
             "limit": _PAGE,
         }
-        return self._connection.pages(ExperimentView, "/experiments", wanted)
+        return self._connection.pages(ExperimentView, f"{self._within}/experiments", wanted)
 
     def experiment(self, experiment_id: str) -> ExperimentDetail:
         """Returns an experiment with its definition."""
-        return self._connection.get(ExperimentDetail, f"/experiments/{path_part(experiment_id)}")
+        return self._connection.get(ExperimentDetail, self._experiment(experiment_id))
+
+    def _experiment(self, experiment_id: str) -> str:
+        """Returns the path of an experiment, whose ID is unique within its project."""
+        return f"{self._within}/experiments/{path_part(experiment_id)}"
 
     def archive(self, experiment_id: str) -> ExperimentDetail:
         """Hides an experiment from lists; nothing is deleted."""
-        return self._connection.post(
-            ExperimentDetail, f"/experiments/{path_part(experiment_id)}:archive"
-        )
+        return self._connection.post(ExperimentDetail, f"{self._experiment(experiment_id)}:archive")
 
     def unarchive(self, experiment_id: str) -> ExperimentDetail:
         """Restores an archived experiment, so that lists show it again."""
         return self._connection.post(
-            ExperimentDetail, f"/experiments/{path_part(experiment_id)}:unarchive"
+            ExperimentDetail, f"{self._experiment(experiment_id)}:unarchive"
         )
 
     def runs(
-        self, experiment_id: str | None = None, *, state: str | None = None
+        self,
+        experiment_id: str | None = None,
+        *,
+        state: str | None = None,
+        user: str | None = None,
     ) -> Iterator[RunView]:
-        """Yields runs, newest first."""
-        return self._connection.pages(
-            RunView, "/runs", {"experiment": experiment_id, "state": state, "limit": _PAGE}
-        )
+        """Yields runs, newest first; `user` is who submitted them, `me` the token's user."""
+        wanted = {"experiment": experiment_id, "state": state, "user": user, "limit": _PAGE}
+        return self._connection.pages(RunView, f"{self._within}/runs", wanted)
 
     def run(self, run_id: str) -> RunDetail:
         """Returns a run with its attempts and jobs."""
@@ -282,16 +295,18 @@ class Client(PeopleMethods, ProjectMethods):
         run_id: str | None = None,
         pool: str | None = None,
         state: str | None = None,
+        user: str | None = None,
     ) -> Iterator[JobView]:
-        """Yields jobs."""
+        """Yields jobs; `user` is who submitted them, `me` the token's user."""
         wanted = {
             "experiment": experiment_id,
             "run": run_id,
             "pool": pool,
             "state": state,
+            "user": user,
             "limit": _PAGE,
         }
-        return self._connection.pages(JobView, "/jobs", wanted)
+        return self._connection.pages(JobView, f"{self._within}/jobs", wanted)
 
     def job(self, job_id: str) -> JobView:
         """Returns a job."""
@@ -467,7 +482,8 @@ class Client(PeopleMethods, ProjectMethods):
             reconnect: Whether to connect again after a loss.
         """
         filters = {"type": list(types), "experiment": experiment_id, "run": run_id}
-        return self._connection.events(filters, after, reconnect=reconnect)
+        path = f"{self._within}/events"
+        return self._connection.events(path, filters, after, reconnect=reconnect)
 
     def log(self, run_id: str, *, after: int = 0, limit: int = 1_000) -> LogView:
         """Returns the lines of a run's log after line `after`."""
@@ -488,7 +504,8 @@ class Client(PeopleMethods, ProjectMethods):
 
     def audit(self, query: AuditQuery | None = None) -> Iterator[AuditEntry]:
         """Yields entries of the audit log, newest first. Requires the scope `admin`."""
-        return self._connection.pages(AuditEntry, "/audit", {**_parameters(query), "limit": _PAGE})
+        wanted = {**_parameters(query), "limit": _PAGE}
+        return self._connection.pages(AuditEntry, f"{self._within}/audit", wanted)
 
     def export_audit(self, query: AuditQuery | None = None) -> Iterator[bytes]:
         """Yields entries of the audit log as JSON lines without their ends, oldest first.
@@ -499,7 +516,7 @@ class Client(PeopleMethods, ProjectMethods):
         Raises:
             PalestraError: If the server refused, or the connection broke before the last line.
         """
-        return self._connection.lines("/audit:export", _parameters(query))
+        return self._connection.lines(f"{self._within}/audit:export", _parameters(query))
 
     def pools(self) -> Iterator[PoolView]:
         """Yields pools with their queues."""

@@ -202,13 +202,14 @@ class Connection:
             answer.close()
 
     def events(
-        self, parameters: Mapping[str, Any], after: int | None, *, reconnect: bool = True
+        self, path: str, parameters: Mapping[str, Any], after: int | None, *, reconnect: bool = True
     ) -> Iterator[EventView]:
         """Yields events as they happen.
 
         After a lost connection it resumes after the last event that was received.
 
         Args:
+            path: Path of the stream below `/api/v1`.
             parameters: Filters of the stream.
             after: Cursor; `None` begins now.
             reconnect: Whether to reconnect without limit, with growing waits up to 10 s.
@@ -216,7 +217,7 @@ class Connection:
         cursor, backoff = after, Backoff(longest=_LONGEST_WAIT)
         while True:
             try:
-                for event in self._stream(parameters, cursor):
+                for event in self._stream(path, parameters, cursor):
                     cursor = event.id
                     backoff.reset()
                     yield event
@@ -231,14 +232,16 @@ class Connection:
                 return
             self._sleep(backoff.next_wait())
 
-    def _stream(self, parameters: Mapping[str, Any], cursor: int | None) -> Iterator[EventView]:
+    def _stream(
+        self, path: str, parameters: Mapping[str, Any], cursor: int | None
+    ) -> Iterator[EventView]:
         headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
         if cursor is not None:
             headers["Last-Event-ID"] = str(cursor)
         timeout = httpx.Timeout(30.0, read=_STREAM_SILENCE)
         query = clean({**parameters, "after": cursor})
         with self._http.stream(
-            "GET", PREFIX + "/events", params=query, headers=headers, timeout=timeout
+            "GET", PREFIX + path, params=query, headers=headers, timeout=timeout
         ) as answer:
             if answer.status_code != httpx.codes.OK:
                 answer.read()

@@ -8,6 +8,11 @@ from typing import Any, Final
 STORAGE_RETRY_SECONDS: Final = 10
 """Seconds after which to retry a request that was refused because a disk is full."""
 
+_NO_PROJECT: Final = (
+    "There is no such project, or you are no member of it, or your token is limited to another "
+    "one. `palestra projects list` names yours."
+)
+
 
 class DomainError(Exception):
     """Base class of the errors with which a service refuses a request.
@@ -31,7 +36,8 @@ class NotFoundError(DomainError):
     """The resource does not exist, or belongs to another project: 404."""
 
     def __init__(self, what: str = "resource") -> None:
-        super().__init__("not_found", f"There is no such {what} in this project.")
+        detail = f"There is no such {what} in this project."
+        super().__init__("not_found", _NO_PROJECT if what == "project" else detail)
 
 
 class ConflictError(DomainError):

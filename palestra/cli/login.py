@@ -1,12 +1,19 @@
 """`palestra login`: stores a token for a server."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from palestra.cli.output import ask_secret, emit_json, say, usage
-from palestra.cli.server_address import Json, keep_login, read_token
+from palestra.cli.server_address import (
+    Json,
+    keep_login,
+    read_token,
+    remember_project,
+    remembered_project,
+)
 from palestra.client import Client
 
 
@@ -33,7 +40,13 @@ def login(
         )
     with Client(server, token) as client:
         session = client.session()
-    path = keep_login(server.rstrip("/"), token)
+    url = server.rstrip("/")
+    path = keep_login(url, token)
+    slugs = [one.slug for one in session.projects]
+    kept = remembered_project(url)
+    if kept is not None and kept not in slugs:
+        remember_project(url, None)
+        kept = None
     if json:
         emit_json(
             {
@@ -44,4 +57,13 @@ def login(
             }
         )
     else:
-        say(f"logged in to {server} as {session.user}, project {session.project} (kept in {path})")
+        say(f"logged in to {server} as {session.user}, {_projects(slugs, kept)} (kept in {path})")
+
+
+def _projects(slugs: Sequence[str], kept: str | None) -> str:
+    """Returns which projects commands will use, as words."""
+    if kept is not None or len(slugs) == 1:
+        return f"project {kept or slugs[0]}"
+    if not slugs:
+        return "a member of no project"
+    return f"projects {', '.join(slugs)}; `palestra projects use PROJECT` chooses one"

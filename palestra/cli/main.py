@@ -32,6 +32,7 @@ from palestra.cli import (
 )
 from palestra.cli.embedded.signals import Stopped
 from palestra.cli.output import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError, warn
+from palestra.cli.server_address import Project, chosen_project
 from palestra.errors import PalestraError
 
 
@@ -100,8 +101,9 @@ def _root(
             "--version", help="Print the version and end.", is_eager=True, callback=_print_version
         ),
     ] = False,
+    project: Project = None,
 ) -> None:
-    pass
+    chosen_project.set(project)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

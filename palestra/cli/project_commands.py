@@ -7,7 +7,17 @@ import typer
 from pydantic import ValidationError
 
 from palestra.cli.output import emit_json, say, show, table, usage, visible
-from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.cli.server_address import (
+    ALL_PROJECTS,
+    Json,
+    Server,
+    TokenFile,
+    connect,
+    find_server,
+    remember_project,
+    remembered_project,
+)
+from palestra.client import Client
 from palestra.contract.documents import canonical_json
 from palestra.contract.permissions import Role
 from palestra.contract.problems import explain
@@ -31,6 +41,7 @@ def register(app: typer.Typer) -> None:
     )
     projects.command("list")(list_projects)
     projects.command("show")(show_project)
+    projects.command("use")(use)
     projects.command("create")(create)
     projects.command("change")(change)
     projects.command("archive")(archive)
@@ -61,6 +72,31 @@ def show_project(
     with connect(server, token_file) as client:
         found = client.project_view(project)
     _print(found, json=json)
+
+
+def use(
+    project: Annotated[
+        str | None,
+        typer.Argument(metavar="[PROJECT]", help="Slug of a project; * for all of yours."),
+    ] = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Sets the project of later commands for this server, or shows which one it is."""
+    url, token = find_server(server, token_file)
+    if project is None:
+        kept = remembered_project(url)
+    elif project == ALL_PROJECTS:
+        kept = None
+        remember_project(url, None)
+    else:
+        with Client(url, token) as client:
+            kept = client.project_view(project).slug
+        remember_project(url, kept)
+    if json:
+        return emit_json({"server": url, "project": kept})
+    return say(f"commands for {url} use {'all your projects' if kept is None else kept}")
 
 
 def create(

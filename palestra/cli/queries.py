@@ -1,6 +1,7 @@
 """Commands that only read: `palestra experiments | runs | jobs | workers | logs | provenance`."""
 
 import time
+from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated
 
@@ -18,14 +19,18 @@ from palestra.cli.output import (
     show_ids,
     state,
     table,
+    usage,
     visible,
 )
-from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.client import FINAL_RUN_STATES, Client
-from palestra.contract.resources import ExperimentView, JobView
+from palestra.contract.resources import ExperimentView, JobView, RunView
 
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Rows at most.")]
 Ids = Annotated[bool, typer.Option("--ids", help="IDs alone, one per line, for scripts.")]
+
+Mine = Annotated[bool, typer.Option("--mine", help="Only what you submitted.")]
+User = Annotated[str | None, typer.Option(help="Only what this user submitted: a login name.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -40,15 +45,21 @@ def experiments(
     archived: Annotated[
         bool, typer.Option("--archived", help="The archived ones instead.")
     ] = False,
+    mine: Mine = False,
+    user: User = None,
     limit: Limit = 50,
     ids: Ids = False,
+    project: Project = None,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Lists experiments, newest first."""
-    with connect(server, token_file) as client:
-        rows = list(islice(client.experiments(state=only, text=text, archived=archived), limit))
+    with connect(server, token_file, project) as client:
+        found = client.experiments(
+            state=only, text=text, archived=archived, user=_person(user, mine=mine)
+        )
+        rows = list(islice(found, limit))
     if ids:
         return show_ids(rows)
     if json:
@@ -76,7 +87,7 @@ def experiments(
         "created",
         "failures",
     )
-    return show(table(headings, cells, numbers=("runs", "evaluation")))
+    return _show_owned(rows, headings, cells, numbers=("runs", "evaluation"))
 
 
 def _failures(row: ExperimentView) -> str:
@@ -92,15 +103,19 @@ def runs(
         str | None, typer.Argument(metavar="EXPERIMENT", help="ID of an experiment.")
     ] = None,
     only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
+    mine: Mine = False,
+    user: User = None,
     limit: Limit = 50,
     ids: Ids = False,
+    project: Project = None,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Lists runs, newest first."""
-    with connect(server, token_file) as client:
-        rows = list(islice(client.runs(experiment, state=only), limit))
+    with connect(server, token_file, project) as client:
+        found = client.runs(experiment, state=only, user=_person(user, mine=mine))
+        rows = list(islice(found, limit))
     if ids:
         return show_ids(rows)
     if json:
@@ -118,7 +133,7 @@ def runs(
         for row in rows
     ]
     headings = ("run", "experiment", "seed", "state", "env_steps", "evaluation", "cause")
-    return show(table(headings, cells, numbers=("seed", "env_steps", "evaluation")))
+    return _show_owned(rows, headings, cells, numbers=("seed", "env_steps", "evaluation"))
 
 
 def jobs(
@@ -126,32 +141,62 @@ def jobs(
         str | None, typer.Argument(metavar="EXPERIMENT|RUN", help="Only jobs of this one.")
     ] = None,
     only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
+    mine: Mine = False,
+    user: User = None,
     limit: Limit = 50,
     ids: Ids = False,
+    project: Project = None,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Lists jobs, newest first."""
     run = target if target and target.startswith("run_") else None
-    with connect(server, token_file) as client:
-        rows = list(
-            islice(
-                client.jobs(run_id=run, experiment_id=None if run else target, state=only), limit
-            )
+    with connect(server, token_file, project) as client:
+        found = client.jobs(
+            run_id=run,
+            experiment_id=None if run else target,
+            state=only,
+            user=_person(user, mine=mine),
         )
+        rows = list(islice(found, limit))
     if ids:
         return show_ids(rows)
     if json:
         return emit_json(rows)
     cells = [(*_job_cells(row), short(cause_of(row.cause, row.failure))) for row in rows]
-    return show(
-        table(
-            ("job", "schedule", "state", "pool", "attempts", "waiting", "cause"),
-            cells,
-            numbers=("attempts",),
+    headings = ("job", "schedule", "state", "pool", "attempts", "waiting", "cause")
+    return _show_owned(rows, headings, cells, numbers=("attempts",))
+
+
+def _person(user: str | None, *, mine: bool) -> str | None:
+    if mine and user is not None:
+        usage("give --mine or --user, not both")
+    return "me" if mine else user
+
+
+def _show_owned(
+    rows: Sequence[ExperimentView | RunView | JobView],
+    headings: Sequence[str],
+    cells: Sequence[Sequence[object]],
+    *,
+    numbers: Sequence[str],
+) -> None:
+    """Prints a table with the project and the person of each row, where they differ."""
+    first, *others = headings
+    added = [
+        (heading, values)
+        for heading, values in (
+            ("project", [row.project for row in rows]),
+            ("user", [row.created_by for row in rows]),
         )
-    )
+        if len(set(values)) > 1
+    ]
+    wide = [
+        (own[0], *(values[place] for _, values in added), *own[1:])
+        for place, own in enumerate(cells)
+    ]
+    show(table((first, *(heading for heading, _ in added), *others), wide, numbers=numbers))
 
 
 def _job_cells(row: JobView) -> tuple[object, ...]:

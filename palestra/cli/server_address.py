@@ -1,4 +1,4 @@
-"""Finds the server and the token of a command.
+"""Finds the server, the token and the project of a command.
 
 They come from options, variables, the embedded Palestra of this directory, or `palestra login`.
 
@@ -8,6 +8,7 @@ Reads and writes the file of logins.
 import json
 import os
 from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,6 +19,11 @@ from palestra.cli.output import CommandError, usage, warn
 from palestra.client import Client
 
 DEFAULT_DATA_DIR: Final = ".palestra"
+ALL_PROJECTS: Final = "*"
+"""What `--project` takes for all projects: it cannot be the slug of one."""
+
+chosen_project: Final[ContextVar[str | None]] = ContextVar("chosen_project", default=None)
+"""The project that was named before the sub-command: `palestra --project SLUG ...`."""
 
 Server = Annotated[
     str | None, typer.Option("--server", envvar="PALESTRA_SERVER", help="Address of the server.")
@@ -26,12 +32,22 @@ TokenFile = Annotated[
     Path | None,
     typer.Option("--token-file", envvar="PALESTRA_TOKEN_FILE", help="File with the API token."),
 ]
+Project = Annotated[
+    str | None,
+    typer.Option(
+        "--project",
+        envvar="PALESTRA_PROJECT",
+        help="Slug of the project, or * for all of yours; else that of `palestra projects use`.",
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json", envvar="PALESTRA_JSON", help="Answer in JSON, for programs.")
 ]
 
 
-def connect(server: str | None = None, token_file: Path | None = None) -> Client:
+def connect(
+    server: str | None = None, token_file: Path | None = None, project: str | None = None
+) -> Client:
     """Returns a client for the named server, or for the default one.
 
     Args:
@@ -39,10 +55,19 @@ def connect(server: str | None = None, token_file: Path | None = None) -> Client
             above, else that of the latest `palestra login`.
         token_file: File with the API token; `None` takes the variable `PALESTRA_TOKEN`, else the
             token that belongs to the server.
+        project: Slug, or `*` for all projects; `None` takes the one named before the sub-command
+            or by `PALESTRA_PROJECT`, else the one that was remembered for the server.
 
     Raises:
         CommandError: If no server or no token is found; the message states how to name one.
     """
+    url, token = find_server(server, token_file)
+    named = project or chosen_project.get() or remembered_project(url) or ALL_PROJECTS
+    return Client(url, token, project=None if named == ALL_PROJECTS else named)
+
+
+def find_server(server: str | None, token_file: Path | None) -> tuple[str, str]:
+    """Returns the address of the server of a command, and the token: see `connect`."""
     embedded = find_embedded()
     url = server or str(embedded.get("url", "")) or str(read_logins().get("default", ""))
     if not url:
@@ -50,7 +75,7 @@ def connect(server: str | None = None, token_file: Path | None = None) -> Client
             "no server: start one here with `palestra up`, or name one with --server URL or "
             "`palestra login URL`"
         )
-    return Client(url, _token(url.rstrip("/"), token_file, embedded))
+    return url.rstrip("/"), _token(url.rstrip("/"), token_file, embedded)
 
 
 def _token(url: str, token_file: Path | None, embedded: Mapping[str, Any]) -> str:
@@ -118,16 +143,32 @@ def logins_path() -> Path:
 
 
 def read_logins() -> dict[str, Any]:
-    """Returns the stored logins: `default`, the latest server, and `tokens` by server."""
+    """Returns what is stored: `default`, the latest server; `tokens`, `projects` by server."""
     return read_json(logins_path())
 
 
 def keep_login(url: str, token: str) -> Path:
     """Stores a server's token, readable for this user only, and makes that server the default."""
     logins = read_logins()
-    tokens = {**logins.get("tokens", {}), url: token}
+    return _store({**logins, "default": url, "tokens": {**logins.get("tokens", {}), url: token}})
+
+
+def remembered_project(url: str) -> str | None:
+    """Returns the project that `palestra projects use` chose for a server; `None` for all."""
+    found = read_logins().get("projects", {}).get(url)
+    return found if isinstance(found, str) else None
+
+
+def remember_project(url: str, slug: str | None) -> Path:
+    """Stores the project of later commands for a server; `None` forgets it."""
+    logins = read_logins()
+    others = {server: kept for server, kept in logins.get("projects", {}).items() if server != url}
+    return _store({**logins, "projects": others if slug is None else {**others, url: slug}})
+
+
+def _store(logins: Mapping[str, Any]) -> Path:
     try:
-        write_private(logins_path(), json.dumps({"default": url, "tokens": tokens}))
+        write_private(logins_path(), json.dumps(logins))
     except OSError as error:
         raise CommandError(f"cannot write {logins_path()}: {error.strerror}") from None
     return logins_path()

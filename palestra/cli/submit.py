@@ -7,7 +7,7 @@ import typer
 
 from palestra.cli.documents import parse_seeds, read_submission
 from palestra.cli.output import emit_json, say, usage, warn
-from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.cli.watch_runs import follow
 from palestra.contract.job_options import GIT_CODE_IS_NOT_TAKEN, Submission
 from palestra.contract.names import Schedule
@@ -46,6 +46,7 @@ def submit(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the progress until all runs ended.")
     ] = False,
+    project: Project = None,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -63,7 +64,7 @@ def submit(
         submission = submission.model_copy(
             update={"provenance": capture(sys.argv, with_untracked=with_untracked)}
         )
-    with connect(server, token_file) as client:
+    with connect(server, token_file, project) as client:
         experiment, created = client.submit_document(submission)
         for warning in experiment.warnings:
             warn(

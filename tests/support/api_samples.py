@@ -26,6 +26,7 @@ def definition(**changes: Any) -> dict[str, Any]:
 def experiment(**changes: Any) -> dict[str, Any]:
     return {
         "id": "sample-0123456789abcdef",
+        "project": "default",
         "name": "sample",
         "notes": "",
         "kind": "rl",
@@ -85,6 +86,8 @@ def run(**changes: Any) -> dict[str, Any]:
     }
     return {
         "id": RUN,
+        "project": "default",
+        "created_by": "admin",
         "experiment_id": "sample-0123456789abcdef",
         "seed": 0,
         "replicate": 0,
@@ -114,6 +117,7 @@ def run_detail(**changes: Any) -> dict[str, Any]:
 def job(**changes: Any) -> dict[str, Any]:
     return {
         "id": JOB,
+        "project": "default",
         "experiment_id": "sample-0123456789abcdef",
         "run_ids": [RUN],
         "schedule": "train",
@@ -142,7 +146,21 @@ def session() -> dict[str, Any]:
     """Returns the answer of `/api/v1/session`, which describes the caller."""
     return {
         "user": "admin",
+        "user_id": "usr_1",
+        "display_name": "",
+        "is_admin": False,
         "project": "default",
+        "projects": [
+            {
+                "project_id": "prj_1",
+                "slug": "default",
+                "name": "default",
+                "role": "maintainer",
+                "archived": False,
+                "permissions": ["project.read"],
+            }
+        ],
+        "permissions": [],
         "scopes": ["read", "submit"],
         "csrf_token": None,
         "via": "token",

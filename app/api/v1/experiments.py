@@ -9,6 +9,7 @@ from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
 from app.api.strict_body import LARGE, json_body
+from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.experiments import experiments
 from app.services.experiments.experiments import ExperimentFilter
@@ -37,6 +38,7 @@ ExperimentPage = Annotated[
 
 
 def experiment_filter(
+    user: SubmittedBy,
     state: RunState | None = None,
     agent: Text = None,
     env: Text = None,
@@ -46,7 +48,9 @@ def experiment_filter(
     archived: bool = False,
 ) -> ExperimentFilter:
     """Reads which experiments to list."""
-    return ExperimentFilter(state=state, agent=agent, env=env, text=text, archived=archived)
+    return ExperimentFilter(
+        state=state, agent=agent, env=env, text=text, archived=archived, user=user
+    )
 
 
 Wanted = Annotated[ExperimentFilter, Depends(experiment_filter)]

@@ -8,6 +8,7 @@ from app.api.auth import Controller, Reader
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
 from app.api.strict_body import json_body
+from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.jobs import jobs, unstored_results
 from app.services.jobs.jobs import JobFilter
@@ -27,6 +28,7 @@ Resume = Annotated[ResumeAction, json_body(ResumeAction, required=False)]
 
 
 def job_filter(
+    user: SubmittedBy,
     experiment: Text = None,
     run: Text = None,
     pool: Text = None,
@@ -35,7 +37,7 @@ def job_filter(
 ) -> JobFilter:
     """Reads which jobs to list."""
     return JobFilter(
-        experiment_id=experiment, run_id=run, pool=pool, state=state, schedule=schedule
+        experiment_id=experiment, run_id=run, pool=pool, state=state, schedule=schedule, user=user
     )
 
 

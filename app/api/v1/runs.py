@@ -9,6 +9,7 @@ from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import page_request
 from app.api.strict_body import json_body
+from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.idempotency import Answer
 from app.services.jobs import jobs, retries
@@ -45,15 +46,15 @@ async def list_runs(
     principal: Reader,
     session: ReadSession,
     page: RunPage,
+    user: SubmittedBy,
     experiment: Annotated[
         str | None, Query(max_length=128, description="ID of an experiment.")
     ] = None,
     state: RunState | None = None,
 ) -> Page[RunView]:
     """Lists runs."""
-    return await runs.list_runs(
-        session, principal, runs.RunFilter(experiment_id=experiment, state=state), page
-    )
+    wanted = runs.RunFilter(experiment_id=experiment, state=state, user=user)
+    return await runs.list_runs(session, principal, wanted, page)
 
 
 @router.get("/{run_id}")

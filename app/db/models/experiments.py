@@ -25,6 +25,7 @@ class ExperimentRow(Base):
         UniqueConstraint("project_id", "identity_hash"),
         Index(None, "project_id", "created_at", "id"),
         Index(None, "project_id", "name", "id"),
+        Index(None, "created_by", "created_at", "id"),
     )
 
     project_id: Mapped[str] = mapped_column(
@@ -86,6 +87,7 @@ class RunRow(Base):
         ),
         UniqueConstraint("project_id", "experiment_id", "seed", "replicate"),
         Index(None, "project_id", "created_at", "id"),
+        Index(None, "created_by", "created_at", "id"),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)

@@ -33,6 +33,7 @@ class JobRow(Base):
         ),
         Index(None, "project_id", "created_at", "id"),
         Index(None, "project_id", "experiment_id"),
+        Index(None, "created_by", "created_at", "id"),
         Index(None, "state", "pool"),
     )
 

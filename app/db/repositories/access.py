@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, case, or_, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, case, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import InstrumentedAttribute
 
@@ -42,6 +42,11 @@ async def project_by_name(session: Session, name: str) -> ProjectRow | None:
 async def user_by_name(session: Session, name: str) -> UserRow | None:
     """Returns the user with that login name."""
     return await session.scalar(select(UserRow).where(UserRow.name == name))
+
+
+def id_of_user(name: str) -> ScalarSelect[str]:
+    """Returns the subquery of the ID of the user with that login name."""
+    return select(UserRow.id).where(UserRow.name == name).scalar_subquery()
 
 
 async def user_of_login(session: Session, typed: str) -> UserRow | None:

@@ -11,6 +11,7 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRunRow
+from app.db.repositories.access import id_of_user
 from app.db.repositories.keyset_pages import paged
 from app.db.upsert import insert_new
 from app.domain.derived_states import EXPERIMENT_ORDER
@@ -38,6 +39,8 @@ class ExperimentFilter:
     text: str | None = None
     """Substring of the name or of the ID, ignoring case."""
     archived: bool | None = False
+    user: str | None = None
+    """Login name of who submitted them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class RunFilter:
 
     experiment_id: str | None = None
     state: RunState | None = None
+    user: str | None = None
+    """Login name of who submitted them."""
 
 
 ExperimentKey = tuple[str, str]
@@ -122,6 +127,8 @@ async def page(
     query = select(ExperimentRow).where(ExperimentRow.project_id.in_(project_ids))
     equal = {ExperimentRow.agent: wanted.agent, ExperimentRow.env: wanted.env}
     query = query.where(*(column == value for column, value in equal.items() if value is not None))
+    if wanted.user is not None:
+        query = query.where(ExperimentRow.created_by == id_of_user(wanted.user))
     if wanted.archived is not None:
         query = query.where(
             ExperimentRow.archived_at.is_not(None)
@@ -317,6 +324,8 @@ async def run_page(
         query = query.where(RunRow.experiment_id == wanted.experiment_id)
     if wanted.state is not None:
         query = query.where(RunRow.state == wanted.state.value)
+    if wanted.user is not None:
+        query = query.where(RunRow.created_by == id_of_user(wanted.user))
     return (await session.scalars(paged(query, keys, RUN_COLUMNS, RunRow.id))).all()
 
 

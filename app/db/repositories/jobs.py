@@ -11,6 +11,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow, JobRunRow
+from app.db.repositories.access import id_of_user
 from app.db.repositories.chunked_in import cut
 from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
@@ -42,6 +43,8 @@ class JobFilter:
     state: JobState | None = None
     schedule: Schedule | None = None
     pool: str | None = None
+    user: str | None = None
+    """Login name of who submitted them."""
 
 
 async def insert(
@@ -164,6 +167,8 @@ async def page(
     query = query.where(
         *(column == str(value) for column, value in equal.items() if value is not None)
     )
+    if wanted.user is not None:
+        query = query.where(JobRow.created_by == id_of_user(wanted.user))
     if wanted.run_id is not None:
         query = query.where(
             JobRow.id.in_(select(JobRunRow.job_id).where(JobRunRow.run_id == wanted.run_id))

@@ -8685,6 +8685,8 @@ export interface operations {
                 /** @description Part of the name or of the ID. */
                 text?: string | null;
                 archived?: boolean;
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
             };
             header?: never;
             path?: never;
@@ -9346,6 +9348,8 @@ export interface operations {
                 pool?: string | null;
                 state?: components["schemas"]["JobState"] | null;
                 schedule?: components["schemas"]["Schedule"] | null;
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
             };
             header?: never;
             path?: never;
@@ -11047,6 +11051,8 @@ export interface operations {
                 /** @description Part of the name or of the ID. */
                 text?: string | null;
                 archived?: boolean;
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
             };
             header?: never;
             path: {
@@ -11585,6 +11591,8 @@ export interface operations {
                 pool?: string | null;
                 state?: components["schemas"]["JobState"] | null;
                 schedule?: components["schemas"]["Schedule"] | null;
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
             };
             header?: never;
             path: {
@@ -11672,6 +11680,8 @@ export interface operations {
                 cursor?: string | null;
                 /** @description One of created_at, seed, env_step; with `-` in front to reverse. */
                 sort?: string;
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
             };
             header?: never;
             path: {
@@ -12371,6 +12381,8 @@ export interface operations {
                 cursor?: string | null;
                 /** @description One of created_at, seed, env_step; with `-` in front to reverse. */
                 sort?: string;
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
             };
             header?: never;
             path?: never;
