@@ -1,5 +1,6 @@
 /** The answers of the mock server by method and path. */
 import type * as t from "../../src/api/types";
+import { auditEntries } from "./audit.ts";
 import { emit, log } from "./events.ts";
 import { experiments } from "./experiments.ts";
 import { jobs, workers } from "./fleet.ts";
@@ -45,7 +46,10 @@ export function answer(
   if (!loggedIn) return 401;
   if (path.startsWith("/session")) return session(scenario);
   if (scenario === "error" && root !== "session") return 500;
-  if (scenario === "empty" && ["experiments", "jobs", "workers", "pools"].includes(root ?? ""))
+  if (
+    scenario === "empty" &&
+    ["experiments", "jobs", "workers", "pools", "audit"].includes(root ?? "")
+  )
     return page([]);
   if (path === "/series:query")
     return {
@@ -104,6 +108,7 @@ export function answer(
   if (root === "jobs" && key?.includes(":"))
     return act(key.split(":")[0] ?? "", key.split(":")[1] ?? "") ?? 404;
   if (root === "jobs") return page(jobs().filter((job) => job.state === query.get("state")));
+  if (root === "audit") return page(auditEntries(query));
   if (root === "workers") return page(workers());
   if (root === "pools")
     return page([

@@ -23,6 +23,7 @@ export type Pool = Schemas["PoolView"];
 export type Catalogue = Schemas["CatalogueView"];
 export type LoginOptions = Schemas["LoginOptions"];
 export type Session = Schemas["SessionView"];
+export type AuditEntry = Schemas["AuditEntry"];
 export type Membership = Schemas["MembershipView"];
 export type Permission = Schemas["Permission"];
 export type SeriesInfo = Schemas["SeriesInfo"];

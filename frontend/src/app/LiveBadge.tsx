@@ -36,6 +36,8 @@ export function LiveBadge() {
       : status.state === "live"
         ? `Updates arrive live${quiet}. Click to pause.`
         : "Not connected. The page shows its last data and reconnects automatically.";
+  // A page without live data opens no stream.
+  if (status.state === "off") return null;
   return (
     <Tooltip label={hint} multiline maw={240}>
       <button

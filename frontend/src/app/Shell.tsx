@@ -1,19 +1,13 @@
-import {
-  ActionIcon,
-  Menu,
-  Tooltip,
-  useComputedColorScheme,
-  useMantineColorScheme,
-} from "@mantine/core";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { ActionIcon, Tooltip, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useRouter } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { logout } from "@/api/actions";
 import { setCsrfToken } from "@/api/client";
 import { sessionQuery } from "@/api/queries";
 import { registerShortcuts } from "@/lib/shortcuts";
-import { IconKeyboard, IconLogout, IconMoon, IconSun, IconUser } from "@/ui/icons";
+import { IconKeyboard, IconMoon, IconSun } from "@/ui/icons";
 import { Logo } from "@/ui/Logo";
+import { AccountMenu } from "./AccountMenu";
 import { LiveBadge } from "./LiveBadge";
 import { ProjectSwitcher } from "./ProjectSwitcher";
 import { type Place, usePlaces } from "./places";
@@ -63,7 +57,7 @@ export function Shell() {
                 <IconKeyboard size={17} stroke={1.7} />
               </ActionIcon>
             </Tooltip>
-            <Account />
+            <AccountMenu />
           </div>
         </div>
       </aside>
@@ -114,34 +108,5 @@ function SchemeToggle() {
         )}
       </ActionIcon>
     </Tooltip>
-  );
-}
-
-function Account() {
-  const session = useQuery(sessionQuery);
-  const client = useQueryClient();
-  const navigate = useNavigate();
-  const leave = async () => {
-    await logout();
-    client.clear();
-    await navigate({ to: "/login", search: {} });
-  };
-  return (
-    <Menu position="top-start">
-      <Menu.Target>
-        <ActionIcon aria-label="Account">
-          <IconUser size={17} stroke={1.7} />
-        </ActionIcon>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>
-          {session.data?.display_name || session.data?.user}
-          {session.data?.display_name && <span className="faint"> {session.data.user}</span>}
-        </Menu.Label>
-        <Menu.Item leftSection={<IconLogout size={15} />} onClick={() => void leave()}>
-          Log out
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
   );
 }

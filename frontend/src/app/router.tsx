@@ -3,13 +3,11 @@ import {
   createRootRouteWithContext,
   createRoute,
   createRouter,
-  notFound,
   redirect,
 } from "@tanstack/react-router";
-import { firstProject } from "@/api/access";
-import { ApiError } from "@/api/client";
 import { findExperiment, runQuery, sessionQuery } from "@/api/queries";
-import type { Session } from "@/api/types";
+import { AuditPage } from "@/features/admin/AuditPage";
+import { readAuditSearch } from "@/features/admin/auditSearch";
 import { ExperimentPage } from "@/features/experiment/ExperimentPage";
 import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
@@ -21,6 +19,7 @@ import { WorkersPage } from "@/features/queue/WorkersPage";
 import { RunPage } from "@/features/run/RunPage";
 import { readRunSearch } from "@/features/run/search";
 import { ErrorPage, NoProject, NotFound } from "./ErrorPages";
+import { firstSlug, onlySlug, requireMembership, requireSession } from "./guards";
 import { ProjectScope } from "./ProjectScope";
 import { Shell } from "./Shell";
 
@@ -46,18 +45,7 @@ const inside = createRoute({
   id: "inside",
   component: Shell,
   errorComponent: ErrorPage,
-  beforeLoad: async ({ context, location }) => {
-    if (location.hash.startsWith("code="))
-      throw redirect({ to: "/login", hash: location.hash, search: {} });
-    try {
-      await context.client.ensureQueryData(sessionQuery);
-    } catch (error) {
-      const known = error instanceof ApiError && (error.status === 401 || error.status === 403);
-      if (!known) throw error;
-      const search = location.pathname === "/" ? {} : { to: location.href };
-      throw redirect({ to: "/login", search });
-    }
-  },
+  beforeLoad: ({ context, location }) => requireSession(context.client, location),
 });
 
 const home = createRoute({
@@ -78,13 +66,7 @@ const project = createRoute({
   component: ProjectScope,
   notFoundComponent: NoProject,
   // The shell stays where a loader finds nothing, not where `beforeLoad` does.
-  loader: async ({ context, params }) => {
-    const isMember = ({ projects }: Session) => projects.some((one) => one.slug === params.project);
-    if (isMember(await context.client.ensureQueryData(sessionQuery))) return;
-    // The membership may be newer than the session that was read.
-    if (!isMember(await context.client.fetchQuery({ ...sessionQuery, staleTime: 0 })))
-      throw notFound();
-  },
+  loader: ({ context, params }) => requireMembership(context.client, params.project),
 });
 
 const projectIndex = createRoute({
@@ -124,24 +106,43 @@ const run = createRoute({
 
 const queue = createRoute({ getParentRoute: () => project, path: "/queue", component: QueuePage });
 
+const projectAudit = createRoute({
+  getParentRoute: () => project,
+  path: "/audit",
+  validateSearch: readAuditSearch,
+  component: function ProjectAudit() {
+    const navigate = projectAudit.useNavigate();
+    return (
+      <AuditPage
+        project={projectAudit.useParams().project}
+        search={readAuditSearch(projectAudit.useSearch())}
+        onSearch={(search) => void navigate({ search, replace: true })}
+      />
+    );
+  },
+});
+
+const serverAudit = createRoute({
+  getParentRoute: () => inside,
+  path: "/admin/audit",
+  validateSearch: readAuditSearch,
+  component: function ServerAudit() {
+    const navigate = serverAudit.useNavigate();
+    return (
+      <AuditPage
+        project={null}
+        search={readAuditSearch(serverAudit.useSearch())}
+        onSearch={(search) => void navigate({ search, replace: true })}
+      />
+    );
+  },
+});
+
 const workers = createRoute({
   getParentRoute: () => inside,
   path: "/workers",
   component: WorkersPage,
 });
-
-/** The slug of the project to begin with; without one, the page of all projects is shown. */
-async function firstSlug(client: QueryClient): Promise<string> {
-  const slug = firstProject(await client.ensureQueryData(sessionQuery));
-  if (slug === null) throw redirect({ to: "/" });
-  return slug;
-}
-
-/** The only project of the caller, where an address without a project needs no look-up. */
-async function onlySlug(client: QueryClient): Promise<string | null> {
-  const { projects } = await client.ensureQueryData(sessionQuery);
-  return projects.length === 1 ? (projects[0]?.slug ?? null) : null;
-}
 
 // Addresses without a project, as in links that were made before projects had pages of their own.
 const oldExperiments = createRoute({
@@ -192,8 +193,9 @@ const tree = root.addChildren([
   login,
   inside.addChildren([
     home,
-    project.addChildren([projectIndex, experiments, experiment, run, queue]),
+    project.addChildren([projectIndex, experiments, experiment, run, queue, projectAudit]),
     workers,
+    serverAudit,
     oldExperiments,
     oldExperiment,
     oldRun,

@@ -34,7 +34,14 @@ async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 async def test_every_page_of_the_dashboard_is_the_same_html_document(
     client: httpx.AsyncClient,
 ) -> None:
-    for path in ("/", "/login", "/experiments/", "/p/alpha/runs/run_1", "/index.html"):
+    for path in (
+        "/",
+        "/login",
+        "/experiments/",
+        "/p/alpha/runs/run_1",
+        "/admin/audit",
+        "/index.html",
+    ):
         answer = await client.get(path)
         assert (answer.status_code, answer.text) == (200, "<title>Palestra</title>")
         assert answer.headers["cache-control"] == "no-cache"

@@ -1,0 +1,28 @@
+/** The requests of the pages for administrators and maintainers. */
+import { infiniteQueryOptions, keepPreviousData } from "@tanstack/react-query";
+import { address, get, type Parameters } from "./client";
+import { pathIn } from "./queries";
+import type * as t from "./types";
+
+const PAGE_SIZE = 100;
+
+/** Entries of the audit log, the newest first: a project's, or the whole server's. */
+export function auditQuery(project: string | null, filter: Parameters) {
+  return infiniteQueryOptions({
+    queryKey: ["audit", project, filter],
+    queryFn: ({ signal, pageParam }) =>
+      get<t.Page<t.AuditEntry>>(
+        pathIn(project, "/audit"),
+        { ...filter, limit: PAGE_SIZE, cursor: pageParam },
+        signal,
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** The URL of the audit log as JSON lines. */
+export function auditExport(project: string | null, filter: Parameters): string {
+  return address(pathIn(project, "/audit:export"), filter);
+}

@@ -1,0 +1,65 @@
+import { ActionIcon, Menu } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { usePermission } from "@/api/access";
+import { logout } from "@/api/actions";
+import { sessionQuery } from "@/api/queries";
+import { IconHistory, IconLogout, IconUser } from "@/ui/icons";
+import { Permitted } from "@/ui/Permitted";
+import { useShownProject } from "./places";
+
+/** Who is logged in, the pages for maintainers and administrators, and the way out. */
+export function AccountMenu() {
+  const session = useQuery(sessionQuery).data;
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const project = useShownProject();
+  const leave = async () => {
+    await logout();
+    client.clear();
+    await navigate({ to: "/login", search: {} });
+  };
+  return (
+    <Menu position="top-start">
+      <Menu.Target>
+        <ActionIcon aria-label="Account">
+          <IconUser size={17} stroke={1.7} />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown miw={210}>
+        <Menu.Label>
+          {session?.display_name || session?.user}
+          {session?.display_name && <span className="faint"> {session.user}</span>}
+        </Menu.Label>
+        {project !== null && <ProjectAudit project={project} />}
+        {session?.permissions.includes("server.audit") && (
+          <Menu.Item
+            leftSection={<IconHistory size={15} />}
+            onClick={() => void navigate({ to: "/admin/audit", search: {} })}
+          >
+            Audit log of the server
+          </Menu.Item>
+        )}
+        <Menu.Divider />
+        <Menu.Item leftSection={<IconLogout size={15} />} onClick={() => void leave()}>
+          Log out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+function ProjectAudit({ project }: { project: string }) {
+  const { reason } = usePermission("project.audit", project);
+  const navigate = useNavigate();
+  return (
+    <Permitted reason={reason}>
+      <Menu.Item
+        leftSection={<IconHistory size={15} />}
+        onClick={() => void navigate({ to: "/p/$project/audit", params: { project }, search: {} })}
+      >
+        Audit log of {project}
+      </Menu.Item>
+    </Permitted>
+  );
+}

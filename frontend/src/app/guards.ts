@@ -1,0 +1,42 @@
+/** What is checked before a page is shown. */
+import type { QueryClient } from "@tanstack/react-query";
+import { notFound, type ParsedLocation, redirect } from "@tanstack/react-router";
+import { firstProject } from "@/api/access";
+import { ApiError } from "@/api/client";
+import { sessionQuery } from "@/api/queries";
+import type { Session } from "@/api/types";
+
+/** Leads those who are not logged in to the login page, and back afterwards. */
+export async function requireSession(client: QueryClient, location: ParsedLocation) {
+  if (location.hash.startsWith("code="))
+    throw redirect({ to: "/login", hash: location.hash, search: {} });
+  try {
+    await client.ensureQueryData(sessionQuery);
+  } catch (error) {
+    const known = error instanceof ApiError && (error.status === 401 || error.status === 403);
+    if (!known) throw error;
+    const search = location.pathname === "/" ? {} : { to: location.href };
+    throw redirect({ to: "/login", search });
+  }
+}
+
+/** Finds no page for a project that the caller is no member of. */
+export async function requireMembership(client: QueryClient, slug: string) {
+  const isMember = ({ projects }: Session) => projects.some((one) => one.slug === slug);
+  if (isMember(await client.ensureQueryData(sessionQuery))) return;
+  // The membership may be newer than the session that was read.
+  if (!isMember(await client.fetchQuery({ ...sessionQuery, staleTime: 0 }))) throw notFound();
+}
+
+/** The slug of the project to begin with; without one, the page of all projects is shown. */
+export async function firstSlug(client: QueryClient): Promise<string> {
+  const slug = firstProject(await client.ensureQueryData(sessionQuery));
+  if (slug === null) throw redirect({ to: "/" });
+  return slug;
+}
+
+/** The only project of the caller, where an address without a project needs no look-up. */
+export async function onlySlug(client: QueryClient): Promise<string | null> {
+  const { projects } = await client.ensureQueryData(sessionQuery);
+  return projects.length === 1 ? (projects[0]?.slug ?? null) : null;
+}

@@ -1,0 +1,84 @@
+import type { AuditEntry } from "@/api/types";
+import { moment, shortId } from "@/lib/format";
+import type { Column } from "@/ui/DataTable";
+import { IconBan } from "@/ui/icons";
+import classes from "./Audit.module.css";
+
+/** Who did it: the user's name, or the process that acted without one. */
+export function actorName(entry: AuditEntry): string {
+  if (entry.user) return entry.user;
+  if (entry.user_id !== null) return `deleted user ${shortId(entry.user_id)}`;
+  const [kind, name = ""] = entry.actor.split(":");
+  return kind === "daemon" ? name : `${kind} ${shortId(name)}`.trim();
+}
+
+export function Outcome({ entry }: { entry: AuditEntry }) {
+  if (entry.outcome === "allowed") return <span className="muted">allowed</span>;
+  return (
+    <span className={classes.refused}>
+      {entry.code ?? "refused"}
+      {entry.count > 1 && ` × ${entry.count}`}
+    </span>
+  );
+}
+
+export const auditColumns: Column<AuditEntry>[] = [
+  {
+    id: "at",
+    header: "Time",
+    width: 134,
+    cell: (entry) => <span title={moment(entry.at)}>{moment(entry.at).slice(0, 16)}</span>,
+  },
+  {
+    id: "who",
+    header: "Who",
+    width: 110,
+    cell: (entry) => <span title={entry.actor}>{actorName(entry)}</span>,
+  },
+  {
+    id: "action",
+    header: "Action",
+    cell: (entry) => (
+      <span
+        className={entry.outcome === "refused" ? classes.refused : classes.kind}
+        title={entry.action}
+      >
+        {entry.outcome === "refused" && <IconBan size={13} aria-label="refused:" />}
+        {entry.action}
+      </span>
+    ),
+  },
+  {
+    id: "object",
+    header: "Object",
+    hide: "narrow",
+    cell: (entry) => (
+      <span title={entry.object_id}>
+        <span className="muted">{entry.object_type}</span>{" "}
+        <span className="mono">{shortId(entry.object_id)}</span>
+      </span>
+    ),
+  },
+  {
+    id: "outcome",
+    header: "Outcome",
+    width: 176,
+    hide: "narrow",
+    cell: (entry) => <Outcome entry={entry} />,
+  },
+  {
+    id: "address",
+    header: "From",
+    width: 132,
+    hide: "medium",
+    cell: (entry) => <span className="mono muted">{entry.address ?? "–"}</span>,
+  },
+  {
+    id: "id",
+    header: "Entry",
+    width: 76,
+    align: "right",
+    hide: "medium",
+    cell: (entry) => entry.id,
+  },
+];
