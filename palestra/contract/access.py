@@ -31,9 +31,9 @@ class TokenView(View):
 
     `null` for one that a login or the server's console made.
     """
-    user: str
+    user: str = ""
     """Login name of the user whose permissions it carries."""
-    project: str | None
+    project: str | None = None
     """Slug of the project to which it is limited; `null`: all projects of its user."""
     name: str
     scopes: list[Scope]
@@ -93,14 +93,14 @@ class SessionView(View):
 
     user: str
     """Login name."""
-    user_id: str
-    display_name: str
-    is_admin: bool
+    user_id: str = ""
+    display_name: str = ""
+    is_admin: bool = False
     """Whether the caller acts as an administrator of the server."""
     project: str
     """Slug of the project if the caller has exactly one, else empty."""
-    projects: list[MembershipView]
-    permissions: list[Permission]
+    projects: list[MembershipView] = Field(default_factory=list)
+    permissions: list[Permission] = Field(default_factory=list)
     """Permissions that belong to no project."""
     scopes: list[Scope]
     csrf_token: str | None

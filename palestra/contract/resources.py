@@ -104,8 +104,8 @@ class ExperimentView(View):
 
     id: str
     """The generated, reproducible experiment ID, which is unique within its project."""
-    project: str
-    """Slug of its project."""
+    project: str = ""
+    """Slug of its project; empty from a server of schema 0010 or before."""
     name: str
     notes: str
     kind: str
@@ -172,11 +172,11 @@ class RunView(View):
     """A run."""
 
     id: str
-    project: str
-    """Slug of its project."""
+    project: str = ""
+    """Slug of its project; empty from a server of schema 0010 or before."""
     experiment_id: str
-    created_by: str
-    """Login name of the user who submitted it."""
+    created_by: str = ""
+    """Login name of the user who submitted it; empty from a server of schema 0010 or before."""
     seed: int
     replicate: int
     state: RunState
@@ -230,8 +230,8 @@ class JobView(View):
     """A job."""
 
     id: str
-    project: str
-    """Slug of its project."""
+    project: str = ""
+    """Slug of its project; empty from a server of schema 0010 or before."""
     experiment_id: str
     run_ids: list[str]
     schedule: Schedule

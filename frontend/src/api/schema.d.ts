@@ -3365,7 +3365,8 @@ export interface components {
             notes: string;
             /**
              * Project
-             * @description Slug of its project.
+             * @description Slug of its project; empty from a server of schema 0010 or before.
+             * @default
              */
             project: string;
             /**
@@ -3433,7 +3434,8 @@ export interface components {
             notes: string;
             /**
              * Project
-             * @description Slug of its project.
+             * @description Slug of its project; empty from a server of schema 0010 or before.
+             * @default
              */
             project: string;
             /**
@@ -4150,7 +4152,8 @@ export interface components {
             priority: number;
             /**
              * Project
-             * @description Slug of its project.
+             * @description Slug of its project; empty from a server of schema 0010 or before.
+             * @default
              */
             project: string;
             resources: components["schemas"]["Resources"];
@@ -6075,7 +6078,8 @@ export interface components {
             created_at: string;
             /**
              * Created By
-             * @description Login name of the user who submitted it.
+             * @description Login name of the user who submitted it; empty from a server of schema 0010 or before.
+             * @default
              */
             created_by: string;
             /** Definition */
@@ -6106,7 +6110,8 @@ export interface components {
             progress: components["schemas"]["ProgressView"];
             /**
              * Project
-             * @description Slug of its project.
+             * @description Slug of its project; empty from a server of schema 0010 or before.
+             * @default
              */
             project: string;
             /** Replicate */
@@ -6208,7 +6213,8 @@ export interface components {
             created_at: string;
             /**
              * Created By
-             * @description Login name of the user who submitted it.
+             * @description Login name of the user who submitted it; empty from a server of schema 0010 or before.
+             * @default
              */
             created_by: string;
             /** Experiment Id */
@@ -6235,7 +6241,8 @@ export interface components {
             progress: components["schemas"]["ProgressView"];
             /**
              * Project
-             * @description Slug of its project.
+             * @description Slug of its project; empty from a server of schema 0010 or before.
+             * @default
              */
             project: string;
             /** Replicate */
@@ -6561,25 +6568,29 @@ export interface components {
              *     `null` for bearer tokens.
              */
             csrf_token: string | null;
-            /** Display Name */
+            /**
+             * Display Name
+             * @default
+             */
             display_name: string;
             /**
              * Is Admin
              * @description Whether the caller acts as an administrator of the server.
+             * @default false
              */
             is_admin: boolean;
             /**
              * Permissions
              * @description Permissions that belong to no project.
              */
-            permissions: components["schemas"]["Permission"][];
+            permissions?: components["schemas"]["Permission"][];
             /**
              * Project
              * @description Slug of the project if the caller has exactly one, else empty.
              */
             project: string;
             /** Projects */
-            projects: components["schemas"]["MembershipView"][];
+            projects?: components["schemas"]["MembershipView"][];
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
             /**
@@ -6592,7 +6603,10 @@ export interface components {
              * @description Login name.
              */
             user: string;
-            /** User Id */
+            /**
+             * User Id
+             * @default
+             */
             user_id: string;
             /**
              * Via
@@ -7013,7 +7027,8 @@ export interface components {
             notes: string;
             /**
              * Project
-             * @description Slug of its project.
+             * @description Slug of its project; empty from a server of schema 0010 or before.
+             * @default
              */
             project: string;
             /**
@@ -7467,7 +7482,7 @@ export interface components {
              * Project
              * @description Slug of the project to which it is limited; `null`: all projects of its user.
              */
-            project: string | null;
+            project?: string | null;
             /** Revoked At */
             revoked_at: string | null;
             /** Scopes */
@@ -7477,6 +7492,7 @@ export interface components {
             /**
              * User
              * @description Login name of the user whose permissions it carries.
+             * @default
              */
             user: string;
         };
