@@ -132,6 +132,8 @@ class Settings(BaseModel):
     session_max_seconds: Annotated[int, Field(ge=60)] = 14 * 86_400
     link_seconds: Annotated[int, Field(ge=60, le=86_400)] = 3_600
     """Life of a setup or login link."""
+    tokens_without_end: bool = False
+    """Whether people may make API tokens that never expire."""
 
     audit_keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
     """Days for which entries of the audit log are kept; 0 keeps them for ever."""

@@ -50,12 +50,13 @@ from palestra.downloads import (
 )
 from palestra.people_methods import PeopleMethods
 from palestra.project_methods import ProjectMethods
+from palestra.token_methods import TokenMethods
 
 FINAL_RUN_STATES: Final = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
 _PAGE: Final = 200
 
 
-class Client(PeopleMethods, ProjectMethods):
+class Client(PeopleMethods, ProjectMethods, TokenMethods):
     """A client of one server with one token. Thread-safe; usable as a context manager.
 
     Every method raises a `palestra.errors.PalestraError`: the subclass of `ApiError` for the

@@ -260,6 +260,7 @@ MemberManager = Annotated[
     Principal, Depends(require(Permission.PROJECT_MEMBERS, Permission.SERVER_PROJECTS))
 ]
 ServerProjectManager = Annotated[Principal, Depends(require(Permission.SERVER_PROJECTS))]
+CredentialManager = Annotated[Principal, Depends(require(Permission.PROJECT_CREDENTIALS))]
 PoolManager = Annotated[Principal, Depends(require(Permission.SERVER_POOLS))]
 Enroller = Annotated[Principal, Depends(require_enrolment)]
 WorkerCaller = Annotated[Principal, Depends(require_own_secret)]

@@ -25,6 +25,7 @@ from palestra.cli import (
     run_jobs,
     show,
     submit,
+    token_commands,
     up,
     user_commands,
     watch_runs,
@@ -82,6 +83,7 @@ for part in (
     project_commands,
     login,
     user_commands,
+    token_commands,
     audit_commands,
 ):
     part.register(app)

@@ -19,11 +19,23 @@ class TokenRequest(Document):
     project: Slug | None = None
     """The project to which the token is limited; `null`: all projects of its user."""
     expires_in_days: Annotated[int, Field(ge=1, le=3_650)] | None = 90
-    """Life; `null` never ends. A token that makes one cannot give it a longer life than its own."""
+    """Life; `null` never ends, where the server allows it.
+
+    A token that makes one cannot give it a longer life than its own.
+    """
+
+
+class TokenRotation(Document):
+    """Gives a token a new secret."""
+
+    overlap_hours: Annotated[int, Field(ge=0, le=720)] = 24
+    """Hours for which the secret of before stays valid; 0 ends it at once."""
+    expires_in_days: Annotated[int, Field(ge=1, le=3_650)] | None = None
+    """New life of the token, from now on; `null` keeps the time at which it ends."""
 
 
 class TokenView(View):
-    """An API token. Only the answer to its creation holds the `secret`."""
+    """An API token. Only the answers to its creation and rotations hold the `secret`."""
 
     id: str
     parent_id: str | None = None
@@ -39,6 +51,8 @@ class TokenView(View):
     scopes: list[Scope]
     created_at: datetime
     expires_at: datetime | None
+    previous_until: datetime | None = None
+    """Until when the secret of before the latest rotation is valid."""
     last_used_at: datetime | None
     revoked_at: datetime | None
     secret: str | None = None

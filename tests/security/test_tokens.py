@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.app.api.serving import ORIGIN, AppServer
+from tests.support.server_fixture import definition, pass_time
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -113,5 +114,108 @@ async def test_a_token_permits_no_more_than_its_users_present_role(shared: AppSe
         whose = (MembershipRow.project_id == project, MembershipRow.user_id == user)
         await session.execute(update(MembershipRow).where(*whose).values(role="viewer"))
     async with shared.client("demoted") as client:
-        assert (await client.get("/api/v1/session")).json()["scopes"] == ["read"]
-        assert (await client.get(TOKENS)).status_code == 403
+        (own,) = (await client.get("/api/v1/session")).json()["projects"]
+        assert (own["role"], own["permissions"]) == ("viewer", ["project.read"])
+        submitted = await client.post("/api/v1/experiments", json={"definition": definition()})
+        assert (submitted.status_code, submitted.json()["code"]) == (403, "missing_permission")
+
+
+async def _token_of_default(shared: AppServer, *scopes: str) -> dict[str, Any]:
+    async with shared.client("user") as owner:
+        return await _make(owner, *scopes, project="default")
+
+
+async def test_a_child_of_a_token_of_one_project_is_bound_to_the_same_project(
+    shared: AppServer,
+) -> None:
+    parent = await _token_of_default(shared, "read", "admin")
+    async with _use(shared, parent) as client:
+        child = await _make(client, "read", "admin")
+        assert (parent["project"], child["project"]) == ("default", "default")
+        body = {"name": "x", "scopes": ["read"], "project": "elsewhere"}
+        assert (await client.post(TOKENS, json=body)).status_code == 404
+    async with _use(shared, child) as client:
+        assert (await client.get("/api/v1/projects/elsewhere")).status_code == 404
+        assert (await client.post("/api/v1/projects", json={"name": "x"})).status_code == 403
+
+
+async def test_a_token_without_an_end_needs_the_setting(shared: AppServer) -> None:
+    body = {"name": "x", "scopes": ["read"], "expires_in_days": None}
+    client, csrf = await shared.browser()
+    async with contextlib.aclosing(client):
+        client.headers.update({"Origin": ORIGIN, "X-CSRF-Token": csrf})
+        answer = await client.post(TOKENS, json=body)
+        assert (answer.status_code, answer.json()["code"]) == (422, "end_needed")
+        assert (await _make(client, "read"))["expires_at"] is not None
+        settings = shared.app.state.settings
+        shared.app.state.settings = settings.model_copy(update={"tokens_without_end": True})
+        try:
+            assert (await client.post(TOKENS, json=body)).json()["expires_at"] is None
+        finally:
+            shared.app.state.settings = settings
+
+
+async def _rotate(client: httpx.AsyncClient, token_id: str, **body: Any) -> httpx.Response:
+    return await client.post(f"{TOKENS}/{token_id}:rotate", json=body)
+
+
+async def _works(shared: AppServer, made: dict[str, Any], secret: str) -> bool:
+    async with _use(shared, {**made, "secret": secret}) as client:
+        return (await client.get("/api/v1/session")).status_code == 200
+
+
+async def test_both_secrets_are_valid_during_the_overlap_and_no_longer(shared: AppServer) -> None:
+    made = await _token_of_default(shared, "read", "admin")
+    async with _use(shared, made) as client:
+        first = (await _rotate(client, made["id"], overlap_hours=1)).json()
+    assert first["secret"] != made["secret"]
+    assert first["previous_until"] is not None
+    assert first["expires_at"] == made["expires_at"]
+    assert await _works(shared, made, made["secret"])
+    assert await _works(shared, made, first["secret"])
+    pass_time(3_601)
+    try:
+        assert not await _works(shared, made, made["secret"])
+        assert await _works(shared, made, first["secret"])
+    finally:
+        pass_time(-3_601)
+    async with _use(shared, first) as client:
+        second = (await _rotate(client, made["id"], overlap_hours=0)).json()
+    assert not await _works(shared, made, made["secret"]), "an older secret ends at once"
+    assert not await _works(shared, made, first["secret"]), "no overlap was chosen"
+    assert await _works(shared, made, second["secret"])
+    async with shared.client("user") as owner:
+        assert (await owner.delete(f"{TOKENS}/{made['id']}")).status_code == 204
+        client, csrf = await shared.browser()
+        async with contextlib.aclosing(client):
+            client.headers.update({"Origin": ORIGIN, "X-CSRF-Token": csrf})
+            answer = await _rotate(client, made["id"])
+    assert (answer.status_code, answer.json()["code"]) == (409, "token_ended")
+    assert not await _works(shared, made, second["secret"])
+
+
+async def test_a_token_rotates_itself_and_its_children_but_no_token_with_more_rights(
+    shared: AppServer,
+) -> None:
+    """Else a token of one project could take over the one that made it."""
+    async with shared.client("user") as owner:
+        victim = await _make(owner, "read", "submit", "admin")
+    bound = await _token_of_default(shared, "read", "admin")
+    async with _use(shared, bound) as client:
+        answer = await _rotate(client, victim["id"])
+        assert (answer.status_code, answer.json()["code"]) == (403, "not_yours")
+        child = await _make(client, "read")
+        assert (await _rotate(client, child["id"])).status_code == 200
+        assert (await _rotate(client, bound["id"])).status_code == 200
+    assert await _works(shared, victim, victim["secret"])
+
+
+async def test_a_rotated_child_expires_no_later_than_its_parent(shared: AppServer) -> None:
+    async with shared.client("user") as owner:
+        parent = await _make(owner, "read", "admin", expires_in_days=2)
+    async with _use(shared, parent) as client:
+        child = await _make(client, "read", expires_in_days=1)
+        answer = await _rotate(client, child["id"], expires_in_days=9)
+        assert (answer.status_code, answer.json()["code"]) == (422, "outlives_parent")
+        longer = (await _rotate(client, child["id"], expires_in_days=2)).json()
+    assert child["expires_at"] < longer["expires_at"] <= parent["expires_at"]

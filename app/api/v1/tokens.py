@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends
 
 from app.api.auth import TokenManager
-from app.api.deps import ReadSession, WriteSession
+from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.paging import page_request
 from app.api.strict_body import TINY, json_body
 from app.domain.paging import PageRequest
 from app.services.access import tokens
-from palestra.contract.access import TokenRequest, TokenView
+from palestra.contract.access import TokenRequest, TokenRotation, TokenView
 from palestra.contract.views import Page
 
 router = APIRouter(prefix="/tokens", tags=["access"])
@@ -23,12 +23,15 @@ async def create_token(
     principal: TokenManager,
     body: Annotated[TokenRequest, json_body(TokenRequest, limit=TINY)],
     session: WriteSession,
+    settings: SettingsDep,
 ) -> TokenView:
     """Makes a token.
 
     Its secret is in this answer and nowhere else. A token that makes one is its parent.
     """
-    return await tokens.create_token(session, principal, body)
+    return await tokens.create_token(
+        session, principal, body, may_never_end=settings.tokens_without_end
+    )
 
 
 @router.get("")
@@ -37,6 +40,20 @@ async def list_tokens(
 ) -> Page[TokenView]:
     """Lists tokens: all of the project for an admin, else the caller's own."""
     return await tokens.list_tokens(session, principal, page)
+
+
+@router.post("/{token_id}:rotate", responses={409: {}})
+async def rotate_token(
+    token_id: str,
+    principal: TokenManager,
+    body: Annotated[TokenRotation, json_body(TokenRotation, limit=TINY, required=False)],
+    session: WriteSession,
+) -> TokenView:
+    """Gives a token a new secret, which is in this answer and nowhere else.
+
+    The secret of before stays valid for the chosen overlap.
+    """
+    return await tokens.rotate_token(session, principal, token_id, body)
 
 
 @router.delete("/{token_id}", status_code=204)

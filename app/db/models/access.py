@@ -29,6 +29,9 @@ class TokenRow(Base):
     """The token that created it; `None` for one that a login or the console created."""
     name: Mapped[str] = mapped_column(String(64))
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    previous_hash: Mapped[str | None] = mapped_column(String(64), index=True)
+    """The secret of before the latest rotation, valid until `previous_until`."""
+    previous_until: Mapped[datetime | None]
     scopes: Mapped[list[Any]]
     created_at: Mapped[Created]
     expires_at: Mapped[datetime | None]

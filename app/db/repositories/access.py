@@ -1,12 +1,10 @@
 """Rows of users and credentials. Secrets are passed to this module as hashes only."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
 
 from sqlalchemy import ColumnElement, ScalarSelect, case, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
@@ -14,16 +12,9 @@ from app.db.models.access import IdempotencyKeyRow, LoginLinkRow, LoginSessionRo
 from app.db.models.jobs import AttemptRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.workers import WorkerRow
-from app.db.repositories.keyset_pages import paged
-from app.domain.paging import Keyset
 from app.domain.principal import Membership
 from palestra.contract.names import slugify
 from palestra.contract.permissions import Role
-
-TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
-    "created_at": TokenRow.created_at,
-    "name": TokenRow.name,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +58,12 @@ async def user_names(session: Session, user_ids: Collection[str]) -> dict[str, s
     """Returns the login name of each of some users, by ID."""
     rows = await session.execute(select(UserRow.id, UserRow.name).where(UserRow.id.in_(user_ids)))
     return dict(rows.all())
+
+
+async def is_service_account(session: Session, user_id: str) -> bool:
+    """Returns whether a user is a service account."""
+    query = select(UserRow.id).where(UserRow.id == user_id, UserRow.service_project_id.is_not(None))
+    return await session.scalar(query) is not None
 
 
 async def project_slugs(session: Session, project_ids: Collection[str]) -> dict[str, str]:
@@ -171,25 +168,6 @@ async def role(session: Session, project_id: str, user_id: str) -> str | None:
     )
 
 
-async def live_token(session: Session, secret_hash: str) -> TokenRow | None:
-    """Returns a token that is neither revoked nor expired by the database's clock."""
-    return await session.scalar(
-        select(TokenRow).where(TokenRow.secret_hash == secret_hash, *_token_is_live())
-    )
-
-
-async def live_tokens(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
-    """Returns those of some tokens that are neither revoked nor expired."""
-    return (
-        await session.scalars(select(TokenRow).where(TokenRow.id.in_(token_ids), *_token_is_live()))
-    ).all()
-
-
-def _token_is_live() -> tuple[ColumnElement[bool], ...]:
-    fresh = (TokenRow.expires_at.is_(None)) | (TokenRow.expires_at > db_now())
-    return TokenRow.revoked_at.is_(None), fresh
-
-
 async def attempt_by_token(session: Session, secret_hash: str) -> AttemptRow | None:
     """Returns the attempt that a token belongs to, live or ended.
 
@@ -230,66 +208,6 @@ def _login_is_live(idle_seconds: float, max_seconds: float) -> tuple[ColumnEleme
         LoginSessionRow.last_used_at > db_now(-idle_seconds),
         LoginSessionRow.created_at > db_now(-max_seconds),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenFilter:
-    """Which tokens to list: those of a user, and those of all users in some projects."""
-
-    user_id: str
-    project_ids: Collection[str] = ()
-
-
-async def tokens(session: Session, wanted: TokenFilter, keys: Keyset) -> Sequence[TokenRow]:
-    """Returns a page of tokens and one row more."""
-    query = select(TokenRow).where(_is_wanted(wanted))
-    return (await session.scalars(paged(query, keys, TOKEN_COLUMNS, TokenRow.id))).all()
-
-
-async def token(session: Session, wanted: TokenFilter, token_id: str) -> TokenRow | None:
-    """Returns a token if the filter takes it."""
-    return await session.scalar(select(TokenRow).where(_is_wanted(wanted), TokenRow.id == token_id))
-
-
-def _is_wanted(wanted: TokenFilter) -> ColumnElement[bool]:
-    return or_(TokenRow.user_id == wanted.user_id, TokenRow.project_id.in_(wanted.project_ids))
-
-
-async def set_expiry(session: Session, token_id: str, days: int) -> None:
-    """Sets a token to expire `days` from now by the database's clock."""
-    await session.execute(
-        update(TokenRow).where(TokenRow.id == token_id).values(expires_at=db_now(days * 86_400.0))
-    )
-
-
-async def expires_within(session: Session, token_id: str, days: int | None) -> bool:
-    """Returns whether a token expires earlier than `days` from now.
-
-    `days` of `None` stands for a token that never expires.
-    """
-    ends = TokenRow.expires_at.is_not(None)
-    earlier = ends if days is None else ends & (TokenRow.expires_at < db_now(days * 86_400.0))
-    return (
-        await session.scalar(select(TokenRow.id).where(TokenRow.id == token_id, earlier))
-        is not None
-    )
-
-
-async def take_expiry(session: Session, token_id: str, parent_id: str) -> None:
-    """Sets a token to expire together with its parent."""
-    expiry = select(TokenRow.expires_at).where(TokenRow.id == parent_id).scalar_subquery()
-    await session.execute(update(TokenRow).where(TokenRow.id == token_id).values(expires_at=expiry))
-
-
-async def made_by(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
-    """Returns the tokens that were created with some tokens."""
-    return (await session.scalars(select(TokenRow).where(TokenRow.parent_id.in_(token_ids)))).all()
-
-
-async def revoke_tokens(session: Session, token_ids: Collection[str]) -> None:
-    """Ends tokens."""
-    live = (TokenRow.id.in_(token_ids), TokenRow.revoked_at.is_(None))
-    await session.execute(update(TokenRow).where(*live).values(revoked_at=db_now()))
 
 
 async def end_login(session: Session, session_id: str) -> None:

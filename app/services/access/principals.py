@@ -7,6 +7,7 @@ from typing import Final
 from app.db.engine import Session
 from app.db.models.access import LoginSessionRow, TokenRow
 from app.db.repositories import access as rows
+from app.db.repositories import tokens as token_rows
 from app.domain.principal import Principal, Via
 from app.domain.secrets import csrf_token, derivation_key, hash_secret, is_well_formed
 from app.settings import Settings
@@ -36,7 +37,7 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
         return await _principal_of_attempt(session, digest)
     if secret.startswith("plw_"):
         return await _principal_of_worker(session, secret, digest)
-    token = await rows.live_token(session, digest)
+    token = await token_rows.live_token(session, digest)
     found = None if token is None else await rows.holder(session, token.user_id, token.project_id)
     if token is None or found is None:
         return None
@@ -136,7 +137,7 @@ async def present_principals(
     """
     token_ids = {caller.token_id for caller in callers if caller.token_id is not None}
     session_ids = {caller.session_id for caller in callers if caller.session_id is not None}
-    tokens = await rows.live_tokens(session, token_ids)
+    tokens = await token_rows.live_tokens(session, token_ids)
     logins = await rows.live_logins(
         session, session_ids, settings.session_idle_seconds, settings.session_max_seconds
     )

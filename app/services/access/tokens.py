@@ -1,13 +1,16 @@
 """Bearer tokens of users: create, list, revoke."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from app.db.engine import ACCESS, Session, announce
 from app.db.models.access import TokenRow
-from app.db.repositories import access as rows
-from app.db.repositories.access import TokenFilter
+from app.db.repositories import access as access_rows
+from app.db.repositories import tokens as rows
+from app.db.repositories.tokens import TokenFilter
 from app.domain.errors import (
+    ConflictError,
     ForbiddenError,
     InvalidError,
     NotFoundError,
@@ -16,10 +19,12 @@ from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.domain.secrets import hash_secret, new_secret
 from app.services.access import rights
+from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.views import pages
 from palestra.contract.access import (
     TokenRequest,
+    TokenRotation,
     TokenView,
 )
 from palestra.contract.names import Scope, new_id
@@ -27,7 +32,9 @@ from palestra.contract.permissions import Permission
 from palestra.contract.views import Page
 
 
-async def create_token(session: Session, principal: Principal, request: TokenRequest) -> TokenView:
+async def create_token(
+    session: Session, principal: Principal, request: TokenRequest, *, may_never_end: bool = False
+) -> TokenView:
     """Creates a token and returns it with its secret, which is not shown again.
 
     A token that is created with a token is its child: it has no scope that the parent lacks,
@@ -38,28 +45,67 @@ async def create_token(session: Session, principal: Principal, request: TokenReq
         ForbiddenError: If the caller cannot give a requested scope; `worker` requires a server
             administrator.
         NotFoundError: If the caller's credential does not cover the project that it names.
-        InvalidError: If it would expire later than its parent.
+        InvalidError: If it would expire later than its parent; `end_needed` for a token of a person
+            that would never end, unless `may_never_end`.
     """
-    if missing := set(request.scopes) - _may_give(principal):
+    check_ends(request, may_never_end=may_never_end)
+    if missing := set(request.scopes) - may_give(principal):
         raise ForbiddenError(
             "missing_scope", f"You cannot give the scope {min(missing)}: you do not have it."
         )
     project_id = _project_of(principal, request)
+    return await create_for(session, principal, request, principal.user_id, project_id)
+
+
+def check_ends(request: TokenRequest, *, may_never_end: bool) -> None:
+    """Refuses a token without an end, except one that only enrols workers.
+
+    Raises:
+        InvalidError: `end_needed`.
+    """
+    enrols = set(request.scopes) == {Scope.WORKER}
+    if request.expires_in_days is None and not (may_never_end or enrols):
+        raise InvalidError(
+            "end_needed",
+            "a token needs an end: give days, for example 90. An administrator can permit tokens "
+            "without one by the setting tokens_without_end",
+            pointer="/expires_in_days",
+        )
+
+
+async def create_for(
+    session: Session,
+    principal: Principal,
+    request: TokenRequest,
+    user_id: str,
+    project_id: str | None,
+) -> TokenView:
+    """Creates a token of a user that the caller may act for, as a child of the caller's token.
+
+    Raises:
+        InvalidError: `outlives_parent` if it would expire later than its parent.
+    """
     parent, days = principal.token_id, request.expires_in_days
     shorter = parent is not None and await rows.expires_within(session, parent, days)
+    if "expires_in_days" in request.model_fields_set:
+        await _check_end(session, parent, days)
+    origin = TokenOrigin(parent_id=parent, same_end=shorter, actor=actor(principal))
+    return await issue_token(session, project_id, user_id, request, origin=origin)
+
+
+async def _check_end(session: Session, parent: str | None, days: int | None) -> None:
+    """Refuses a life that exceeds the parent's by a day or more."""
     far = None if days is None else days - 1
-    has_life = "expires_in_days" in request.model_fields_set
-    if parent is not None and has_life and await rows.expires_within(session, parent, far):
-        message = (
-            "would outlive the token that makes it: ask for fewer days, or leave this out "
-            "for the same end"
+    if parent is not None and await rows.expires_within(session, parent, far):
+        raise InvalidError(
+            "outlives_parent",
+            "would outlive the token that makes it: ask for fewer days, or leave this out for the "
+            "same end",
+            pointer="/expires_in_days",
         )
-        raise InvalidError("outlives_parent", message, pointer="/expires_in_days")
-    whose = (project_id, principal.user_id)
-    return await issue_token(session, *whose, request, parent_id=parent, same_end=shorter)
 
 
-def _may_give(principal: Principal) -> frozenset[Scope]:
+def may_give(principal: Principal) -> frozenset[Scope]:
     """Returns the scopes that a caller can give to a token.
 
     The permissions of a token are always limited to those of its user, so a user may give any scope
@@ -83,14 +129,25 @@ def _project_of(principal: Principal, request: TokenRequest) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenOrigin:
+    """What creates a token."""
+
+    parent_id: str | None = None
+    """The token that creates it."""
+    same_end: bool = False
+    """Whether it expires with its parent, whatever lifetime is requested."""
+    actor: str
+    """Name in the audit log."""
+
+
 async def issue_token(
     session: Session,
     project_id: str | None,
     user_id: str,
     request: TokenRequest,
     *,
-    parent_id: str | None = None,
-    same_end: bool = False,
+    origin: TokenOrigin | None = None,
 ) -> TokenView:
     """Creates a token of a user without permission checks; returns it with its secret.
 
@@ -99,24 +156,24 @@ async def issue_token(
         project_id: Project of the token.
         user_id: User of the token.
         request: Name, scopes and lifetime.
-        parent_id: The token that creates it.
-        same_end: Whether it expires with its parent, whatever lifetime is requested.
+        origin: What creates it; its user without a token by default.
     """
+    origin = origin or TokenOrigin(actor=f"user:{user_id}")
     secret = new_secret("plr")
     scopes = sorted({scope.value for scope in request.scopes})
     token = TokenRow(
         id=new_id("tok"),
         project_id=project_id,
         user_id=user_id,
-        parent_id=parent_id,
+        parent_id=origin.parent_id,
         name=request.name,
         secret_hash=hash_secret(secret),
         scopes=scopes,
     )
     session.add(token)
     await session.flush()
-    if same_end and parent_id is not None:
-        await rows.take_expiry(session, token.id, parent_id)
+    if origin.same_end and origin.parent_id is not None:
+        await rows.take_expiry(session, token.id, origin.parent_id)
     elif request.expires_in_days is not None:
         await rows.set_expiry(session, token.id, request.expires_in_days)
     await session.refresh(token)
@@ -125,7 +182,7 @@ async def issue_token(
         "token.create",
         token.id,
         project_id=project_id,
-        actor=f"user:{user_id}",
+        actor=origin.actor,
         data={"name": token.name, "scopes": scopes},
     )
     (view,) = await _views(session, [token], secret)
@@ -142,6 +199,69 @@ async def list_tokens(session: Session, principal: Principal, page: PageRequest)
 def _seen_by(principal: Principal) -> TokenFilter:
     projects = principal.projects_with(Permission.PROJECT_CREDENTIALS)
     return TokenFilter(user_id=principal.user_id, project_ids=projects)
+
+
+async def rotate_token(
+    session: Session, principal: Principal, token_id: str, request: TokenRotation
+) -> TokenView:
+    """Gives a token a new secret and returns it; the one of before ends after the overlap.
+
+    A login rotates its user's tokens; a token rotates itself and the tokens created with it, so
+    that nobody gets a secret with more rights. Maintainers rotate the tokens of service accounts.
+
+    Raises:
+        NotFoundError: If the caller sees no such token.
+        ForbiddenError: `not_yours`, or `missing_scope` if the token has a scope that the caller
+            cannot give.
+        InvalidError: `outlives_parent` if it would expire later than its parent.
+        ConflictError: `token_ended` if it was revoked or has expired.
+    """
+    token = await rows.token(session, _seen_by(principal), token_id)
+    if token is None:
+        raise NotFoundError("token")
+    if not await _may_rotate(session, principal, token):
+        raise ForbiddenError(
+            "not_yours",
+            "You cannot rotate this token: its owner can, or log in with a browser to rotate your "
+            "own.",
+        )
+    if missing := {Scope(scope) for scope in token.scopes} - may_give(principal):
+        raise ForbiddenError(
+            "missing_scope", f"This token has the scope {min(missing)}, which you do not have."
+        )
+    if request.expires_in_days is not None:
+        await _check_end(session, token.parent_id, request.expires_in_days)
+    secret = new_secret("plr")
+    if not await rows.rotate(session, token.id, hash_secret(secret), request.overlap_hours):
+        raise ConflictError(
+            "token_ended", "This token was revoked or has expired. Create a new one."
+        )
+    if request.expires_in_days is not None:
+        await rows.set_expiry(session, token.id, request.expires_in_days)
+        if token.parent_id is not None:
+            await rows.end_with_parent(session, token.id, token.parent_id)
+    await session.refresh(token)
+    audit_log.record(
+        session,
+        "token.rotate",
+        token.id,
+        project_id=token.project_id,
+        actor=actor(principal),
+        data={"name": token.name, "overlap_hours": request.overlap_hours},
+    )
+    announce(session, ACCESS)
+    (view,) = await _views(session, [token], secret)
+    return view
+
+
+async def _may_rotate(session: Session, principal: Principal, token: TokenRow) -> bool:
+    own = token.user_id == principal.user_id
+    if not own and not await access_rows.is_service_account(session, token.user_id):
+        return False
+    if not own or principal.token_id is None:
+        return True
+    within = [principal.token_id, *await _descendants(session, principal.token_id)]
+    return token.id in within
 
 
 async def revoke_token(session: Session, principal: Principal, token_id: str) -> None:
@@ -182,8 +302,8 @@ async def _descendants(session: Session, token_id: str) -> list[str]:
 async def _views(
     session: Session, tokens: Sequence[TokenRow], secret: str | None = None
 ) -> list[TokenView]:
-    users = await rows.user_names(session, {token.user_id for token in tokens})
-    slugs = await rows.project_slugs(
+    users = await access_rows.user_names(session, {token.user_id for token in tokens})
+    slugs = await access_rows.project_slugs(
         session, {token.project_id for token in tokens if token.project_id is not None}
     )
     return [
@@ -202,6 +322,7 @@ def _view(token: TokenRow, user: str, project: str | None, secret: str | None) -
         scopes=[Scope(scope) for scope in token.scopes],
         created_at=token.created_at,
         expires_at=token.expires_at,
+        previous_until=token.previous_until,
         last_used_at=token.last_used_at,
         revoked_at=token.revoked_at,
         secret=secret,

@@ -28,6 +28,8 @@ LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
     "/audit": lambda client: client.audit(),
     "/projects": lambda client: client.projects(),
     "/projects/{slug}/members": lambda client: client.members("lab"),
+    "/tokens": lambda client: client.tokens(),
+    "/invitations": lambda client: client.invitations(),
     "/experiments": lambda client: client.experiments(),
     "/runs": lambda client: client.runs(),
     "/jobs": lambda client: client.jobs(),
@@ -39,7 +41,6 @@ LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
     "/runs/{run_id}/artifacts": lambda client: client.artifacts(RUN),
 }
 NOT_IN_CLIENT = {
-    "/tokens": "tokens are made in the dashboard",
     "/experiments/{experiment_id}/runs": "the same as /runs?experiment=",
 }
 

@@ -1,0 +1,171 @@
+"""Rows of API tokens and of service accounts. Secrets are passed to this module as hashes only."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.access import TokenRow
+from app.db.models.projects import MembershipRow, UserRow
+from app.db.repositories.keyset_pages import paged
+from app.db.upsert import insert_new
+from app.domain.paging import Keyset
+
+TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
+    "created_at": TokenRow.created_at,
+    "name": TokenRow.name,
+}
+
+
+async def live_token(session: Session, secret_hash: str) -> TokenRow | None:
+    """Returns a token that is neither revoked nor expired by the database's clock.
+
+    The secret of before a rotation matches too, until the chosen overlap has passed.
+    """
+    before = (TokenRow.previous_hash == secret_hash) & (TokenRow.previous_until > db_now())
+    matches = or_(TokenRow.secret_hash == secret_hash, before)
+    return await session.scalar(select(TokenRow).where(matches, *_token_is_live()))
+
+
+async def live_tokens(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
+    """Returns those of some tokens that are neither revoked nor expired."""
+    return (
+        await session.scalars(select(TokenRow).where(TokenRow.id.in_(token_ids), *_token_is_live()))
+    ).all()
+
+
+def _token_is_live() -> tuple[ColumnElement[bool], ...]:
+    fresh = (TokenRow.expires_at.is_(None)) | (TokenRow.expires_at > db_now())
+    return TokenRow.revoked_at.is_(None), fresh
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenFilter:
+    """Which tokens to list: those of a user, and those of all users in some projects."""
+
+    user_id: str
+    project_ids: Collection[str] = ()
+
+
+async def tokens(session: Session, wanted: TokenFilter, keys: Keyset) -> Sequence[TokenRow]:
+    """Returns a page of tokens and one row more."""
+    query = select(TokenRow).where(_is_wanted(wanted))
+    return (await session.scalars(paged(query, keys, TOKEN_COLUMNS, TokenRow.id))).all()
+
+
+async def token(session: Session, wanted: TokenFilter, token_id: str) -> TokenRow | None:
+    """Returns a token if the filter takes it."""
+    return await session.scalar(select(TokenRow).where(_is_wanted(wanted), TokenRow.id == token_id))
+
+
+def _is_wanted(wanted: TokenFilter) -> ColumnElement[bool]:
+    return or_(TokenRow.user_id == wanted.user_id, TokenRow.project_id.in_(wanted.project_ids))
+
+
+async def set_expiry(session: Session, token_id: str, days: int) -> None:
+    """Sets a token to expire `days` from now by the database's clock."""
+    await session.execute(
+        update(TokenRow).where(TokenRow.id == token_id).values(expires_at=db_now(days * 86_400.0))
+    )
+
+
+async def expires_within(session: Session, token_id: str, days: int | None) -> bool:
+    """Returns whether a token expires earlier than `days` from now.
+
+    `days` of `None` stands for a token that never expires.
+    """
+    ends = TokenRow.expires_at.is_not(None)
+    earlier = ends if days is None else ends & (TokenRow.expires_at < db_now(days * 86_400.0))
+    return (
+        await session.scalar(select(TokenRow.id).where(TokenRow.id == token_id, earlier))
+        is not None
+    )
+
+
+async def take_expiry(session: Session, token_id: str, parent_id: str) -> None:
+    """Sets a token to expire together with its parent."""
+    expiry = select(TokenRow.expires_at).where(TokenRow.id == parent_id).scalar_subquery()
+    await session.execute(update(TokenRow).where(TokenRow.id == token_id).values(expires_at=expiry))
+
+
+async def end_with_parent(session: Session, token_id: str, parent_id: str) -> None:
+    """Lets a token expire no later than its parent."""
+    end = select(TokenRow.expires_at).where(TokenRow.id == parent_id).scalar_subquery()
+    later = (TokenRow.id == token_id, TokenRow.expires_at > end)
+    await session.execute(update(TokenRow).where(*later).values(expires_at=end))
+
+
+async def made_by(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
+    """Returns the tokens that were created with some tokens."""
+    return (await session.scalars(select(TokenRow).where(TokenRow.parent_id.in_(token_ids)))).all()
+
+
+async def revoke_tokens(session: Session, token_ids: Collection[str]) -> None:
+    """Ends tokens."""
+    live = (TokenRow.id.in_(token_ids), TokenRow.revoked_at.is_(None))
+    await session.execute(update(TokenRow).where(*live).values(revoked_at=db_now()))
+
+
+async def rotate(session: Session, token_id: str, secret_hash: str, overlap_hours: int) -> bool:
+    """Gives a live token a new secret; returns false if it is not live.
+
+    The secret of before stays valid for `overlap_hours`, an older one ends at once.
+    """
+    statement = (
+        update(TokenRow)
+        .where(TokenRow.id == token_id, *_token_is_live())
+        .values(
+            previous_hash=TokenRow.secret_hash,
+            previous_until=db_now(overlap_hours * 3_600.0),
+            secret_hash=secret_hash,
+        )
+        .returning(TokenRow.id)
+    )
+    return await session.scalar(statement) is not None
+
+
+async def insert_user(session: Session, values: Mapping[str, Any]) -> bool:
+    """Inserts a user; returns false if the login name is taken."""
+    statement = insert_new(session, UserRow, [dict(values)]).returning(UserRow.id)
+    return (await session.execute(statement)).one_or_none() is not None
+
+
+async def service_accounts(
+    session: Session, project_id: str, name: str | None = None
+) -> list[tuple[UserRow, str, int, datetime | None]]:
+    """Returns the service accounts of a project by name, or the one of a name.
+
+    Each with its role, its number of live tokens, and when one of its tokens was last used.
+    """
+    live = and_(TokenRow.user_id == UserRow.id, *_token_is_live())
+    count = select(func.count()).where(live).scalar_subquery()
+    last_used = select(func.max(TokenRow.last_used_at)).where(TokenRow.user_id == UserRow.id)
+    query = (
+        select(UserRow, MembershipRow.role, count, last_used.scalar_subquery())
+        .join(MembershipRow, MembershipRow.user_id == UserRow.id)
+        .where(
+            MembershipRow.project_id == project_id,
+            UserRow.service_project_id == project_id,
+            UserRow.disabled_at.is_(None),
+        )
+        .order_by(UserRow.name)
+    )
+    if name is not None:
+        query = query.where(UserRow.name == name)
+    return [
+        (user, role, live_count, used)
+        for user, role, live_count, used in await session.execute(query)
+    ]
+
+
+async def retire(session: Session, user_id: str) -> None:
+    """Disables a service account, revokes its tokens and ends its membership."""
+    live = (TokenRow.user_id == user_id, TokenRow.revoked_at.is_(None))
+    await session.execute(update(TokenRow).where(*live).values(revoked_at=db_now()))
+    await session.execute(update(UserRow).where(UserRow.id == user_id).values(disabled_at=db_now()))
+    await session.execute(delete(MembershipRow).where(MembershipRow.user_id == user_id))

@@ -1,0 +1,59 @@
+"""The methods of `palestra.Client` that manage API tokens and service accounts."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from palestra.connection import Connection, path_part
+from palestra.contract.access import TokenRequest, TokenRotation, TokenView
+from palestra.contract.service_accounts import ServiceAccountRequest, ServiceAccountView
+
+_PAGE: Final = 200
+
+
+class TokenMethods:
+    """Tokens and service accounts. Requires a connection in `_connection`.
+
+    All of them require the scope `admin`.
+    """
+
+    _connection: Connection
+
+    def tokens(self) -> Iterator[TokenView]:
+        """Yields one's own tokens, and those of the projects that one maintains."""
+        return self._connection.pages(TokenView, "/tokens", {"limit": _PAGE})
+
+    def create_token(self, request: TokenRequest) -> TokenView:
+        """Creates a token; only this answer holds its secret."""
+        return self._connection.post(TokenView, "/tokens", request)
+
+    def rotate_token(self, token_id: str, rotation: TokenRotation | None = None) -> TokenView:
+        """Gives a token a new secret; the one of before stays valid for the overlap."""
+        path = f"/tokens/{path_part(token_id)}:rotate"
+        return self._connection.post(TokenView, path, rotation or TokenRotation())
+
+    def revoke_token(self, token_id: str) -> None:
+        """Ends a token at once, with all that were made with it."""
+        self._connection.delete(f"/tokens/{path_part(token_id)}")
+
+    def service_accounts(self, project: str) -> Iterator[ServiceAccountView]:
+        """Yields the service accounts of a project by name. Requires a maintainer."""
+        return self._connection.pages(ServiceAccountView, _accounts(project))
+
+    def create_service_account(
+        self, project: str, request: ServiceAccountRequest
+    ) -> ServiceAccountView:
+        """Creates a user for programs, which belongs to the project and cannot log in."""
+        return self._connection.post(ServiceAccountView, _accounts(project), request)
+
+    def delete_service_account(self, project: str, name: str) -> None:
+        """Disables a service account for ever and revokes its tokens."""
+        self._connection.delete(f"{_accounts(project)}/{path_part(name)}")
+
+    def create_service_token(self, project: str, name: str, request: TokenRequest) -> TokenView:
+        """Creates a token of a service account; only this answer holds its secret."""
+        path = f"{_accounts(project)}/{path_part(name)}/tokens"
+        return self._connection.post(TokenView, path, request)
+
+
+def _accounts(project: str) -> str:
+    return f"/projects/{path_part(project)}/service-accounts"

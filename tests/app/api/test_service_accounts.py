@@ -1,0 +1,193 @@
+"""Service accounts and tokens: routes and commands against the real application."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from palestra.cli.main import main
+from tests.app.api.serving import AppServer
+from tests.support.listening import listening
+from tests.support.server_fixture import definition
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ACCOUNTS = "/projects/default/service-accounts"
+Command = Callable[..., "asyncio.Future[tuple[int, str, str]]"]
+
+
+async def ask(
+    served: AppServer, who: str, method: str, path: str, body: Any = None
+) -> tuple[int, Any]:
+    """Sends a request; returns the status and the JSON of the answer."""
+    async with served.client(who) as client:
+        answer = await client.request(method, f"/api/v1{path}", json=body)
+    return answer.status_code, answer.json() if answer.content else None
+
+
+async def account(served: AppServer, name: str, role: str = "member") -> dict[str, Any]:
+    """Makes a service account whose token has its name; returns the token."""
+    status, _ = await ask(served, "user", "POST", ACCOUNTS, {"name": name, "role": role})
+    assert status == 201
+    body = {"name": "ci", "scopes": ["read", "submit"]}
+    status, made = await ask(served, "user", "POST", f"{ACCOUNTS}/{name}/tokens", body)
+    assert status == 201, made
+    served.tokens[name] = made["secret"]
+    return made  # type: ignore[no-any-return]
+
+
+async def test_a_service_account_submits_in_its_project_alone(shared: AppServer) -> None:
+    made = await account(shared, "nightly")
+    assert (made["user"], made["project"]) == ("nightly", "default")
+    assert made["expires_at"] is not None
+    body = {"definition": definition(loop={"env_steps": 11_111})}
+    status, found = await ask(shared, "nightly", "POST", "/experiments", body)
+    assert (status, found["created_by"], found["project"]) == (201, "nightly", "default")
+    assert (await ask(shared, "nightly", "GET", "/projects/elsewhere"))[0] == 404
+    assert (await ask(shared, "nightly", "GET", "/tokens"))[0] == 403
+    _, page = await ask(shared, "user", "GET", ACCOUNTS)
+    (row,) = [one for one in page["items"] if one["name"] == "nightly"]
+    assert (row["role"], row["tokens"]) == ("member", 1)
+
+
+async def test_a_viewer_account_does_not_submit(shared: AppServer) -> None:
+    await account(shared, "reports", "viewer")
+    body = {"definition": definition(name="reports")}
+    assert (await ask(shared, "reports", "POST", "/experiments", body))[0] == 403
+    assert (await ask(shared, "reports", "GET", "/runs"))[0] == 200
+
+
+async def test_wrong_service_accounts_are_refused(shared: AppServer) -> None:
+    await account(shared, "refusals")
+    answers = {
+        "name_taken": await ask(shared, "user", "POST", ACCOUNTS, {"name": "zoe"}),
+        "role_not_allowed": await ask(
+            shared, "user", "POST", ACCOUNTS, {"name": "boss", "role": "maintainer"}
+        ),
+        "missing_scope": await ask(
+            shared,
+            "user",
+            "POST",
+            f"{ACCOUNTS}/refusals/tokens",
+            {"name": "x", "scopes": ["admin"]},
+        ),
+        "end_needed": await ask(
+            shared,
+            "user",
+            "POST",
+            f"{ACCOUNTS}/refusals/tokens",
+            {"name": "x", "scopes": ["read"], "expires_in_days": None},
+        ),
+        "not_found": await ask(shared, "user", "DELETE", f"{ACCOUNTS}/zoe"),
+    }
+    assert {name: body["code"] for name, (_, body) in answers.items()} == {
+        name: name for name in answers
+    }
+    assert [status for status, _ in answers.values()] == [409, 422, 403, 422, 404]
+    status, _ = await ask(shared, "foreign", "GET", ACCOUNTS)
+    assert status == 404
+
+
+async def test_a_maintainer_rotates_the_tokens_of_service_accounts_not_those_of_people(
+    shared: AppServer,
+) -> None:
+    made = await account(shared, "rotated")
+    status, new = await ask(
+        shared, "user", "POST", f"/tokens/{made['id']}:rotate", {"overlap_hours": 0}
+    )
+    assert status == 200
+    assert (await ask(shared, "rotated", "GET", "/session"))[0] == 401
+    shared.tokens["rotated"] = new["secret"]
+    assert (await ask(shared, "rotated", "GET", "/session"))[0] == 200
+
+
+async def test_a_deleted_account_ends_at_once_and_its_work_keeps_its_name(
+    shared: AppServer,
+) -> None:
+    await account(shared, "leaving")
+    body = {"definition": definition(loop={"env_steps": 12_222})}
+    _, made = await ask(shared, "leaving", "POST", "/experiments", body)
+    assert (await ask(shared, "user", "DELETE", f"{ACCOUNTS}/leaving"))[0] == 204
+    assert (await ask(shared, "leaving", "GET", "/session"))[0] == 401
+    assert (await ask(shared, "user", "DELETE", f"{ACCOUNTS}/leaving"))[0] == 404
+    _, found = await ask(shared, "user", "GET", f"/experiments/{made['id']}")
+    assert found["created_by"] == "leaving"
+    status, problem = await ask(shared, "user", "POST", ACCOUNTS, {"name": "leaving"})
+    assert (status, problem["code"]) == (409, "name_taken")
+    _, page = await ask(shared, "user", "GET", "/projects/default/members")
+    assert "leaving" not in {one["user"] for one in page["items"]}
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def url(shared: AppServer) -> AsyncIterator[str]:
+    async with listening(shared.app) as address:
+        yield address
+
+
+@pytest.fixture
+def palestra(
+    shared: AppServer,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    tmp_path: Path,
+) -> Callable[..., object]:
+    monkeypatch.setenv("PALESTRA_SERVER", url)
+    monkeypatch.setenv("PALESTRA_TOKEN", shared.tokens["user"])
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+
+    async def run(*arguments: str) -> tuple[int, str, str]:
+        code = await asyncio.to_thread(main, arguments)
+        captured = capfdbinary.readouterr()
+        return code, captured.out.decode(), captured.err.decode()
+
+    return run
+
+
+async def works(shared: AppServer, secret: str) -> bool:
+    shared.tokens["tried"] = secret
+    return (await ask(shared, "tried", "GET", "/session"))[0] == 200
+
+
+async def test_tokens_by_command(shared: AppServer, palestra: Command) -> None:
+    code, first, err = await palestra(
+        "tokens", "create", "laptop", "--scope", "read", "--scope", "submit", "--only", "default"
+    )
+    assert code == 0, err
+    assert "not shown again" in err
+    assert await works(shared, first.strip())
+    _, out, _ = await palestra("tokens", "list", "--json")
+    (row,) = [one for one in json.loads(out) if one["name"] == "laptop"]
+    assert (row["project"], row["scopes"]) == ("default", ["read", "submit"])
+    code, second, err = await palestra("tokens", "rotate", row["id"], "--overlap-hours", "1")
+    assert (code, "old secret is valid until" in err) == (0, True)
+    assert await works(shared, first.strip())
+    assert await works(shared, second.strip())
+    code, out, _ = await palestra("tokens", "revoke", row["id"])
+    assert (code, out) == (0, f"revoked {row['id']}\n")
+    assert not await works(shared, second.strip())
+    _, out, _ = await palestra("tokens", "list")
+    assert next(line for line in out.splitlines() if row["id"] in line).endswith("revoked")
+
+
+async def test_service_accounts_by_command(shared: AppServer, palestra: Command) -> None:
+    code, out, _ = await palestra("service-accounts", "create", "default", "builder")
+    assert (code, out) == (0, "created service account builder of default\n")
+    code, secret, _ = await palestra(
+        "service-accounts", "token", "default", "builder", "ci", "--scope", "submit"
+    )
+    assert code == 0
+    assert await works(shared, secret.strip())
+    _, out, _ = await palestra("service-accounts", "list", "default")
+    (row,) = [line.split() for line in out.splitlines() if line.startswith("builder")]
+    assert row[:3] == ["builder", "member", "1"]
+    code, _, _ = await palestra("service-accounts", "delete", "default", "builder")
+    assert code == 0
+    assert not await works(shared, secret.strip())
+    code, _, err = await palestra("service-accounts", "create", "default", "No Slug")
+    assert (code, err.startswith("palestra: ACCOUNT ")) == (2, True)
