@@ -13,6 +13,20 @@ const find = (run: string) =>
   experiments.flatMap((one) => one.runs).find((one) => one.view.id === run);
 const page = <T>(items: T[]) => ({ items, next_cursor: null });
 
+const member = (
+  user: string,
+  display_name: string,
+  role: t.Role,
+  service_account = false,
+): t.Member => ({
+  user_id: `usr_${user}`,
+  user,
+  display_name,
+  role,
+  since: "2026-10-02T08:00:00Z",
+  disabled: false,
+  service_account,
+});
 let loggedIn = true;
 let scenario = "";
 
@@ -108,6 +122,13 @@ export function answer(
   if (root === "jobs" && key?.includes(":"))
     return act(key.split(":")[0] ?? "", key.split(":")[1] ?? "") ?? 404;
   if (root === "jobs") return page(jobs().filter((job) => job.state === query.get("state")));
+  if (root === "members")
+    return page([
+      member("ada", "Ada Lovelace", "maintainer"),
+      member("maxim", "", "member"),
+      member("nightly", "", "member", true),
+      member("eva", "Eva Tardos", "viewer"),
+    ]);
   if (root === "audit") return page(auditEntries(query));
   if (root === "workers") return page(workers());
   if (root === "pools")

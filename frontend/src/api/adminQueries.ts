@@ -1,10 +1,22 @@
 /** The requests of the pages for administrators and maintainers. */
-import { infiniteQueryOptions, keepPreviousData } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { address, get, type Parameters } from "./client";
 import { pathIn } from "./queries";
 import type * as t from "./types";
 
 const PAGE_SIZE = 100;
+
+export const adminKeys = {
+  members: (project: string) => ["members", project] as const,
+};
+
+export function membersQuery(project: string) {
+  return queryOptions({
+    queryKey: adminKeys.members(project),
+    queryFn: async ({ signal }) =>
+      (await get<t.Page<t.Member>>(pathIn(project, "/members"), {}, signal)).items,
+  });
+}
 
 /** Entries of the audit log, the newest first: a project's, or the whole server's. */
 export function auditQuery(project: string | null, filter: Parameters) {

@@ -98,13 +98,23 @@ function changeRequest(method: string): RequestInit & { headers: Record<string, 
 }
 
 /** POST, JSON both ways; `undefined` for an empty answer. */
-export async function post<Answer>(
+export function post<Answer>(path: string, body?: unknown, signal?: AbortSignal): Promise<Answer> {
+  return change("POST", path, body, signal);
+}
+
+/** PUT, JSON both ways. */
+export function put<Answer>(path: string, body: unknown): Promise<Answer> {
+  return change("PUT", path, body);
+}
+
+async function change<Answer>(
+  method: string,
   path: string,
   body?: unknown,
   signal?: AbortSignal,
 ): Promise<Answer> {
   const init: RequestInit & { headers: Record<string, string> } = {
-    ...changeRequest("POST"),
+    ...changeRequest(method),
     signal: signal ?? null,
   };
   if (body !== undefined) {

@@ -4,7 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { usePermission } from "@/api/access";
 import { logout } from "@/api/actions";
 import { sessionQuery } from "@/api/queries";
-import { IconHistory, IconLogout, IconUser } from "@/ui/icons";
+import { IconHistory, IconLogout, IconUser, IconUsers } from "@/ui/icons";
 import { Permitted } from "@/ui/Permitted";
 import { useShownProject } from "./places";
 
@@ -31,7 +31,17 @@ export function AccountMenu() {
           {session?.display_name || session?.user}
           {session?.display_name && <span className="faint"> {session.user}</span>}
         </Menu.Label>
-        {project !== null && <ProjectAudit project={project} />}
+        {project !== null && (
+          <>
+            <Menu.Item
+              leftSection={<IconUsers size={15} />}
+              onClick={() => void navigate({ to: "/p/$project/members", params: { project } })}
+            >
+              Members of {project}
+            </Menu.Item>
+            <ProjectAudit project={project} />
+          </>
+        )}
         {session?.permissions.includes("server.audit") && (
           <Menu.Item
             leftSection={<IconHistory size={15} />}

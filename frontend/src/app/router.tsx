@@ -8,6 +8,7 @@ import {
 import { findExperiment, runQuery, sessionQuery } from "@/api/queries";
 import { AuditPage } from "@/features/admin/AuditPage";
 import { readAuditSearch } from "@/features/admin/auditSearch";
+import { MembersPage } from "@/features/admin/MembersPage";
 import { ExperimentPage } from "@/features/experiment/ExperimentPage";
 import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
@@ -122,6 +123,15 @@ const projectAudit = createRoute({
   },
 });
 
+const members = createRoute({
+  getParentRoute: () => project,
+  path: "/members",
+  component: function Members() {
+    const slug = members.useParams().project;
+    return <MembersPage key={slug} project={slug} />;
+  },
+});
+
 const serverAudit = createRoute({
   getParentRoute: () => inside,
   path: "/admin/audit",
@@ -193,7 +203,7 @@ const tree = root.addChildren([
   login,
   inside.addChildren([
     home,
-    project.addChildren([projectIndex, experiments, experiment, run, queue, projectAudit]),
+    project.addChildren([projectIndex, experiments, experiment, run, queue, members, projectAudit]),
     workers,
     serverAudit,
     oldExperiments,

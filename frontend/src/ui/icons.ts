@@ -40,4 +40,6 @@ export { default as IconServer } from "tabler-icons/IconServer.mjs";
 export { default as IconSun } from "tabler-icons/IconSun.mjs";
 export { default as IconTarget } from "tabler-icons/IconTarget.mjs";
 export { default as IconUser } from "tabler-icons/IconUser.mjs";
+export { default as IconUsers } from "tabler-icons/IconUsers.mjs";
 export { default as IconWaveSine } from "tabler-icons/IconWaveSine.mjs";
+export { default as IconX } from "tabler-icons/IconX.mjs";

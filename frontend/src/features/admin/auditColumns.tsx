@@ -26,13 +26,13 @@ export const auditColumns: Column<AuditEntry>[] = [
   {
     id: "at",
     header: "Time",
-    width: 134,
+    width: 144,
     cell: (entry) => <span title={moment(entry.at)}>{moment(entry.at).slice(0, 16)}</span>,
   },
   {
     id: "who",
     header: "Who",
-    width: 110,
+    width: 104,
     cell: (entry) => <span title={entry.actor}>{actorName(entry)}</span>,
   },
   {
