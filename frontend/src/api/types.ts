@@ -22,7 +22,8 @@ export type Worker = Schemas["WorkerView"];
 export type Pool = Schemas["PoolView"];
 export type Catalogue = Schemas["CatalogueView"];
 export type LoginOptions = Schemas["LoginOptions"];
-export type Session = Schemas["SessionView"];
+/** The server always sends every member; clients of older servers do without some. */
+export type Session = Required<Schemas["SessionView"]>;
 export type AuditEntry = Schemas["AuditEntry"];
 export type Member = Schemas["MemberView"];
 export type Role = Schemas["Role"];
