@@ -239,6 +239,35 @@ describe("experiments", () => {
     expect(calls.some((call) => call.url.includes("bogus"))).toBe(false);
   });
 
+  it("filters by who submitted where a project has several members", async () => {
+    serve({
+      "GET /session": { body: SESSION },
+      "GET /projects/default/experiments": empty,
+      "GET /projects/default/members": {
+        body: { items: [{ user: "ada" }, { user: "maxim" }], next_cursor: null },
+      },
+    });
+    open("/experiments");
+    await userEvent.click(await screen.findByRole("combobox", { name: "Submitted by" }));
+    expect(screen.queryByRole("option", { name: "ada", hidden: true })).toBeNull();
+    await userEvent.click(await screen.findByRole("option", { name: "mine", hidden: true }));
+    await waitFor(() =>
+      expect(calls.some((call) => call.url.includes("/experiments?user=me&"))).toBe(true),
+    );
+  });
+
+  it("offers no filter by person to somebody alone", async () => {
+    serve({
+      "GET /session": { body: SESSION },
+      "GET /projects/default/experiments": empty,
+      "GET /projects/default/members": { body: { items: [{ user: "ada" }], next_cursor: null } },
+    });
+    open("/experiments");
+    await waitFor(() => expect(calls.some((call) => call.url.includes("/members"))).toBe(true));
+    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    expect(screen.queryByLabelText("Submitted by")).toBeNull();
+  });
+
   it("lists the shortcuts on ?", async () => {
     serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
     open("/experiments");

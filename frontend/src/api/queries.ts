@@ -8,6 +8,8 @@ export interface ExperimentFilter {
   state?: string | undefined;
   agent?: string | undefined;
   env?: string | undefined;
+  /** Login name of who submitted; `me` is the caller. */
+  user?: string | undefined;
   sort?: string | undefined;
   archived?: boolean | undefined;
 }

@@ -2,7 +2,9 @@ import { Select, Switch } from "@mantine/core";
 import { useDebouncedCallback } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import { partsQuery } from "@/api/queries";
+import { useProject } from "@/api/access";
+import { membersQuery } from "@/api/adminQueries";
+import { partsQuery, sessionQuery } from "@/api/queries";
 import { SearchInput } from "@/ui/SearchInput";
 import classes from "./ExperimentsPage.module.css";
 import { type ExperimentsSearch, STATES } from "./search";
@@ -14,11 +16,26 @@ interface FiltersProps {
   onChange(part: { [Key in keyof ExperimentsSearch]?: ExperimentsSearch[Key] | undefined }): void;
 }
 
+/** The caller as "mine", then the other members of the project, by login name. */
+function usePeople(chosen: string | undefined): { value: string; label: string }[] {
+  const project = useProject();
+  const { data: session } = useQuery({ ...sessionQuery, enabled: false });
+  const members = useQuery({ ...membersQuery(project ?? ""), enabled: project !== null });
+  const names = members.data?.map((one) => one.user) ?? [];
+  const others = new Set([...names, ...(chosen && chosen !== "me" ? [chosen] : [])]);
+  others.delete(session?.user ?? "");
+  return [
+    { value: "me", label: "mine" },
+    ...[...others].map((name) => ({ value: name, label: name })),
+  ];
+}
+
 /** The filter of the list, which is part of the URL. */
 export function Filters({ search, onChange }: FiltersProps) {
   const input = useRef<HTMLInputElement>(null);
   const offered = useQuery(partsQuery).data ?? BUILT_IN;
   const agents = [...new Set([...offered, ...(search.agent ? [search.agent] : [])])];
+  const people = usePeople(search.user);
   const [typed, setTyped] = useState(search.text ?? "");
   const send = useDebouncedCallback(
     (text: string) => onChange({ text: text.trim() || undefined }),
@@ -58,6 +75,18 @@ export function Filters({ search, onChange }: FiltersProps) {
         searchable={agents.length > 8}
         w={140}
       />
+      {people.length > 1 && (
+        <Select
+          aria-label="Submitted by"
+          placeholder="By anyone"
+          data={people}
+          value={search.user ?? null}
+          onChange={(user) => onChange({ user: user ?? undefined })}
+          clearable
+          searchable={people.length > 8}
+          w={130}
+        />
+      )}
       <Switch
         label="Archived"
         checked={search.archived ?? false}

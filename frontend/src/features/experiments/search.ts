@@ -9,6 +9,7 @@ export function readExperimentsSearch(search: Search) {
     state: choice(search, "state", STATES),
     agent: text(search, "agent"),
     env: text(search, "env"),
+    user: text(search, "user"),
     sort: choice(search, "sort", SORTS),
     archived: flag(search, "archived"),
   });
