@@ -39,6 +39,23 @@ arrived is `succeeded`.
 """
 
 
+_HOLD_LEASE: Final = frozenset({_STARTING, _RUNNING, _PREEMPTING})
+
+
+def on_pause(state: JobState) -> JobState | None:
+    """Returns the state to which a request to pause leads; `None` if it is paused or pausing."""
+    if state in {_PAUSING, _PAUSED}:
+        return None
+    return _PAUSED if state is _QUEUED else _PAUSING
+
+
+def on_cancel(state: JobState) -> JobState | None:
+    """Returns the state to which a request to cancel leads; `None` if it is that already."""
+    if state in {_CANCELLING, _CANCELLED}:
+        return None
+    return _CANCELLING if state in _HOLD_LEASE | {_PAUSING} else _CANCELLED
+
+
 def check(old: JobState, new: JobState) -> None:
     """Refuses a transition that is not in the table.
 

@@ -1,17 +1,26 @@
 """Commands that manage users: `palestra users ...`."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
 
+from palestra.cli import invitation_commands
+from palestra.cli.invitation_commands import roles
 from palestra.cli.output import emit_json, say, show, table, usage, visible
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.documents import canonical_json
-from palestra.contract.people import InvitationView, InviteRequest, UserProjectView
-from palestra.contract.permissions import Role
+from palestra.contract.people import (
+    DisableRequest,
+    JobsOfUser,
+    UserChange,
+    UserDetail,
+    UserState,
+    UserView,
+)
 from palestra.contract.problems import explain
+
+Person = Annotated[str, typer.Argument(metavar="USER", help="Login name or ID.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -19,101 +28,165 @@ def register(app: typer.Typer) -> None:
     users = typer.Typer(
         help="Invites and manages users.", no_args_is_help=True, rich_markup_mode=None
     )
-    users.command("invite")(invite)
-    users.command("invitations")(list_invitations)
-    users.command("revoke-invitation")(revoke_invitation)
+    users.command("list")(list_users)
+    users.command("show")(show_user)
+    users.command("set")(change)
+    users.command("disable")(disable)
+    users.command("enable")(enable)
+    users.command("reset-password")(reset_password)
+    users.command("sign-out")(sign_out)
+    users.command("delete")(delete)
+    invitation_commands.register(users)
     app.add_typer(users, name="users")
 
 
-def invite(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Login names; without one, the person chooses."),
+def list_users(
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT]", help="Part of a name or e-mail address.")
     ] = None,
-    display_name: Annotated[str | None, typer.Option(help="For one person.")] = None,
-    email: Annotated[str | None, typer.Option(help="For one person.")] = None,
-    admin: Annotated[bool, typer.Option("--admin", help="Administrator of the server.")] = False,
-    project: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PROJECT=ROLE", help="viewer, member or maintainer; repeatable."),
-    ] = None,
-    hours: Annotated[int, typer.Option(min=1, max=720, help="Life of the links.")] = 168,
+    state: Annotated[UserState | None, typer.Option(help="Only these.")] = None,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Makes a one-time link for each person; the links are shown once."""
-    if len(names or ()) > 1 and (display_name or email):
-        usage("--display-name and --email are for one person: run the command for each")
-    shared = {
-        "display_name": display_name,
-        "email": email,
-        "is_admin": admin,
-        "projects": [_project_role(one) for one in project or ()],
-    }
-    wanted = [{**shared, "name": name} for name in names or (None,)]
-    request = _request({"invitations": wanted, "expires_in_hours": hours})
+    """Lists people."""
     with connect(server, token_file) as client:
-        made = client.invite(request)
-    if json:
-        return emit_json(made)
-    for one in made:
-        say(f"{visible(one.name or 'somebody')}, until {one.expires_at:%Y-%m-%d %H:%M}: {one.url}")
-    return None
-
-
-def _project_role(text: str) -> dict[str, str]:
-    slug, _, role = text.partition("=")
-    if role not in set(Role):
-        usage(f"--project {text}: write PROJECT=ROLE, where ROLE is {', '.join(Role)}")
-    return {"project": slug, "role": role}
-
-
-def _request(members: dict[str, Any]) -> InviteRequest:
-    try:
-        return InviteRequest.model_validate_json(canonical_json(members))
-    except ValidationError as error:
-        first = explain(error, InviteRequest)[0]
-        parts = [part for part in first.pointer.split("/")[1:] if not part.isdigit()]
-        usage(f"{parts[-1] if parts else 'invitations'} {first.message}")
-
-
-def list_invitations(
-    server: Server = None, token_file: TokenFile = None, json: Json = False
-) -> None:
-    """Lists invitations, newest first."""
-    with connect(server, token_file) as client:
-        rows = list(client.invitations())
+        rows = list(client.users(text=text, state=state))
     if json:
         return emit_json(rows)
-    headings = ("id", "name", "state", "expires", "projects", "by", "became")
+    headings = ("name", "display name", "e-mail", "state", "admin", "projects", "last used")
     return show(table(headings, [_cells(row) for row in rows]))
 
 
-def _cells(row: InvitationView) -> tuple[str, ...]:
+def _cells(row: UserView) -> tuple[str, ...]:
     return (
-        row.id,
-        visible(row.name or row.display_name or row.email or "-"),
+        row.name,
+        visible(row.display_name or "-"),
+        visible(row.email or "-"),
         row.state,
-        f"{row.expires_at:%Y-%m-%d %H:%M}",
+        "yes" if row.is_admin else "no",
         roles(row.projects),
-        row.created_by or "-",
-        row.redeemed_by or "-",
+        "never" if row.last_used_at is None else f"{row.last_used_at:%Y-%m-%d %H:%M}",
     )
 
 
-def roles(projects: Sequence[UserProjectView]) -> str:
-    """Returns a user's projects with the roles, for a table."""
-    return ", ".join(f"{one.slug}={one.role}" for one in projects) or "-"
+def show_user(
+    user: Person, server: Server = None, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Shows a person and what the person owns."""
+    with connect(server, token_file) as client:
+        found = client.user(user)
+    emit_json(found) if json else _show(found)
 
 
-def revoke_invitation(
-    invitation: Annotated[str, typer.Argument(metavar="ID", help="ID of an invitation.")],
+def _show(found: UserDetail) -> None:
+    headings = ("name", "display name", "e-mail", "state", "admin", "projects", "last used")
+    owned = ", ".join(f"{name} {count}" for name, count in found.owned.model_dump().items())
+    show(table((*headings, "owns"), [(*_cells(found), owned.replace("_", " "))]))
+
+
+def change(
+    user: Person,
+    display_name: Annotated[
+        str | None, typer.Option(help="Shown instead of the login name; empty for none.")
+    ] = None,
+    email: Annotated[str | None, typer.Option(help="Empty for none.")] = None,
+    admin: Annotated[
+        bool | None, typer.Option("--admin/--no-admin", help="Administrator of the server.")
+    ] = None,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Revokes an invitation that nobody has used."""
+    """Changes a person's display name, e-mail address, or right to administer the server."""
+    given = {"display_name": display_name, "email": email, "is_admin": admin}
+    request = user_change({name: value for name, value in given.items() if value is not None})
     with connect(server, token_file) as client:
-        client.revoke_invitation(invitation)
-    emit_json({"id": invitation, "state": "revoked"}) if json else say(f"{invitation} is revoked")
+        found = client.change_user(user, request)
+    emit_json(found) if json else _show(found)
+
+
+def user_change(given: dict[str, Any]) -> UserChange:
+    """Returns the change that options ask for; an empty text removes what it names."""
+    if not given:
+        usage("nothing to change: name at least one option; --help lists them")
+    try:
+        return UserChange.model_validate_json(
+            canonical_json({name: None if value == "" else value for name, value in given.items()})
+        )
+    except ValidationError as error:
+        first = explain(error, UserChange)[0]
+        usage(f"--{first.pointer.removeprefix('/').replace('_', '-')} {first.message}")
+
+
+def disable(
+    user: Person,
+    jobs: Annotated[
+        JobsOfUser, typer.Option(help="What becomes of jobs that have not ended.")
+    ] = "keep",
+    transfer_to: Annotated[
+        str | None, typer.Option(metavar="USER", help="With --jobs transfer.")
+    ] = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Ends a person's logins, tokens and streams; workers and running attempts go on."""
+    if (jobs == "transfer") != (transfer_to is not None):
+        usage("--jobs transfer and --transfer-to USER belong together")
+    with connect(server, token_file) as client:
+        done = client.disable_user(user, DisableRequest(jobs=jobs, transfer_to=transfer_to))
+    if json:
+        return emit_json(done)
+    told = {
+        "keep": "which go on",
+        "pause": f"{done.changed_jobs} paused",
+        "cancel": f"{done.changed_jobs} cancelled",
+        "transfer": f"{done.changed_jobs} transferred to {transfer_to}",
+    }
+    return say(f"{done.user.name} is disabled; {done.live_jobs} unfinished jobs, {told[jobs]}")
+
+
+def enable(
+    user: Person, server: Server = None, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Lets a disabled person log in again."""
+    with connect(server, token_file) as client:
+        found = client.enable_user(user)
+    emit_json(found) if json else say(f"{found.name} may log in again")
+
+
+def reset_password(
+    user: Person, server: Server = None, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Prints a one-time link with which a person sets a new password."""
+    with connect(server, token_file) as client:
+        link = client.reset_password(user)
+    emit_json(link) if json else say(f"{link.url} (good for {link.expires_in_seconds:,.0f} s)")
+
+
+def sign_out(
+    user: Person, server: Server = None, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Ends all browser logins of a person; tokens stay."""
+    with connect(server, token_file) as client:
+        done = client.sign_out_user(user)
+    emit_json(done) if json else say(f"{done.ended_sessions} logins ended")
+
+
+def delete(
+    user: Person,
+    transfer_to: Annotated[
+        str | None, typer.Option(metavar="USER", help="Who gets what the person owns.")
+    ] = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Deletes a person; runs and other objects go to another user, the audit log stays."""
+    with connect(server, token_file) as client:
+        done = client.delete_user(user, transfer_to=transfer_to)
+    if json:
+        return emit_json(done)
+    moved = ", ".join(f"{count} {name}" for name, count in done.transferred.items())
+    return say(f"{user} is deleted" + (f"; {done.transferred_to} got {moved}" if moved else ""))

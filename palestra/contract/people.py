@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from palestra.contract.documents import Document
+from palestra.contract.documents import Document, Patch
 from palestra.contract.names import Slug, Title
 from palestra.contract.permissions import Role
 from palestra.contract.views import View
@@ -87,3 +87,97 @@ class InvitationsView(View):
     """New invitations with their links, which are not shown again."""
 
     items: list[InvitationView]
+
+
+UserState = Literal["active", "disabled"]
+JobsOfUser = Literal["keep", "pause", "cancel", "transfer"]
+
+
+class UserView(View):
+    """A person who may log in, or who is disabled."""
+
+    id: str
+    name: str
+    """Login name."""
+    display_name: str
+    email: str | None
+    is_admin: bool
+    """Whether the user is an administrator of the server."""
+    state: UserState
+    has_password: bool
+    """Without one the user logs in by one-time links only."""
+    projects: list[UserProjectView]
+    created_at: datetime
+    disabled_at: datetime | None
+    last_used_at: datetime | None
+    """When a login or token of the user was last used; up to 20 s late."""
+
+
+class OwnedView(View):
+    """What a user submitted and set up, over all projects."""
+
+    experiments: int
+    runs: int
+    jobs: int
+    live_jobs: int
+    """Jobs that have not ended, paused ones included."""
+    workers: int
+
+
+class UserDetail(UserView):
+    """A user with the numbers of what the user owns."""
+
+    owned: OwnedView
+
+
+class UserChange(Patch):
+    """A change of a user; members that are left out stay."""
+
+    display_name: Title | None = None
+    """`null` removes it: the login name is shown."""
+    email: Email | None = None
+    """`null` removes it."""
+    is_admin: bool = False
+
+
+class DisableRequest(Document):
+    """What becomes of the jobs of a user who is disabled."""
+
+    jobs: JobsOfUser = "keep"
+    """`keep` lets them go on; `transfer` gives those that have not ended, with their runs, to
+    another user.
+    """
+    transfer_to: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    """Login name or ID of that user."""
+
+
+class UserDisabled(View):
+    """A user who was disabled."""
+
+    user: UserDetail
+    live_jobs: int
+    """Jobs of the user that had not ended."""
+    changed_jobs: int
+    """Jobs that were paused, cancelled or transferred."""
+
+
+class UserDeleted(View):
+    """What became of the objects of a deleted user."""
+
+    transferred: dict[str, int]
+    """Number of rows by kind, for example `runs`."""
+    transferred_to: str | None
+    """Login name."""
+
+
+class LoginLinkView(View):
+    """A link that logs a user in once, and lets the user set a password. It is shown once."""
+
+    url: str
+    expires_in_seconds: float
+
+
+class SignedOut(View):
+    """What a sign-out ended."""
+
+    ended_sessions: int

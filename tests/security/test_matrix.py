@@ -40,6 +40,14 @@ NEEDS = {
     "DELETE /projects/{project}/service-accounts/{name}": MAINTAIN,
     "POST /projects/{project}/service-accounts/{name}/tokens": MAINTAIN,
     "POST /users:invite": ADMIN,
+    "GET /users": ADMIN,
+    "GET /users/{user_id}": ADMIN,
+    "PATCH /users/{user_id}": ADMIN,
+    "DELETE /users/{user_id}": ADMIN,
+    "POST /users/{user_id}:disable": ADMIN,
+    "POST /users/{user_id}:enable": ADMIN,
+    "POST /users/{user_id}:reset-password": ADMIN,
+    "POST /users/{user_id}:sign-out": ADMIN,
     "GET /invitations": ADMIN,
     "DELETE /invitations/{invitation_id}": ADMIN,
     "GET /definitions/schema": READ,
@@ -158,7 +166,7 @@ def _routes_with_needs() -> list[tuple[str, str, str]]:
 
 def _with_unknown_ids(path: str) -> str:
     """Returns the path with IDs that do not exist, so that a permitted request changes nothing."""
-    for name in ("experiment", "run", "job", "worker", "token", "artifact", "invitation"):
+    for name in ("experiment", "run", "job", "worker", "token", "artifact", "invitation", "user"):
         path = path.replace(f"{{{name}_id}}", f"no-{name}")
     return path.replace("{project}", "default").replace("{slug}", "no-project")
 
@@ -230,6 +238,7 @@ async def test_users_of_another_project_cannot_read_or_change_resources(shared: 
         "token": shared.names["token"],
         "artifact": "no-artifact",
         "invitation": "no-invitation",
+        "user": "no-user",
     }
     wrong = []
     async with shared.client("foreign") as client:

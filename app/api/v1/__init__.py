@@ -24,6 +24,7 @@ from app.api.v1 import (
     session,
     telemetry,
     tokens,
+    users,
     workers,
 )
 
@@ -38,6 +39,7 @@ PARTS: Final[tuple[ModuleType, ...]] = (
     invitations,
     projects,
     service_accounts,
+    users,
     document,
     definitions,
     experiments,

@@ -84,11 +84,21 @@ def _wrong_login(user_id: str | None) -> LoginRefusedError:
     )
 
 
-async def make_link(session: Session, user_id: str, seconds: float) -> str:
-    """Returns the code of a new one-time setup or login link of a user."""
+async def make_link(
+    session: Session, user_id: str, seconds: float, *, by: str | None = None
+) -> str:
+    """Returns the code of a new one-time setup or login link of a user.
+
+    Args:
+        session: A writing session.
+        user_id: Whom the link logs in.
+        seconds: Life of the link.
+        by: Who made it, for the audit log; the user by default.
+    """
     code = new_secret("pll")
     await rows.insert_link(session, hash_secret(code), user_id, seconds)
-    audit_log.record(session, "link.create", user_id, project_id=None, actor=f"user:{user_id}")
+    maker = by or f"user:{user_id}"
+    audit_log.record(session, "link.create", user_id, project_id=None, actor=maker)
     return code
 
 

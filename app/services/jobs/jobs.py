@@ -11,6 +11,7 @@ from app.db.models.jobs import JobRow
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as rows
 from app.db.repositories.jobs import JobFilter
+from app.domain import transitions
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
@@ -52,8 +53,6 @@ _AUTO_PACK: Final = 16
 
 _AT_ONCE: Final = 100
 """Number of jobs that are queued before other requests may run."""
-
-_STOPPABLE: Final = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING})
 
 
 async def queue_training(
@@ -287,9 +286,7 @@ async def pause(session: Session, principal: Principal, job_id: str, reason: str
         ConflictError: If the job has ended or is being cancelled.
     """
     job = await find_to_control(session, principal, job_id)
-    state = JobState(job.state)
-    if state not in {JobState.PAUSING, JobState.PAUSED}:
-        to = JobState.PAUSED if state is JobState.QUEUED else JobState.PAUSING
+    if (to := transitions.on_pause(JobState(job.state))) is not None:
         await job_state.move(session, job, to, _reason(principal, reason))
     return await _view(session, job)
 
@@ -339,10 +336,7 @@ async def cancel(session: Session, principal: Principal, job_id: str, reason: st
         ConflictError: With the code `already_final` if the job succeeded or failed.
     """
     job = await find_to_control(session, principal, job_id)
-    state = JobState(job.state)
-    if state not in {JobState.CANCELLING, JobState.CANCELLED}:
-        holds_lease = state in _STOPPABLE or state is JobState.PAUSING
-        to = JobState.CANCELLING if holds_lease else JobState.CANCELLED
+    if (to := transitions.on_cancel(JobState(job.state))) is not None:
         await job_state.move(session, job, to, _reason(principal, reason))
     return await _view(session, job)
 

@@ -38,6 +38,7 @@ SUBSTITUTES = {
     "token_id",
     "artifact_id",
     "invitation_id",
+    "user_id",
 }
 
 

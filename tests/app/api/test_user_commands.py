@@ -87,3 +87,62 @@ async def test_the_servers_refusal_is_told(palestra: Command) -> None:
     assert (code, "Another user has this name." in errors) == (1, True)
     code, _, errors = await palestra("users", "revoke-invitation", "inv_none")
     assert (code, "no such invitation" in errors) == (1, True)
+
+
+async def test_a_person_is_managed_from_invitation_to_deletion(
+    palestra: Command, shared: AppServer
+) -> None:
+    _, out, _ = await palestra("users", "invite", "joan", "--project", "default=member", "--json")
+    code = json.loads(out)[0]["url"].partition("#code=")[2]
+    async with shared.client() as client:
+        body = {"code": code, "password": "four unrelated owls sing"}
+        assert (await client.post("/api/v1/session:redeem", json=body)).status_code == 201
+    done, out, _ = await palestra("users", "list", "JOAN")
+    assert done == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["name", "joan"]
+    _, out, _ = await palestra("users", "set", "joan", "--display-name", "Joan C.", "--admin")
+    assert " Joan C. " in out
+    assert " yes " in out
+    _, out, _ = await palestra("users", "set", "joan", "--display-name", "", "--no-admin", "--json")
+    changed = json.loads(out)
+    assert (changed["display_name"], changed["is_admin"]) == ("", False)
+    _, out, _ = await palestra("users", "sign-out", "joan")
+    assert out == "1 logins ended\n"
+    _, out, _ = await palestra("users", "reset-password", "joan")
+    assert "/login#code=pll_" in out
+    _, out, _ = await palestra("users", "disable", "joan")
+    assert out == "joan is disabled; 0 unfinished jobs, which go on\n"
+    _, out, _ = await palestra("users", "list", "--state", "disabled", "--json")
+    assert "joan" in [one["name"] for one in json.loads(out)]
+    assert "admin" not in [one["name"] for one in json.loads(out)]
+    _, out, _ = await palestra("users", "enable", "joan")
+    assert out == "joan may log in again\n"
+    _, out, _ = await palestra("users", "show", "joan")
+    assert "live jobs 0" in out
+    _, out, _ = await palestra("users", "delete", "joan")
+    assert out == "joan is deleted\n"
+    done, _, errors = await palestra("users", "show", "joan")
+    assert (done, "no such user" in errors) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["set", "admin"], "nothing to change"),
+        (["set", "admin", "--email", "nobody"], "--email must"),
+        (["disable", "admin", "--jobs", "transfer"], "belong together"),
+        (["disable", "admin", "--transfer-to", "zoe"], "belong together"),
+        (["disable", "admin", "--jobs", "burn"], "--jobs"),
+    ],
+)
+async def test_a_wrong_option_is_named(
+    palestra: Command, options: list[str], sentence: str
+) -> None:
+    code, out, errors = await palestra("users", *options)
+    assert (code, out) == (2, "")
+    assert sentence in errors
+
+
+async def test_the_last_administrator_is_not_disabled(palestra: Command) -> None:
+    code, _, errors = await palestra("users", "disable", "admin")
+    assert (code, "the last administrator of the server" in errors) == (1, True)

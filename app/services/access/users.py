@@ -1,0 +1,240 @@
+"""People as server administrators see and change them."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from app.db.engine import ACCESS, Session, announce
+from app.db.models.projects import UserRow
+from app.db.repositories import users as rows
+from app.db.repositories.users import UserFilter
+from app.domain.errors import ConflictError, InvalidError, NotFoundError
+from app.domain.paging import PageRequest, keyset
+from app.domain.principal import Principal
+from app.services.access import logins
+from app.services.access.audit_actor import actor
+from app.services.access.invitations import require_user_management
+from app.services.audit import audit_log
+from app.services.views import pages
+from palestra.contract.people import (
+    LoginLinkView,
+    OwnedView,
+    SignedOut,
+    UserChange,
+    UserDetail,
+    UserProjectView,
+    UserView,
+)
+from palestra.contract.permissions import Role
+from palestra.contract.views import Page
+
+__all__ = [
+    "UserFilter",
+    "change",
+    "detail",
+    "enable",
+    "find",
+    "get",
+    "keep_an_administrator",
+    "list_users",
+    "reset_password",
+    "sign_out",
+]
+
+
+async def list_users(
+    session: Session, principal: Principal, wanted: UserFilter, page: PageRequest
+) -> Page[UserView]:
+    """Returns a page of all people; sorts by `name` and `created_at`."""
+    require_user_management(principal)
+    keys = keyset(page, rows.COLUMNS)
+    found = await rows.page(session, wanted, keys)
+    return await pages.cut(found, page, keys, partial(_views, session))
+
+
+async def get(session: Session, principal: Principal, wanted: str) -> UserDetail:
+    """Returns a person by ID or login name.
+
+    Raises:
+        NotFoundError: If there is none.
+    """
+    require_user_management(principal)
+    return await detail(session, await find(session, wanted))
+
+
+async def find(session: Session, wanted: str, *, lock: bool = False) -> UserRow:
+    """Returns the row of a person by ID or login name.
+
+    Raises:
+        NotFoundError: If there is none.
+    """
+    user = await rows.person(session, wanted, lock=lock)
+    if user is None:
+        raise NotFoundError("user")
+    return user
+
+
+async def change(
+    session: Session, principal: Principal, wanted: str, request: UserChange
+) -> UserDetail:
+    """Changes what is set in `request`.
+
+    Raises:
+        NotFoundError: If there is no such person.
+        ConflictError: `last_administrator`.
+    """
+    require_user_management(principal)
+    administrators = await rows.lock_administrators(session)
+    user = await find(session, wanted, lock=True)
+    changed = apply_change(user, request)
+    if "is_admin" in request.model_fields_set and user.is_admin != request.is_admin:
+        if not request.is_admin:
+            keep_an_administrator(administrators, user)
+            await rows.revoke_invitations_of(session, user.id)
+        user.is_admin = request.is_admin
+        changed["is_admin"] = request.is_admin
+        announce(session, ACCESS)
+    await session.flush()
+    if changed:
+        _record(session, "user.change", principal, user, changed)
+    return await detail(session, user)
+
+
+def apply_change(user: UserRow, request: UserChange) -> dict[str, object]:
+    """Sets display name and e-mail address where they are given; returns what changed."""
+    changed: dict[str, object] = {}
+    if "display_name" in request.model_fields_set:
+        changed["display_name"] = user.display_name = request.display_name or ""
+    if "email" in request.model_fields_set:
+        changed["email"] = user.email = request.email
+    return changed
+
+
+def keep_an_administrator(administrators: set[str], user: UserRow) -> None:
+    """Refuses to take away the last server administrator.
+
+    Args:
+        administrators: The result of `lock_administrators` in this transaction.
+        user: The administrator who is to be demoted, disabled or deleted.
+
+    Raises:
+        ConflictError: `last_administrator`.
+    """
+    if administrators == {user.id}:
+        raise ConflictError(
+            "last_administrator",
+            "This user is the last administrator of the server. Make another user an "
+            "administrator first.",
+        )
+
+
+async def enable(session: Session, principal: Principal, wanted: str) -> UserDetail:
+    """Lets a disabled person log in again; tokens that have not expired are valid again.
+
+    Raises:
+        NotFoundError: If there is no such person.
+    """
+    require_user_management(principal)
+    user = await find(session, wanted, lock=True)
+    if user.disabled_at is not None:
+        await rows.set_disabled(session, user, disabled=False)
+        _record(session, "user.enable", principal, user, {})
+    return await detail(session, user)
+
+
+async def reset_password(
+    session: Session, principal: Principal, wanted: str, seconds: float, server_url: str
+) -> LoginLinkView:
+    """Returns a link with which a person sets a new password; the old one is valid until then.
+
+    Args:
+        session: A writing session.
+        principal: A server administrator.
+        wanted: ID or login name of the person.
+        seconds: Life of the link.
+        server_url: Address of the server in the link.
+
+    Raises:
+        NotFoundError: If there is no such person.
+        ConflictError: `user_disabled`.
+    """
+    require_user_management(principal)
+    user = await find(session, wanted)
+    if user.disabled_at is not None:
+        raise ConflictError("user_disabled", "This user is disabled. Enable the user first.")
+    code = await logins.make_link(session, user.id, seconds, by=actor(principal))
+    return LoginLinkView(url=f"{server_url}/login#code={code}", expires_in_seconds=seconds)
+
+
+async def sign_out(session: Session, principal: Principal, wanted: str) -> SignedOut:
+    """Ends all browser logins and login links of a person; tokens stay.
+
+    Raises:
+        NotFoundError: If there is no such person.
+    """
+    require_user_management(principal)
+    user = await find(session, wanted)
+    ended = await rows.end_access(session, user.id)
+    _record(session, "user.sign_out", principal, user, {"sessions": ended})
+    announce(session, ACCESS)
+    return SignedOut(ended_sessions=ended)
+
+
+async def receiver(session: Session, wanted: str, giver: UserRow, pointer: str) -> UserRow:
+    """Returns the person to whom the objects of another one are transferred.
+
+    Raises:
+        InvalidError: `no_such_user`, also for a disabled one; `transfer_to_self`.
+    """
+    found = await rows.person(session, wanted, lock=True)
+    if found is None or found.disabled_at is not None:
+        raise InvalidError(
+            "no_such_user",
+            "Nobody of this name may log in. Name an active user.",
+            pointer=pointer,
+        )
+    if found.id == giver.id:
+        raise InvalidError(
+            "transfer_to_self", "Name another user: this one is leaving.", pointer=pointer
+        )
+    return found
+
+
+def _record(
+    session: Session, action: str, principal: Principal, user: UserRow, data: dict[str, object]
+) -> None:
+    audit_log.record(session, action, user.id, project_id=None, actor=actor(principal), data=data)
+
+
+async def detail(session: Session, user: UserRow) -> UserDetail:
+    """Returns the view of a person with the numbers of what the person owns."""
+    (view,) = await _views(session, [user])
+    counts = await rows.owned(session, user.id)
+    owned = OwnedView(**{name: counts.get(name, 0) for name in OwnedView.model_fields})
+    return UserDetail(**dict(view), owned=owned)
+
+
+async def _views(session: Session, users: Sequence[UserRow]) -> list[UserView]:
+    ids = [user.id for user in users]
+    memberships = await rows.memberships(session, ids)
+    used = await rows.last_used(session, ids)
+    return [
+        UserView(
+            id=user.id,
+            name=user.name,
+            display_name=user.display_name,
+            email=user.email,
+            is_admin=user.is_admin,
+            state="active" if user.disabled_at is None else "disabled",
+            has_password=user.password_hash is not None,
+            projects=[
+                UserProjectView(
+                    project_id=project.id, slug=project.slug, name=project.name, role=Role(role)
+                )
+                for role, project in memberships.get(user.id, ())
+            ],
+            created_at=user.created_at,
+            disabled_at=user.disabled_at,
+            last_used_at=used.get(user.id),
+        )
+        for user in users
+    ]

@@ -1,0 +1,115 @@
+"""Commands of invitations: `palestra users invite | invitations | revoke-invitation`."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from palestra.cli.output import emit_json, say, show, table, usage, visible
+from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.contract.documents import canonical_json
+from palestra.contract.people import InvitationView, InviteRequest, UserProjectView
+from palestra.contract.permissions import Role
+from palestra.contract.problems import explain
+
+
+def register(users: typer.Typer) -> None:
+    """Adds the commands to `palestra users`."""
+    users.command("invite")(invite)
+    users.command("invitations")(list_invitations)
+    users.command("revoke-invitation")(revoke_invitation)
+
+
+def invite(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Login names; without one, the person chooses."),
+    ] = None,
+    display_name: Annotated[str | None, typer.Option(help="For one person.")] = None,
+    email: Annotated[str | None, typer.Option(help="For one person.")] = None,
+    admin: Annotated[bool, typer.Option("--admin", help="Administrator of the server.")] = False,
+    project: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PROJECT=ROLE", help="viewer, member or maintainer; repeatable."),
+    ] = None,
+    hours: Annotated[int, typer.Option(min=1, max=720, help="Life of the links.")] = 168,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Makes a one-time link for each person; the links are shown once."""
+    if len(names or ()) > 1 and (display_name or email):
+        usage("--display-name and --email are for one person: run the command for each")
+    shared = {
+        "display_name": display_name,
+        "email": email,
+        "is_admin": admin,
+        "projects": [_project_role(one) for one in project or ()],
+    }
+    wanted = [{**shared, "name": name} for name in names or (None,)]
+    request = _request({"invitations": wanted, "expires_in_hours": hours})
+    with connect(server, token_file) as client:
+        made = client.invite(request)
+    if json:
+        return emit_json(made)
+    for one in made:
+        say(f"{visible(one.name or 'somebody')}, until {one.expires_at:%Y-%m-%d %H:%M}: {one.url}")
+    return None
+
+
+def _project_role(text: str) -> dict[str, str]:
+    slug, _, role = text.partition("=")
+    if role not in set(Role):
+        usage(f"--project {text}: write PROJECT=ROLE, where ROLE is {', '.join(Role)}")
+    return {"project": slug, "role": role}
+
+
+def _request(members: dict[str, Any]) -> InviteRequest:
+    try:
+        return InviteRequest.model_validate_json(canonical_json(members))
+    except ValidationError as error:
+        first = explain(error, InviteRequest)[0]
+        parts = [part for part in first.pointer.split("/")[1:] if not part.isdigit()]
+        usage(f"{parts[-1] if parts else 'invitations'} {first.message}")
+
+
+def list_invitations(
+    server: Server = None, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Lists invitations, newest first."""
+    with connect(server, token_file) as client:
+        rows = list(client.invitations())
+    if json:
+        return emit_json(rows)
+    headings = ("id", "name", "state", "expires", "projects", "by", "became")
+    return show(table(headings, [_cells(row) for row in rows]))
+
+
+def _cells(row: InvitationView) -> tuple[str, ...]:
+    return (
+        row.id,
+        visible(row.name or row.display_name or row.email or "-"),
+        row.state,
+        f"{row.expires_at:%Y-%m-%d %H:%M}",
+        roles(row.projects),
+        row.created_by or "-",
+        row.redeemed_by or "-",
+    )
+
+
+def roles(projects: Sequence[UserProjectView]) -> str:
+    """Returns a user's projects with the roles, for a table."""
+    return ", ".join(f"{one.slug}={one.role}" for one in projects) or "-"
+
+
+def revoke_invitation(
+    invitation: Annotated[str, typer.Argument(metavar="ID", help="ID of an invitation.")],
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Revokes an invitation that nobody has used."""
+    with connect(server, token_file) as client:
+        client.revoke_invitation(invitation)
+    emit_json({"id": invitation, "state": "revoked"}) if json else say(f"{invitation} is revoked")
