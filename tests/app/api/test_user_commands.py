@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from sqlalchemy import update
 
+from app.db.models import UserRow
 from palestra.cli.main import main
 from tests.app.api.serving import AppServer
 from tests.support.listening import listening
@@ -143,6 +145,9 @@ async def test_a_wrong_option_is_named(
     assert sentence in errors
 
 
-async def test_the_last_administrator_is_not_disabled(palestra: Command) -> None:
+async def test_the_last_administrator_is_not_disabled(palestra: Command, shared: AppServer) -> None:
+    async with shared.database.write() as session:
+        others = update(UserRow).where(UserRow.name != "admin")
+        await session.execute(others.values(is_admin=False))
     code, _, errors = await palestra("users", "disable", "admin")
     assert (code, "the last administrator of the server" in errors) == (1, True)
