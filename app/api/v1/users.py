@@ -9,7 +9,8 @@ from app.api.deps import ReadSession, ServerUrl, SettingsDep, WriteSession
 from app.api.paging import page_request
 from app.api.strict_body import TINY, json_body
 from app.domain.paging import PageRequest
-from app.services.access import departures, users
+from app.services import departures
+from app.services.access import users
 from app.services.access.users import UserFilter
 from palestra.contract.people import (
     DisableRequest,
