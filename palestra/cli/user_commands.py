@@ -138,13 +138,13 @@ def disable(
         done = client.disable_user(user, DisableRequest(jobs=jobs, transfer_to=transfer_to))
     if json:
         return emit_json(done)
-    told = {
+    endings = {
         "keep": "which go on",
         "pause": f"{done.changed_jobs} paused",
         "cancel": f"{done.changed_jobs} cancelled",
         "transfer": f"{done.changed_jobs} transferred to {transfer_to}",
     }
-    return say(f"{done.user.name} is disabled; {done.live_jobs} unfinished jobs, {told[jobs]}")
+    return say(f"{done.user.name} is disabled; {done.live_jobs} unfinished jobs, {endings[jobs]}")
 
 
 def enable(
