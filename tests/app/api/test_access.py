@@ -29,17 +29,21 @@ PUBLIC = {
     ("POST", "/api/v1/session:redeem"),
 }
 SUBSTITUTES = {
-    "project",
-    "experiment_id",
-    "run_id",
-    "job_id",
-    "attempt_id",
-    "worker_id",
-    "token_id",
-    "artifact_id",
-    "invitation_id",
-    "user_id",
+    "project": "default",
+    "slug": "x",
+    "experiment_id": "x",
+    "run_id": "x",
+    "job_id": "x",
+    "attempt_id": "x",
+    "worker_id": "x",
+    "token_id": "x",
+    "artifact_id": "x",
+    "invitation_id": "x",
+    "user_id": "x",
+    "user": "x",
+    "name": "x",
 }
+"""Values of path parameters: a project of the caller, and IDs that do not exist."""
 
 
 def _routes() -> list[tuple[str, str]]:
@@ -57,8 +61,8 @@ def _routes() -> list[tuple[str, str]]:
 async def test_a_route_without_credentials_is_refused_unless_public(
     shared: AppServer, method: str, path: str
 ) -> None:
-    for name in SUBSTITUTES:
-        path = path.replace(f"{{{name}}}", "x")
+    for name, value in SUBSTITUTES.items():
+        path = path.replace(f"{{{name}}}", value)
     assert "{" not in path
     async with shared.client() as client:
         answer = await client.request(method, path)

@@ -30,6 +30,7 @@ LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
     "/projects/{slug}/members": lambda client: client.members("lab"),
     "/tokens": lambda client: client.tokens(),
     "/invitations": lambda client: client.invitations(),
+    "/users": lambda client: client.users(),
     "/experiments": lambda client: client.experiments(),
     "/runs": lambda client: client.runs(),
     "/jobs": lambda client: client.jobs(),

@@ -26,8 +26,8 @@ def _routes() -> list[tuple[str, str, dict[str, bool]]]:
 
 
 async def ask(shared: AppServer, method: str, path: str, query: str) -> tuple[int, dict[str, Any]]:
-    for name in SUBSTITUTES:
-        path = path.replace(f"{{{name}}}", "x")
+    for name, value in SUBSTITUTES.items():
+        path = path.replace(f"{{{name}}}", value)
     async with shared.client("anonymous" if (method, path) in PUBLIC else "user") as client:
         answer = await client.request(method, f"{path}?{query}")
     return answer.status_code, answer.json()
