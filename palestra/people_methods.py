@@ -1,9 +1,9 @@
 """The methods of `palestra.Client` that manage users and invitations."""
 
 from collections.abc import Iterator
-from typing import Final
 
-from palestra.connection import Connection, path_part
+from palestra.client_methods import PAGE_SIZE, ClientMethods
+from palestra.connection import path_part
 from palestra.contract.people import (
     DisableRequest,
     InvitationsView,
@@ -19,16 +19,12 @@ from palestra.contract.people import (
     UserView,
 )
 
-_PAGE: Final = 200
 
-
-class PeopleMethods:
-    """Users and invitations. Requires a connection in `_connection`.
+class PeopleMethods(ClientMethods):
+    """Users and invitations.
 
     What concerns other users requires a server administrator with the scope `admin`.
     """
-
-    _connection: Connection
 
     def invite(self, request: InviteRequest) -> list[InvitationView]:
         """Makes invitations; only this answer holds their links."""
@@ -36,7 +32,7 @@ class PeopleMethods:
 
     def invitations(self) -> Iterator[InvitationView]:
         """Yields all invitations, newest first."""
-        return self._connection.pages(InvitationView, "/invitations", {"limit": _PAGE})
+        return self._connection.pages(InvitationView, "/invitations", {"limit": PAGE_SIZE})
 
     def revoke_invitation(self, invitation_id: str) -> None:
         """Revokes an invitation that nobody has used."""
@@ -51,7 +47,7 @@ class PeopleMethods:
             text: Part of a name or e-mail address.
             state: Active or disabled people only.
         """
-        wanted = {"text": text, "state": state, "limit": _PAGE}
+        wanted = {"text": text, "state": state, "limit": PAGE_SIZE}
         return self._connection.pages(UserView, "/users", wanted)
 
     def user(self, user: str) -> UserDetail:

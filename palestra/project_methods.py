@@ -1,9 +1,9 @@
 """The methods of `palestra.Client` that manage projects and their members."""
 
 from collections.abc import Iterator
-from typing import Final
 
-from palestra.connection import Connection, path_part
+from palestra.client_methods import PAGE_SIZE, ClientMethods
+from palestra.connection import path_part
 from palestra.contract.permissions import Role
 from palestra.contract.projects import (
     MembershipRequest,
@@ -13,17 +13,13 @@ from palestra.contract.projects import (
     ProjectView,
 )
 
-_PAGE: Final = 200
 
-
-class ProjectMethods:
-    """Projects and members. Requires a connection in `_connection`."""
-
-    _connection: Connection
+class ProjectMethods(ClientMethods):
+    """Projects and members."""
 
     def projects(self) -> Iterator[ProjectView]:
         """Yields the caller's projects by name; all of them for a server administrator."""
-        return self._connection.pages(ProjectView, "/projects", {"limit": _PAGE})
+        return self._connection.pages(ProjectView, "/projects", {"limit": PAGE_SIZE})
 
     def project_view(self, slug: str) -> ProjectView:
         """Returns a project with what it holds and what the caller may do in it."""

@@ -1,26 +1,22 @@
 """The methods of `palestra.Client` that manage API tokens and service accounts."""
 
 from collections.abc import Iterator
-from typing import Final
 
-from palestra.connection import Connection, path_part
+from palestra.client_methods import PAGE_SIZE, ClientMethods
+from palestra.connection import path_part
 from palestra.contract.access import TokenRequest, TokenRotation, TokenView
 from palestra.contract.service_accounts import ServiceAccountRequest, ServiceAccountView
 
-_PAGE: Final = 200
 
-
-class TokenMethods:
-    """Tokens and service accounts. Requires a connection in `_connection`.
+class TokenMethods(ClientMethods):
+    """Tokens and service accounts.
 
     All of them require the scope `admin`.
     """
 
-    _connection: Connection
-
     def tokens(self) -> Iterator[TokenView]:
         """Yields one's own tokens, and those of the projects that one maintains."""
-        return self._connection.pages(TokenView, "/tokens", {"limit": _PAGE})
+        return self._connection.pages(TokenView, "/tokens", {"limit": PAGE_SIZE})
 
     def create_token(self, request: TokenRequest) -> TokenView:
         """Creates a token; only this answer holds its secret."""

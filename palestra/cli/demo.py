@@ -31,11 +31,11 @@ from palestra.cli.output import (
 from palestra.cli.server_address import DEFAULT_DATA_DIR
 from palestra.cli.up import DataDirOption
 from palestra.cli.watch_runs import Board
-from palestra.client import FINAL_RUN_STATES, Client
+from palestra.client import Client
 from palestra.contract.job_options import JobRequest, Submission
 from palestra.contract.names import Schedule
 from palestra.contract.resources import EvaluationView, RunView
-from palestra.contract.states import FINAL_JOB_STATES, JobState, RunState
+from palestra.contract.states import FINAL_JOB_STATES, FINAL_RUN_STATES, JobState, RunState
 from palestra.errors import ConflictError, ServerError, UnreachableError
 from palestra.provenance import capture
 

@@ -23,8 +23,9 @@ from palestra.cli.output import (
     visible,
 )
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
-from palestra.client import FINAL_RUN_STATES, Client
+from palestra.client import Client
 from palestra.contract.resources import ExperimentView, JobView, RunView
+from palestra.contract.states import FINAL_RUN_STATES
 
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Rows at most.")]
 Ids = Annotated[bool, typer.Option("--ids", help="IDs alone, one per line, for scripts.")]

@@ -44,6 +44,9 @@ class RunState(StrEnum):
     CANCELLED = "cancelled"
 
 
+FINAL_RUN_STATES: Final = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED})
+
+
 class AttemptState(StrEnum):
     """State of an attempt."""
 

@@ -1,0 +1,109 @@
+"""The methods of `palestra.Client` that submit, list and archive experiments."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from palestra.client_methods import PAGE_SIZE, ClientMethods
+from palestra.connection import path_part
+from palestra.contract.code import BuiltinCode, Code
+from palestra.contract.definition import Definition
+from palestra.contract.job_options import JobOptions, Submission
+from palestra.contract.resources import ExperimentDetail, ExperimentView, SubmittedExperiment
+
+
+class ExperimentMethods(ClientMethods):
+    """Experiments."""
+
+    def submit(
+        self,
+        definition: Definition,
+        options: JobOptions | None = None,
+        *,
+        code: Code | None = None,
+        provenance: dict[str, Any] | None = None,
+        key: str | None = None,
+    ) -> SubmittedExperiment:
+        """Submits a definition.
+
+        The same definition and code give the same experiment, to which missing seeds are added.
+
+        Args:
+            definition: What to train and how.
+            options: Seeds and queue options.
+            code: Identity of the code; built-in parts by default.
+            provenance: What `palestra.provenance.capture` returned.
+            key: `Idempotency-Key`; a new one by default, so that a retry after a lost answer does
+                not submit twice.
+        """
+        return self.submit_document(
+            Submission(
+                definition=definition,
+                options=options or JobOptions(),
+                code=code or BuiltinCode(),
+                provenance=provenance or {},
+            ),
+            key=key,
+        )[0]
+
+    def submit_document(
+        self, submission: Submission, *, key: str | None = None
+    ) -> tuple[SubmittedExperiment, bool]:
+        """Submits a whole document.
+
+        Returns the experiment, with `warnings`, and whether it is new.
+        """
+        key = key or str(uuid.uuid4())
+        experiment, status = self._connection.send(
+            SubmittedExperiment, "POST", f"{self._within}/experiments", body=submission, key=key
+        )
+        return experiment, status == 201
+
+    def experiments(
+        self,
+        *,
+        state: str | None = None,
+        agent: str | None = None,
+        env: str | None = None,
+        text: str | None = None,
+        archived: bool = False,
+        user: str | None = None,
+    ) -> Iterator[ExperimentView]:
+        """Yields experiments, newest first; all filters must hold.
+
+        Args:
+            state: State of the experiment.
+            agent: Name of its agent.
+            env: Id of its environment.
+            text: Part of its name or ID.
+            archived: Whether to list the archived ones instead.
+            user: Login name of who submitted them; `me` is the token's user.
+        """
+        wanted = {
+            "state": state,
+            "agent": agent,
+            "env": env,
+            "text": text,
+            "archived": archived,
+            "user": user,
+            "limit": PAGE_SIZE,
+        }
+        return self._connection.pages(ExperimentView, f"{self._within}/experiments", wanted)
+
+    def experiment(self, experiment_id: str) -> ExperimentDetail:
+        """Returns an experiment with its definition."""
+        return self._connection.get(ExperimentDetail, self._experiment(experiment_id))
+
+    def archive(self, experiment_id: str) -> ExperimentDetail:
+        """Hides an experiment from lists; nothing is deleted."""
+        return self._connection.post(ExperimentDetail, f"{self._experiment(experiment_id)}:archive")
+
+    def unarchive(self, experiment_id: str) -> ExperimentDetail:
+        """Restores an archived experiment, so that lists show it again."""
+        return self._connection.post(
+            ExperimentDetail, f"{self._experiment(experiment_id)}:unarchive"
+        )
+
+    def _experiment(self, experiment_id: str) -> str:
+        """Returns the path of an experiment, whose ID is unique within its project."""
+        return f"{self._within}/experiments/{path_part(experiment_id)}"

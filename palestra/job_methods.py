@@ -1,0 +1,191 @@
+"""The methods of `palestra.Client` that queue jobs and act on them."""
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from palestra.client_methods import PAGE_SIZE, ClientMethods
+from palestra.connection import path_part
+from palestra.contract.job_options import EvaluateOptions, JobRequest, RetryRequest
+from palestra.contract.names import ExportFormat, Schedule
+from palestra.contract.resources import JobAction, JobView, ResumeAction
+from palestra.contract.states import FINAL_JOB_STATES, JobState
+
+
+class JobMethods(ClientMethods):
+    """Jobs: queueing them, acting on them, waiting for their end."""
+
+    def jobs(
+        self,
+        *,
+        experiment_id: str | None = None,
+        run_id: str | None = None,
+        pool: str | None = None,
+        state: str | None = None,
+        user: str | None = None,
+    ) -> Iterator[JobView]:
+        """Yields jobs; `user` is who submitted them, `me` the token's user."""
+        wanted = {
+            "experiment": experiment_id,
+            "run": run_id,
+            "pool": pool,
+            "state": state,
+            "user": user,
+            "limit": PAGE_SIZE,
+        }
+        return self._connection.pages(JobView, f"{self._within}/jobs", wanted)
+
+    def job(self, job_id: str) -> JobView:
+        """Returns a job."""
+        return self._connection.get(JobView, f"/jobs/{path_part(job_id)}")
+
+    def enqueue(self, run_id: str, request: JobRequest, *, key: str | None = None) -> JobView:
+        """Queues a schedule on a run."""
+        return self._connection.post(
+            JobView, f"/runs/{path_part(run_id)}/jobs", request, key=key or str(uuid.uuid4())
+        )
+
+    def evaluate(
+        self,
+        run_id: str,
+        *,
+        snapshot: str = "newest",
+        episodes: int | None = None,
+        seed: int | None = None,
+        pool: str | None = None,
+    ) -> JobView:
+        """Queues an evaluation of a snapshot.
+
+        Args:
+            run_id: Run.
+            snapshot: `newest`, `best` or an id.
+            episodes: Episodes; `None` takes the definition's.
+            seed: Seed of the episodes; `None` takes a new one.
+            pool: Pool of workers; `None` takes the one of the run's training.
+        """
+        options = EvaluateOptions(snapshot=snapshot, episodes=episodes, seed=seed)
+        return self.enqueue(
+            run_id, JobRequest(schedule=Schedule.EVALUATE, evaluate=options, pool=pool)
+        )
+
+    def follow(
+        self,
+        run_id: str,
+        options: EvaluateOptions | None = None,
+        *,
+        on_train_data: bool = False,
+        pool: str | None = None,
+    ) -> JobView:
+        """Queues a continuous evaluation, which evaluates a run's snapshots as they are written.
+
+        It has a slot of its own and ends with the training.
+
+        Args:
+            run_id: Run whose training it follows.
+            options: Episodes, seed, and times between evaluations.
+            on_train_data: Whether to evaluate on the training's own episodes, as a separate series.
+            pool: Pool of workers; `None` takes the one of the run's training.
+        """
+        schedule = (
+            Schedule.CONTINUOUS_EVAL_ON_TRAIN_DATA if on_train_data else Schedule.CONTINUOUS_EVAL
+        )
+        return self.enqueue(
+            run_id, JobRequest(schedule=schedule, evaluate=options or EvaluateOptions(), pool=pool)
+        )
+
+    def test(self, run_id: str, *, pool: str | None = None) -> JobView:
+        """Queues a test: one update, one evaluation, one export.
+
+        Nothing of it becomes part of the run's history.
+        """
+        return self.enqueue(run_id, JobRequest(schedule=Schedule.TEST, pool=pool))
+
+    def export(
+        self,
+        run_id: str,
+        formats: Sequence[ExportFormat] = (),
+        *,
+        snapshot: str = "newest",
+        pool: str | None = None,
+    ) -> JobView:
+        """Queues an export of a snapshot.
+
+        Its artifacts have the kind `export` and hold only what is needed to act.
+
+        Args:
+            run_id: Run.
+            formats: Formats to write; empty takes the definition's, or `weights` where it names
+                none.
+            snapshot: `newest`, `best` or an id.
+            pool: Pool of workers; `None` takes the one of the run's training.
+        """
+        options = EvaluateOptions(snapshot=snapshot, formats=tuple(formats) or None)
+        return self.enqueue(
+            run_id, JobRequest(schedule=Schedule.EXPORT, evaluate=options, pool=pool)
+        )
+
+    def pause(self, job_id: str, reason: str = "") -> JobView:
+        """Pauses a job after a snapshot, from which `resume` continues."""
+        return self._act(job_id, "pause", reason)
+
+    def resume(self, job_id: str, reason: str = "", *, allow_code_change: bool = False) -> JobView:
+        """Queues a paused job again.
+
+        With `allow_code_change` also if the workers' code differs from the experiment's.
+        """
+        if not allow_code_change:
+            return self._act(job_id, "resume", reason)
+        action = ResumeAction(reason=reason, allow_code_change=True)
+        return self._connection.post(JobView, f"/jobs/{path_part(job_id)}:resume", action)
+
+    def retry(
+        self,
+        run_id: str,
+        *,
+        origin: Literal["newest", "start"] = "newest",
+        allow_code_change: bool = False,
+        reason: str = "",
+    ) -> JobView:
+        """Queues another training of a run that failed or was cancelled, with the same options.
+
+        Args:
+            run_id: Run.
+            origin: `newest` resumes from the newest verified snapshot, or from the beginning if
+                there is none; `start` starts from the beginning.
+            allow_code_change: Whether the workers' code may differ from the experiment's.
+            reason: Kept in the audit log.
+        """
+        request = RetryRequest(origin=origin, allow_code_change=allow_code_change, reason=reason)
+        return self._connection.post(
+            JobView, f"/runs/{path_part(run_id)}:retry", request, key=str(uuid.uuid4())
+        )
+
+    def cancel(self, job_id: str, reason: str = "") -> JobView:
+        """Cancels a job; a training saves a snapshot first."""
+        return self._act(job_id, "cancel", reason)
+
+    def give_up(self, job_id: str, reason: str = "") -> JobView:
+        """Discards the results of a job that its worker has not uploaded yet.
+
+        The job then ends without them.
+        """
+        return self._act(job_id, "give-up", reason)
+
+    def wait(self, job_id: str, *, period: float = 0.5, paused: bool = False) -> JobView:
+        """Returns the job once it ended.
+
+        Args:
+            job_id: Job.
+            period: Seconds between two requests.
+            paused: Whether to return the job also when it is paused.
+        """
+        awaited = FINAL_JOB_STATES | {JobState.PAUSED} if paused else FINAL_JOB_STATES
+        while (job := self.job(job_id)).state not in awaited:
+            time.sleep(period)
+        return job
+
+    def _act(self, job_id: str, verb: str, reason: str) -> JobView:
+        return self._connection.post(
+            JobView, f"/jobs/{path_part(job_id)}:{verb}", JobAction(reason=reason)
+        )

@@ -1,0 +1,114 @@
+"""The methods of `palestra.Client` that read runs and what their attempts record."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from palestra.client_methods import PAGE_SIZE, ClientMethods
+from palestra.connection import path_part
+from palestra.contract.names import EvaluationSource
+from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
+from palestra.contract.resources import (
+    EvaluationView,
+    ProvenanceView,
+    RunDetail,
+    RunView,
+    SnapshotView,
+)
+from palestra.contract.states import FINAL_RUN_STATES
+
+
+class RunMethods(ClientMethods):
+    """Runs with their snapshots, evaluations, curves, events and logs."""
+
+    def runs(
+        self,
+        experiment_id: str | None = None,
+        *,
+        state: str | None = None,
+        user: str | None = None,
+    ) -> Iterator[RunView]:
+        """Yields runs, newest first; `user` is who submitted them, `me` the token's user."""
+        wanted = {"experiment": experiment_id, "state": state, "user": user, "limit": PAGE_SIZE}
+        return self._connection.pages(RunView, f"{self._within}/runs", wanted)
+
+    def run(self, run_id: str) -> RunDetail:
+        """Returns a run with its attempts and jobs."""
+        return self._connection.get(RunDetail, f"/runs/{path_part(run_id)}")
+
+    def provenance(self, run_id: str) -> ProvenanceView:
+        """Returns the full record of how a run came about."""
+        return self._connection.get(ProvenanceView, f"/runs/{path_part(run_id)}/provenance")
+
+    def watch(self, experiment_id: str, *, period: float = 1.0) -> Iterator[list[RunView]]:
+        """Yields the experiment's runs in order of their seeds, repeatedly, until all have ended.
+
+        Args:
+            experiment_id: Experiment.
+            period: Seconds between two requests.
+        """
+        while True:
+            runs = sorted(self.runs(experiment_id), key=lambda run: (run.seed, run.replicate))
+            yield runs
+            if all(run.state in FINAL_RUN_STATES for run in runs):
+                return
+            time.sleep(period)
+
+    def snapshots(self, run_id: str) -> Iterator[SnapshotView]:
+        """Yields a run's snapshots, newest first."""
+        return self._connection.pages(
+            SnapshotView, f"/runs/{path_part(run_id)}/snapshots", {"limit": PAGE_SIZE}
+        )
+
+    def evaluations(
+        self, run_id: str, *, superseded: bool = False, source: EvaluationSource | None = None
+    ) -> Iterator[EvaluationView]:
+        """Yields a run's evaluations, of one source or of all.
+
+        Those of evaluation jobs are included.
+        """
+        wanted = {"superseded": superseded, "source": source, "limit": PAGE_SIZE}
+        return self._connection.pages(
+            EvaluationView, f"/runs/{path_part(run_id)}/evaluations", wanted
+        )
+
+    def series_names(self, run_id: str) -> list[SeriesInfo]:
+        """Returns all series of a run, by name."""
+        return list(
+            self._connection.pages(
+                SeriesInfo, f"/runs/{path_part(run_id)}/series", {"limit": PAGE_SIZE}
+            )
+        )
+
+    def series(self, query: SeriesQuery) -> SeriesResult:
+        """Returns curves on one common grid."""
+        return self._connection.post(SeriesResult, "/series:query", query)
+
+    def events(
+        self,
+        *,
+        after: int | None = None,
+        types: Sequence[str] = (),
+        experiment_id: str | None = None,
+        run_id: str | None = None,
+        reconnect: bool = True,
+    ) -> Iterator[EventView]:
+        """Yields events as they happen, without end.
+
+        After a lost connection it resumes after the last event that was received.
+
+        Args:
+            after: Cursor, for example `SeriesResult.cursor`; `None` begins now.
+            types: Types to yield; empty yields all.
+            experiment_id: Only events of this experiment.
+            run_id: Only events of this run.
+            reconnect: Whether to connect again after a loss.
+        """
+        filters = {"type": list(types), "experiment": experiment_id, "run": run_id}
+        path = f"{self._within}/events"
+        return self._connection.events(path, filters, after, reconnect=reconnect)
+
+    def log(self, run_id: str, *, after: int = 0, limit: int = 1_000) -> LogView:
+        """Returns the lines of a run's log after line `after`."""
+        return self._connection.get(
+            LogView, f"/runs/{path_part(run_id)}/log", {"after": after, "limit": limit}
+        )
