@@ -27,8 +27,11 @@ def main() -> int:
         sys.executable,
         "-m",
         "pytest",
-        "-q",
-        str(Path(__file__).with_name("test_matrix.py")),
+        "-qs",
+        *(
+            str(Path(__file__).with_name(f"test_{name}.py"))
+            for name in ("matrix", "existing_objects")
+        ),
     ]
     cells = subprocess.run(command, check=False).returncode
     return 0 if max(longest) <= LONGEST_DELAY and cells == 0 else 1

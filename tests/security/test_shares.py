@@ -121,7 +121,7 @@ async def test_an_attempt_reads_only_the_snapshots_of_its_runs(served: AppServer
         "another run's": ("finished_run", names["finished_snapshot"]),
         "another project's": ("foreign_run", names["foreign_snapshot"]),
     }
-    ids = {name: await _store(served, *place) for name, place in kept.items()}
+    ids = {name: await store_artifact(served, *place) for name, place in kept.items()}
 
     async def statuses(who: str) -> dict[str, int]:
         async with served.client(who) as client:
@@ -140,7 +140,8 @@ async def test_an_attempt_reads_only_the_snapshots_of_its_runs(served: AppServer
     assert (await statuses("reader"))["another run's"] == 200
 
 
-async def _store(served: AppServer, run: str, folder: str) -> str:
+async def store_artifact(served: AppServer, run: str, folder: str) -> str:
+    """Stores an artifact of a run; returns its ID."""
     from app.db.repositories import artifacts as rows
 
     blob_id = os.urandom(16).hex()

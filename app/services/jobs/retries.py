@@ -8,6 +8,7 @@ from app.db.repositories import jobs as job_rows
 from app.domain.errors import ConflictError
 from app.domain.principal import Principal
 from app.services import offers
+from app.services.access import rights
 from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.jobs import jobs
@@ -37,12 +38,14 @@ async def retry(
 
     Raises:
         NotFoundError: If the project has no such run.
+        ForbiddenError: If the caller may not act on it.
         ConflictError: `not_failed` unless the run failed or was cancelled; `code_changed` if the
             workers' code differs from the experiment's and the request does not allow that;
             `run_busy` if another training job of the run has not ended.
         InvalidError: If the workers of the pool cannot execute the job.
     """
     run = await runs.find(session, principal, run_id)
+    rights.require_control(principal, run.project_id, run.created_by)
     job = await _latest(session, run)
     if not request.allow_code_change:
         experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)

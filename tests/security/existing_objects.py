@@ -1,0 +1,104 @@
+"""Calls that name existing objects: one for each route, with the answer to a permitted caller.
+
+Values such as `{run}` are IDs of the objects of one project; `test_existing_objects.py` sends every
+call to the objects of two projects.
+"""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from tests.support.server_fixture import definition
+
+
+class Sees(StrEnum):
+    """For whom the object of a call exists."""
+
+    MEMBERS = "members of its project"
+    MEMBERS_AND_ADMINISTRATORS = "members of its project and server administrators"
+    HOLDER = "the user that the token belongs to"
+    POOL = "members of the projects that the worker's pool admits"
+    ALL = "all, since it belongs to no project"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request, and the status that every permitted caller gets."""
+
+    status: int
+    sees: Sees = Sees.MEMBERS
+    body: Any = None
+    of_submitter: bool = False
+    """Whether members may act only on what they submitted themselves."""
+    refused: AbstractSet[str] = frozenset()
+    """Callers that have the permission and see the object, and may still not act on it."""
+
+
+_ANY = Sees.MEMBERS_AND_ADMINISTRATORS
+_SUBMISSION = {"definition": definition(loop={"env_steps": 7})}
+_TOKEN = {"name": "x", "scopes": ["read"]}
+_CURVE = {"run_id": "{run}", "series": "loss"}
+
+CALLS = {
+    "DELETE /tokens/{token_id}": Call(204, Sees.HOLDER),
+    "POST /tokens/{token_id}:rotate": Call(200, Sees.HOLDER, {}, refused={"admin_only"}),
+    "POST /tokens": Call(201, Sees.MEMBERS, {**_TOKEN, "project": "{project}"}),
+    "GET /projects/{project}/service-accounts": Call(200),
+    "POST /projects/{project}/service-accounts": Call(201, body={"name": "robot"}),
+    "DELETE /projects/{project}/service-accounts/{name}": Call(204),
+    "POST /projects/{project}/service-accounts/{name}/tokens": Call(201, body=_TOKEN),
+    "POST /users:invite": Call(201, Sees.ALL, {"invitations": [{"name": "new"}]}),
+    "GET /users/{user_id}": Call(200, Sees.ALL),
+    "PATCH /users/{user_id}": Call(200, Sees.ALL, {"display_name": "X"}),
+    "DELETE /users/{user_id}": Call(200, Sees.ALL),
+    "POST /users/{user_id}:disable": Call(200, Sees.ALL, {}),
+    "POST /users/{user_id}:enable": Call(200, Sees.ALL),
+    "POST /users/{user_id}:reset-password": Call(200, Sees.ALL),
+    "POST /users/{user_id}:sign-out": Call(200, Sees.ALL),
+    "DELETE /invitations/{invitation_id}": Call(204, Sees.ALL),
+    "GET /experiments/{experiment_id}": Call(200),
+    "GET /experiments/{experiment_id}/runs": Call(200),
+    "POST /experiments/{experiment_id}:archive": Call(409, of_submitter=True),
+    "POST /experiments/{experiment_id}:unarchive": Call(200, of_submitter=True),
+    "POST /runs/{run_id}:retry": Call(409, body={}, of_submitter=True),
+    "GET /runs/{run_id}": Call(200),
+    "GET /runs/{run_id}/provenance": Call(200),
+    "GET /runs/{run_id}/snapshots": Call(200),
+    "GET /runs/{run_id}/evaluations": Call(200),
+    "GET /runs/{run_id}/artifacts": Call(200),
+    "GET /runs/{run_id}/series": Call(200),
+    "GET /runs/{run_id}/log": Call(200),
+    "POST /runs/{run_id}/jobs": Call(201, body={"schedule": "evaluate"}),
+    "GET /jobs/{job_id}": Call(200),
+    "POST /jobs/{job_id}:pause": Call(200, body={}, of_submitter=True),
+    "POST /jobs/{job_id}:resume": Call(200, body={}, of_submitter=True),
+    "POST /jobs/{job_id}:cancel": Call(200, body={}, of_submitter=True),
+    "POST /jobs/{job_id}:give-up": Call(409, body={}, of_submitter=True),
+    "POST /projects/{project}/experiments": Call(201, body=_SUBMISSION),
+    "GET /projects/{project}/experiments": Call(200),
+    "GET /projects/{project}/experiments/{experiment_id}": Call(200),
+    "GET /projects/{project}/experiments/{experiment_id}/runs": Call(200),
+    "POST /projects/{project}/experiments/{experiment_id}:archive": Call(409, of_submitter=True),
+    "POST /projects/{project}/experiments/{experiment_id}:unarchive": Call(200, of_submitter=True),
+    "GET /projects/{project}/runs": Call(200),
+    "GET /projects/{project}/jobs": Call(200),
+    "GET /projects/{project}/events": Call(400),
+    "GET /projects/{project}/audit": Call(200),
+    "GET /projects/{project}/audit:export": Call(200),
+    "POST /projects": Call(201, Sees.ALL, {"name": "a third"}),
+    "GET /projects/{slug}": Call(200, _ANY),
+    "PATCH /projects/{slug}": Call(200, _ANY, {"description": "x"}),
+    "POST /projects/{slug}:archive": Call(200, _ANY),
+    "POST /projects/{slug}:restore": Call(200, _ANY),
+    "GET /projects/{slug}/members": Call(200, _ANY),
+    "PUT /projects/{slug}/members/{user}": Call(200, _ANY, {"role": "viewer"}),
+    "DELETE /projects/{slug}/members/{user}": Call(204, _ANY),
+    "POST /series:query": Call(200, body={"select": [_CURVE]}),
+    "GET /artifacts/{artifact_id}": Call(200),
+    "GET /artifacts/{artifact_id}/content": Call(200),
+    "GET /workers/{worker_id}": Call(200, Sees.POOL),
+    "POST /workers/{worker_id}:drain": Call(200, Sees.POOL),
+    "POST /workers/{worker_id}:undrain": Call(200, Sees.POOL),
+    "POST /workers/{worker_id}:forget": Call(200, Sees.POOL),
+}

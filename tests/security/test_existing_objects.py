@@ -1,0 +1,227 @@
+"""Authorisation with existing objects: every route and caller, for two projects.
+
+`test_matrix.py` names objects that do not exist. Here the same callers send valid requests for the
+objects of the project `default`, which most of them are members of, and for those of `elsewhere`,
+of which only `foreign` is one.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from sqlalchemy import select
+
+from app.db.engine import Database
+from app.db.models import MembershipRow, ProjectRow, TokenRow, UserRow
+from palestra.contract.names import new_id
+from palestra.contract.permissions import Role
+from tests.app.api.serving import AppServer
+from tests.security.existing_objects import CALLS, Call, Sees
+from tests.security.test_matrix import (
+    ATTEMPT,
+    ENROL,
+    NEEDS,
+    NOBODY,
+    OUTSIDERS,
+    OWN,
+    PERMITS,
+    PUBLIC,
+)
+from tests.security.test_shares import store_artifact
+from tests.support.server_fixture import definition
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+WITHOUT_OBJECT = {
+    "GET /session",
+    "DELETE /session",
+    "GET /openapi.json",
+    "GET /tokens",
+    "GET /users",
+    "GET /invitations",
+    "GET /definitions/schema",
+    "POST /experiments",
+    "GET /experiments",
+    "GET /runs",
+    "GET /jobs",
+    "GET /projects",
+    "GET /audit",
+    "GET /audit:export",
+    "GET /events",
+    "GET /workers",
+    "GET /pools",
+    "GET /catalogue",
+}
+"""Lists and calls that name no object: `test_crawler.py` reads what they show."""
+MACHINES = {"own_worker", "live_attempt"}
+"""Credentials of no user, for which paths are not looked up."""
+SIDES = ("default", "elsewhere")
+Objects = dict[str, str]
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def objects(shared: AppServer) -> AsyncIterator[dict[str, Objects]]:
+    """IDs of objects by project, while no transaction of the server is committed."""
+    made = {side: await _make_objects(shared, side) for side in SIDES}
+    made["member's"] = {**made["default"], **await _submitted_by_member(shared)}
+    write = shared.database.write
+    shared.database.write = _rolled_back(shared.database)  # type: ignore[method-assign]
+    yield made
+    shared.database.write = write  # type: ignore[method-assign]
+
+
+def _rolled_back(database: Database) -> Any:
+    @asynccontextmanager
+    async def write() -> AsyncIterator[Any]:
+        async with database.trial() as session:
+            yield session
+
+    return write
+
+
+async def _make_objects(shared: AppServer, side: str) -> Objects:
+    names, ours = shared.names, side == "default"
+    run_id = names["finished_run" if ours else "foreign_run"]
+    made = {
+        "project": side,
+        "slug": side,
+        "run_id": run_id,
+        "job_id": names["queued_job" if ours else "foreign_job"],
+        "experiment_id": names["experiment" if ours else "foreign_experiment"],
+        "worker_id": names["worker"],
+        "user": f"victim-{side}",
+    }
+    async with shared.client("user") as client:
+        body = {"invitations": [{"name": f"invited-{side}"}]}
+        invited = (await client.post("/api/v1/users:invite", json=body)).json()
+        made["invitation_id"] = invited["items"][0]["id"]
+    async with shared.client("maintainer" if ours else "foreign") as client:
+        path = f"/api/v1/projects/{side}/service-accounts"
+        answer = await client.post(path, json={"name": f"robot-{side}"})
+        made["name"] = answer.json()["name"]
+    made["artifact_id"] = await store_artifact(
+        shared, "finished_run" if ours else "foreign_run", ""
+    )
+    async with shared.database.write() as session:
+        project = select(ProjectRow.id).where(ProjectRow.slug == side)
+        project_id = (await session.scalars(project)).one()
+        victim = UserRow(id=new_id("usr"), name=made["user"])
+        session.add(victim)
+        await session.flush()
+        role = {"project_id": project_id, "role": Role.MEMBER.value}
+        session.add(MembershipRow(user_id=victim.id, **role))
+        holder = select(TokenRow.id).where(TokenRow.name == ("user" if ours else "foreign"))
+        made |= {"user_id": victim.id, "token_id": (await session.scalars(holder)).one()}
+    return made
+
+
+async def _submitted_by_member(shared: AppServer) -> Objects:
+    document = definition(loop={"env_steps": 77})
+    async with shared.client("member") as client:
+        answer = await client.post("/api/v1/experiments", json={"definition": document})
+        experiment_id = answer.json()["id"]
+        jobs = await client.get("/api/v1/jobs", params={"experiment": experiment_id})
+        (job,) = jobs.json()["items"]
+    return {"experiment_id": experiment_id, "job_id": job["id"], "run_id": job["run_ids"][0]}
+
+
+async def test_every_route_that_names_an_object_has_a_call() -> None:
+    of_workers = {ENROL, OWN, ATTEMPT, PUBLIC}
+    wanted = {route for route, need in NEEDS.items() if need not in of_workers}
+    assert wanted - WITHOUT_OBJECT == set(CALLS)
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("who", [name for name in PERMITS if name != "cookie"])
+async def test_every_caller_gets_the_status_of_the_table(
+    shared: AppServer, objects: dict[str, Objects], who: str, side: str
+) -> None:
+    wrong = []
+    rows = await shared.count_rows()
+    async with shared.client(who) as client:
+        for route, call in CALLS.items():
+            method, path = route.split(" ")
+            url, body = _filled(f"/api/v1{path}", objects[side]), _filled(call.body, objects[side])
+            options = {} if body is None else {"json": body}
+            answer = await client.request(method, url, headers={"Last-Event-ID": "x"}, **options)
+            expected = _expected(who, side, route, call)
+            if answer.status_code != expected:
+                wrong.append(f"{route} of {side}: {_said(answer)}, not {expected}")
+    assert not wrong, "\n".join(["", *wrong])
+    assert await shared.count_rows() == rows, "no call was committed"
+
+
+@pytest.mark.parametrize(
+    ("who", "may"), [("member", True), ("maintainer", True), ("service", False), ("viewer", False)]
+)
+async def test_members_act_on_what_they_submitted(
+    shared: AppServer, objects: dict[str, Objects], who: str, may: bool
+) -> None:
+    calls = {route: call for route, call in CALLS.items() if call.of_submitter}
+    said = {}
+    async with shared.client(who) as client:
+        for route, call in calls.items():
+            method, path = route.split(" ")
+            url = _filled(f"/api/v1{path}", objects["member's"])
+            said[route] = (await client.request(method, url, json=call.body)).status_code
+    assert said == {route: call.status if may else 403 for route, call in calls.items()}
+
+
+def _filled(value: Any, names: Objects) -> Any:
+    """Returns a value whose strings have IDs in the places of their names."""
+    if isinstance(value, str):
+        for name, known in {**names, "run": names["run_id"]}.items():
+            value = value.replace(f"{{{name}}}", known)
+        return value
+    if isinstance(value, dict):
+        return {key: _filled(one, names) for key, one in value.items()}
+    return [_filled(one, names) for one in value] if isinstance(value, list) else value
+
+
+def _expected(who: str, side: str, route: str, call: Call) -> int:
+    need = NEEDS[route]
+    if who in NOBODY:
+        return 401
+    if "{project}" in route and who not in MACHINES and not _is_member(who, side):
+        return 404
+    if need not in PERMITS[who]:
+        return 403
+    if not _sees(who, side, call.sees):
+        return 404
+    if who in call.refused or (call.of_submitter and who in {"member", "service"}):
+        return 403
+    return call.status
+
+
+def _is_member(who: str, side: str) -> bool:
+    return who == "foreign" if side == "elsewhere" else who not in OUTSIDERS
+
+
+def _sees(who: str, side: str, sees: Sees) -> bool:
+    if sees is Sees.HOLDER:
+        holders = {"default": {"user", "admin_only"}, "elsewhere": {"foreign"}}
+        return who in holders[side]
+    if sees is Sees.POOL:
+        return _is_member(who, "default")
+    is_administrator = who in {"user", "admin_only", "administrator"}
+    return who not in MACHINES and (
+        sees is Sees.ALL
+        or _is_member(who, side)
+        or (sees is Sees.MEMBERS_AND_ADMINISTRATORS and is_administrator)
+    )
+
+
+async def test_the_number_of_tested_cells_is_printed() -> None:
+    callers = len(PERMITS) - 1
+    cells = callers * len(CALLS) * len(SIDES)
+    sizes = f"{callers} kinds of callers x {len(CALLS)} routes x {len(SIDES)} projects"
+    print(f"{sizes} = {cells} cells")  # noqa: T201 - the size of the table is to be seen
+    assert cells > 1_500
+
+
+def _said(answer: httpx.Response) -> str:
+    is_problem = answer.headers.get("content-type") == "application/problem+json"
+    return f"{answer.status_code} {answer.json()['code'] if is_problem else ''}"
