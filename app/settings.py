@@ -138,6 +138,9 @@ class Settings(BaseModel):
     audit_keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
     """Days for which entries of the audit log are kept; 0 keeps them for ever."""
 
+    project_restore_days: Annotated[int, Field(ge=0, le=3_650)] = 30
+    """Days for which a deleted project can be restored; its content is removed after them."""
+
     idempotency_seconds: Annotated[int, Field(ge=60)] = 86_400
     """How long an `Idempotency-Key` is remembered."""
 

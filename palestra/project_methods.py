@@ -6,6 +6,7 @@ from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import path_part
 from palestra.contract.permissions import Role
 from palestra.contract.projects import (
+    DeletedProjectView,
     MembershipRequest,
     MemberView,
     ProjectChange,
@@ -43,6 +44,35 @@ class ProjectMethods(ClientMethods):
     def restore_project(self, slug: str) -> ProjectView:
         """Opens an archived project again."""
         return self._connection.post(ProjectView, f"{_path(slug)}:restore")
+
+    def delete_project(self, slug: str, *, confirm: str) -> DeletedProjectView:
+        """Deletes an archived project: it is hidden, and its jobs are cancelled.
+
+        A server administrator can restore it until `restorable_until` of the answer; its content
+        is removed after that.
+
+        Args:
+            slug: The project.
+            confirm: The same slug again.
+        """
+        parameters = {"confirm": confirm}
+        return self._connection.send(
+            DeletedProjectView, "DELETE", _path(slug), parameters=parameters
+        )[0]
+
+    def deleted_projects(self) -> Iterator[DeletedProjectView]:
+        """Yields the deleted projects whose content is not removed yet, the latest first.
+
+        Requires a server administrator with the scope `admin`.
+        """
+        return self._connection.pages(DeletedProjectView, "/projects:deleted", {"limit": _PAGE})
+
+    def undelete_project(self, slug: str) -> ProjectView:
+        """Restores a deleted project; it is archived, and its jobs stay cancelled.
+
+        Requires a server administrator with the scope `admin`.
+        """
+        return self._connection.post(ProjectView, f"{_path(slug)}:undelete")
 
     def members(self, slug: str) -> Iterator[MemberView]:
         """Yields all members of a project by login name."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, TypeVar
 import typer
 from pydantic import ValidationError
 
+from palestra.cli import deletion_commands
 from palestra.cli.output import emit_json, say, show, table, usage, visible
 from palestra.cli.server_address import (
     ALL_PROJECTS,
@@ -17,6 +18,7 @@ from palestra.cli.server_address import (
     remember_project,
     remembered_project,
 )
+from palestra.cli.sizes import in_short
 from palestra.client import Client
 from palestra.contract.documents import canonical_json
 from palestra.contract.permissions import Role
@@ -37,7 +39,9 @@ _UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
     projects = typer.Typer(
-        help="Lists, creates and changes projects.", no_args_is_help=True, rich_markup_mode=None
+        help="Lists, creates, changes and deletes projects.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
     )
     projects.command("list")(list_projects)
     projects.command("show")(show_project)
@@ -46,6 +50,7 @@ def register(app: typer.Typer) -> None:
     projects.command("change")(change)
     projects.command("archive")(archive)
     projects.command("restore")(restore)
+    deletion_commands.register(projects)
     app.add_typer(projects, name="projects")
     members = typer.Typer(
         help="Lists, adds and removes the members of a project.",
@@ -227,8 +232,8 @@ def _show(rows: Sequence[ProjectView]) -> None:
             row.experiments,
             row.runs,
             row.jobs,
-            _size(row.storage_used),
-            "-" if row.storage_limit is None else _size(row.storage_limit),
+            in_short(row.storage_used),
+            "-" if row.storage_limit is None else in_short(row.storage_limit),
             "" if row.archived_at is None else "archived",
         )
         for row in rows
@@ -263,12 +268,3 @@ def _bytes(text: str) -> int | None:
         return int(float(number) * _UNITS[unit])
     except (ValueError, KeyError, OverflowError):
         usage(f"--storage-limit {text}: give a size such as 500M or 200G, or none")
-
-
-def _size(number: float) -> str:
-    """Returns bytes as a short text with a decimal unit."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1_000:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1_000
-    return f"{number:.1f} TB"

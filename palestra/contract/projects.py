@@ -44,7 +44,7 @@ class ProjectView(View):
     description: str
     created_at: datetime
     archived_at: datetime | None
-    """While set, nothing can be submitted to it."""
+    """While set, nothing can be submitted to it, and it can be deleted."""
     role: Role | None
     """The caller's role; `null` for an administrator of the server who is no member."""
     permissions: list[Permission]
@@ -57,6 +57,31 @@ class ProjectView(View):
     """Bytes of stored files; equal files of a project are stored once."""
     storage_limit: int | None
     """Bytes above which nothing can be submitted; `null` for no limit."""
+
+
+class DeletedProjectView(View):
+    """A deleted project, as administrators of the server see it."""
+
+    id: str
+    slug: str
+    """Taken until its content is removed, and so is the name."""
+    name: str
+    description: str
+    created_at: datetime
+    deleted_at: datetime
+    deleted_by: str | None
+    """Login name of who deleted it; `null` once that user is gone."""
+    restorable_until: datetime
+    """Until then it can be restored; its content is removed after it."""
+    removal_started_at: datetime | None
+    """Since when its content is being removed; it cannot be restored any more."""
+    unfinished_jobs: int
+    """Jobs that were told to end and have not ended yet."""
+    experiments: int
+    runs: int
+    jobs: int
+    storage_used: int
+    """Bytes of stored files."""
 
 
 class MembershipRequest(Document):

@@ -1,4 +1,4 @@
-"""Projects: list, create, read, change, archive, restore; and their members.
+"""Projects: list, create, read, change, archive, restore, delete; and their members.
 
 The paths name the project as `{slug}`: an administrator of the server manages projects of which it
 is no member, so these requests are not limited to a project of the caller.
@@ -6,15 +6,16 @@ is no member, so these requests are not limited to a project of the caller.
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Query
 
 from app.api.auth import MemberManager, ProjectManager, Reader, ServerProjectManager
-from app.api.deps import ReadSession, WriteSession
+from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.paging import page_request
 from app.api.strict_body import json_body
 from app.domain.paging import PageRequest
-from app.services.projects import members, projects
+from app.services.projects import deletion, members, projects
 from palestra.contract.projects import (
+    DeletedProjectView,
     MembershipRequest,
     MemberView,
     ProjectChange,
@@ -26,6 +27,7 @@ from palestra.contract.views import Page
 router = APIRouter(prefix="/projects", tags=["projects"])
 
 ProjectPage = Annotated[PageRequest, Depends(page_request("name", ("name", "created_at")))]
+DeletedPage = Annotated[PageRequest, Depends(page_request("-deleted_at", ("deleted_at", "name")))]
 ProjectSlug = Annotated[str, Path(max_length=64, description="Slug of the project.")]
 UserName = Annotated[str, Path(max_length=64, description="Login name of the user.")]
 
@@ -46,6 +48,14 @@ async def create_project(
 ) -> ProjectView:
     """Creates a project, of which the caller becomes a maintainer."""
     return await projects.create(session, principal, body)
+
+
+@router.get(":deleted")
+async def list_deleted_projects(
+    principal: ServerProjectManager, session: ReadSession, page: DeletedPage
+) -> Page[DeletedProjectView]:
+    """Lists deleted projects whose content is not removed yet."""
+    return await deletion.list_deleted(session, principal, page)
 
 
 @router.get("/{slug}")
@@ -79,6 +89,30 @@ async def restore_project(
 ) -> ProjectView:
     """Opens an archived project again."""
     return await projects.archive(session, principal, slug, archived=False)
+
+
+@router.delete("/{slug}", responses={409: {}})
+async def delete_project(
+    slug: ProjectSlug,
+    principal: ProjectManager,
+    session: WriteSession,
+    settings: SettingsDep,
+    confirm: Annotated[str, Query(max_length=64, description="The project's slug again.")],
+) -> DeletedProjectView:
+    """Deletes an archived project: hides it and cancels its jobs.
+
+    An administrator of the server can restore it until `restorable_until`; its content is removed
+    after that.
+    """
+    return await deletion.delete(session, principal, slug, confirm, settings)
+
+
+@router.post("/{slug}:undelete", responses={409: {}})
+async def undelete_project(
+    slug: ProjectSlug, principal: ServerProjectManager, session: WriteSession
+) -> ProjectView:
+    """Restores a deleted project; it is archived, and its jobs stay cancelled."""
+    return await deletion.undelete(session, principal, slug)
 
 
 @router.get("/{slug}/members")

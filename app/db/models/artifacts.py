@@ -30,6 +30,7 @@ class ArtifactRow(Base):
         UniqueConstraint("attempt_id", "run_id", "folder", "name"),
         Index(None, "run_id", "created_at", "id"),
         Index(None, "blob_id"),
+        Index(None, "project_id"),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)

@@ -86,6 +86,7 @@ class RunRow(Base):
             ondelete="CASCADE",
         ),
         UniqueConstraint("project_id", "experiment_id", "seed", "replicate"),
+        Index(None, "submission_id"),
         Index(None, "project_id", "created_at", "id"),
         Index(None, "created_by", "created_at", "id"),
     )

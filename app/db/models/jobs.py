@@ -109,6 +109,7 @@ class AttemptRow(Base):
     __tablename__ = "attempts"
     __table_args__ = (
         UniqueConstraint("job_id", "number"),
+        Index(None, "project_id"),
         Index(
             "uq_attempts_live_job",
             "job_id",

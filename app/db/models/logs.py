@@ -1,6 +1,6 @@
 """Log lines of runs."""
 
-from sqlalchemy import BigInteger, ForeignKey, LargeBinary, String, UniqueConstraint
+from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, BigKey
@@ -10,7 +10,7 @@ class LogBlockRow(Base):
     """Consecutive lines of a run's log that arrived in one batch (`app.metrics.logs`)."""
 
     __tablename__ = "log_blocks"
-    __table_args__ = (UniqueConstraint("run_id", "first_line"),)
+    __table_args__ = (UniqueConstraint("run_id", "first_line"), Index(None, "attempt_id"))
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"))

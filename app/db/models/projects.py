@@ -22,7 +22,12 @@ class ProjectRow(Base):
     archived_at: Mapped[datetime | None]
     """While set, nothing can be submitted to it."""
     deleted_at: Mapped[datetime | None]
-    """While set, it is hidden; its content is deleted after the restore window."""
+    """While set, it is hidden; its content is removed after `restorable_until`."""
+    deleted_by: Mapped[str | None] = mapped_column(String(64))
+    """ID of the user who deleted it."""
+    restorable_until: Mapped[datetime | None]
+    removal_started_at: Mapped[datetime | None]
+    """Since when its content is being removed: it cannot be restored any more."""
     storage_limit: Mapped[int | None] = mapped_column(BigInteger)
     """Bytes of stored files above which nothing can be submitted."""
 

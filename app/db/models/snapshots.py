@@ -15,7 +15,7 @@ class SnapshotRow(Base):
     """
 
     __tablename__ = "snapshots"
-    __table_args__ = (Index(None, "run_id", "fence", "seq"),)
+    __table_args__ = (Index(None, "run_id", "fence", "seq"), Index(None, "attempt_id"))
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     project_id: Mapped[str] = mapped_column(String(64))

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.access import TokenRow
-from app.db.models.projects import MembershipRow, UserRow
+from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories.keyset_pages import paged
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
@@ -24,6 +24,8 @@ TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 
 async def live_token(session: Session, secret_hash: str) -> TokenRow | None:
     """Returns a token that is neither revoked nor expired by the database's clock.
+
+    A token of a deleted project matches as little.
 
     The secret of before a rotation matches too, until the chosen overlap has passed.
     """
@@ -41,7 +43,8 @@ async def live_tokens(session: Session, token_ids: Collection[str]) -> Sequence[
 
 def _token_is_live() -> tuple[ColumnElement[bool], ...]:
     fresh = (TokenRow.expires_at.is_(None)) | (TokenRow.expires_at > db_now())
-    return TokenRow.revoked_at.is_(None), fresh
+    deleted = (ProjectRow.id == TokenRow.project_id, ProjectRow.deleted_at.is_not(None))
+    return TokenRow.revoked_at.is_(None), fresh, ~exists().where(*deleted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

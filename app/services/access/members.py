@@ -41,17 +41,24 @@ async def bootstrap(
 
     Raises:
         ConflictError: If the named user is disabled, or exists without being a server
-            administrator.
+            administrator; `project_deleted` if the named project is deleted.
         InvalidError: If a name has no letter or digit of ASCII.
     """
     found = await (
         rows.first_project(session) if project is None else rows.project_by_name(session, project)
     )
     if found is None:
-        name = project or DEFAULT_PROJECT
-        found = ProjectRow(id=new_id("prj"), slug=await free_slug(session, name), name=name)
+        slug = await free_slug(session, project or DEFAULT_PROJECT)
+        # The default name may be that of a deleted project, which can still be restored.
+        found = ProjectRow(id=new_id("prj"), slug=slug, name=project or slug)
         session.add(found)
         await session.flush()
+    elif found.deleted_at is not None:
+        raise ConflictError(
+            "project_deleted",
+            f"The project {project} is deleted. `palestra projects undelete {found.slug}` "
+            "restores it; or name another project.",
+        )
     user = await rows.first_admin(session) if admin is None else None
     if user is None:
         user = await _admin(session, admin or DEFAULT_ADMIN)

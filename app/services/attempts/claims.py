@@ -4,6 +4,7 @@ from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as rows
+from app.db.repositories import deleted_projects
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
@@ -38,10 +39,10 @@ async def claim(
 
     Raises:
         NotFoundError: If the project has no such worker or job.
-        ConflictError: If the dispatch message is out of date (`not_claimable`), the worker drains
-            (`worker_draining`), the job does not fit the worker (`does_not_fit`), or the slot
-            (`slot_busy`) or one of the runs (`run_busy`) has a live attempt. The worker drops the
-            dispatch message.
+        ConflictError: If the dispatch message is out of date (`not_claimable`), the project is
+            deleted (`project_deleted`), the worker drains (`worker_draining`), the job does not fit
+            the worker (`does_not_fit`), or the slot (`slot_busy`) or one of the runs (`run_busy`)
+            has a live attempt. The worker drops the dispatch message.
         ForbiddenError: `other_worker` if the secret belongs to another worker.
         InvalidError: If the worker has no such slot.
     """
@@ -142,6 +143,10 @@ async def _check_claimable(session: Session, job: JobRow, body: Claim, worker: W
     if worker.draining:
         raise ConflictError(
             "worker_draining", "This worker takes no new jobs: it is being drained."
+        )
+    if await deleted_projects.is_deleted(session, job.project_id):
+        raise ConflictError(
+            "project_deleted", "The project of this job is deleted. Drop the dispatch message."
         )
     if job.state != JobState.QUEUED or body.expected_attempt != job.attempt + 1:
         raise ConflictError(

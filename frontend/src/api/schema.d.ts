@@ -942,7 +942,14 @@ export interface paths {
         get: operations["get_project"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Delete Project
+         * @description Deletes an archived project: hides it and cancels its jobs.
+         *
+         *     An administrator of the server can restore it until `restorable_until`; its content is removed
+         *     after that.
+         */
+        delete: operations["delete_project"];
         options?: never;
         head?: never;
         /**
@@ -1030,6 +1037,46 @@ export interface paths {
          * @description Opens an archived project again.
          */
         post: operations["restore_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{slug}:undelete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undelete Project
+         * @description Restores a deleted project; it is archived, and its jobs stay cancelled.
+         */
+        post: operations["undelete_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects:deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Deleted Projects
+         * @description Lists deleted projects whose content is not removed yet.
+         */
+        get: operations["list_deleted_projects"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2789,6 +2836,65 @@ export interface components {
              * @default 1
              */
             updates_per_train: number;
+        };
+        /**
+         * DeletedProjectView
+         * @description A deleted project, as administrators of the server see it.
+         */
+        DeletedProjectView: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Deleted At
+             * Format: date-time
+             */
+            deleted_at: string;
+            /**
+             * Deleted By
+             * @description Login name of who deleted it; `null` once that user is gone.
+             */
+            deleted_by: string | null;
+            /** Description */
+            description: string;
+            /** Experiments */
+            experiments: number;
+            /** Id */
+            id: string;
+            /** Jobs */
+            jobs: number;
+            /** Name */
+            name: string;
+            /**
+             * Removal Started At
+             * @description Since when its content is being removed; it cannot be restored any more.
+             */
+            removal_started_at: string | null;
+            /**
+             * Restorable Until
+             * Format: date-time
+             * @description Until then it can be restored; its content is removed after it.
+             */
+            restorable_until: string;
+            /** Runs */
+            runs: number;
+            /**
+             * Slug
+             * @description Taken until its content is removed, and so is the name.
+             */
+            slug: string;
+            /**
+             * Storage Used
+             * @description Bytes of stored files.
+             */
+            storage_used: number;
+            /**
+             * Unfinished Jobs
+             * @description Jobs that were told to end and have not ended yet.
+             */
+            unfinished_jobs: number;
         };
         /**
          * DisableRequest
@@ -4864,6 +4970,16 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        /** Page[DeletedProjectView] */
+        Page_DeletedProjectView_: {
+            /** Items */
+            items: components["schemas"]["DeletedProjectView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
         /** Page[EvaluationView] */
         Page_EvaluationView_: {
             /** Items */
@@ -5343,7 +5459,7 @@ export interface components {
         ProjectView: {
             /**
              * Archived At
-             * @description While set, nothing can be submitted to it.
+             * @description While set, nothing can be submitted to it, and it can be deleted.
              */
             archived_at: string | null;
             /**
@@ -12720,6 +12836,95 @@ export interface operations {
             };
         };
     };
+    delete_project: {
+        parameters: {
+            query: {
+                /** @description The project's slug again. */
+                confirm: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug of the project. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeletedProjectView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     change_project: {
         parameters: {
             query?: never;
@@ -13228,6 +13433,164 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    undelete_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug of the project. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_deleted_projects: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description One of deleted_at, name; with `-` in front to reverse. */
+                sort?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_DeletedProjectView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
     "/audit": lambda client: client.audit(),
     "/projects": lambda client: client.projects(),
+    "/projects:deleted": lambda client: client.deleted_projects(),
     "/projects/{slug}/members": lambda client: client.members("lab"),
     "/tokens": lambda client: client.tokens(),
     "/invitations": lambda client: client.invitations(),

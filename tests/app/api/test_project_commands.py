@@ -95,3 +95,27 @@ async def test_wrong_usage_is_named(
     code, _, err = await palestra(*arguments)
     assert code == 2
     assert said in err
+
+
+async def test_a_project_is_deleted_and_restored(palestra: Command) -> None:
+    await palestra("projects", "create", "attic")
+    code, _, err = await palestra("projects", "delete", "attic", "--yes", "attic")
+    assert code == 1
+    assert "Archive it first" in err
+    await palestra("projects", "archive", "attic")
+    code, _, err = await palestra("projects", "delete", "attic")
+    assert (code, "confirm with --yes attic" in err) == (1, True)
+    code, _, err = await palestra("projects", "delete", "attic", "--yes", "Attic")
+    assert (code, "Type the slug exactly" in err) == (1, True)
+    code, out, err = await palestra("projects", "delete", "attic", "--yes", "attic")
+    assert (code, err) == (0, "")
+    assert out.replace("\n", " ").startswith("deleted project attic; 0 jobs are ending; an admin")
+    code, out, _ = await palestra("projects", "deleted")
+    (row,) = [line for line in out.splitlines() if line.startswith("attic")]
+    assert " admin " in row
+    _, out, _ = await palestra("projects", "deleted", "--json")
+    assert [found["slug"] for found in json.loads(out)] == ["attic"]
+    code, out, _ = await palestra("projects", "undelete", "attic")
+    assert (code, out) == (0, "restored project attic; it is archived\n")
+    code, _, err = await palestra("projects", "undelete", "attic")
+    assert (code, "no such deleted project" in err) == (1, True)
