@@ -65,7 +65,7 @@ class ProjectMethods(ClientMethods):
 
         Requires a server administrator with the scope `admin`.
         """
-        return self._connection.pages(DeletedProjectView, "/projects:deleted", {"limit": _PAGE})
+        return self._connection.pages(DeletedProjectView, "/projects:deleted", {"limit": PAGE_SIZE})
 
     def undelete_project(self, slug: str) -> ProjectView:
         """Restores a deleted project; it is archived, and its jobs stay cancelled.
