@@ -85,6 +85,13 @@ export function usePermission(permission: Permission, project: string | null = n
   return session === undefined ? ALLOWED : rightTo(session, permission, project);
 }
 
+/** Whether the caller may manage a project, by a role in it or as an administrator. */
+export function useProjectRight(permission: Permission, project: string): Right {
+  const byRole = usePermission(permission, project);
+  const asAdministrator = usePermission("server.projects");
+  return asAdministrator.allowed ? asAdministrator : byRole;
+}
+
 /** Tells whether the caller may act on what a user submitted. */
 export function useControl(): (object: Submitted, action: string) => Right {
   const session = useSession();

@@ -31,6 +31,20 @@ export function isCodeChange(error: unknown): error is ApiError {
   return error instanceof ApiError && error.code === "code_changed";
 }
 
+/** What the server says about one member of a request, to be shown at its field. */
+export function faultAt(error: unknown, pointer: string): string | undefined {
+  if (!(error instanceof ApiError)) return undefined;
+  return error.errors.find((one) => one.pointer === pointer)?.message;
+}
+
+/** The message of a refused request, unless one of the fields that a form has shows it. */
+export function faultBeside(error: unknown, fields: readonly string[]): string | null {
+  if (!(error instanceof Error)) return null;
+  const shown =
+    error instanceof ApiError && error.errors.some((one) => fields.includes(one.pointer));
+  return shown ? null : error.message;
+}
+
 let csrfToken: string | null = null;
 
 /** Sets the session's CSRF token, which requests that change something send. */
@@ -107,6 +121,11 @@ export function put<Answer>(path: string, body: unknown): Promise<Answer> {
   return change("PUT", path, body);
 }
 
+/** PATCH, JSON both ways. */
+export function patch<Answer>(path: string, body: unknown): Promise<Answer> {
+  return change("PATCH", path, body);
+}
+
 async function change<Answer>(
   method: string,
   path: string,
@@ -128,7 +147,7 @@ async function change<Answer>(
 }
 
 /** DELETE. */
-export async function remove(path: string): Promise<void> {
-  const response = await send(address(path), changeRequest("DELETE"));
+export async function remove(path: string, parameters: Parameters = {}): Promise<void> {
+  const response = await send(address(path, parameters), changeRequest("DELETE"));
   if (!response.ok) throw await problemOf(response);
 }

@@ -97,7 +97,8 @@ export function findExperiment(id: string): Promise<t.Experiment> {
   return get<t.Experiment>(`/experiments/${encodeURIComponent(id)}`);
 }
 
-async function everyPage<Item>(
+/** All items of a list, page after page. */
+export async function everyPage<Item>(
   path: string,
   parameters: Record<string, string | number>,
   signal: AbortSignal,

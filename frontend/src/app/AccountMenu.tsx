@@ -1,11 +1,9 @@
 import { ActionIcon, Menu } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { usePermission } from "@/api/access";
 import { logout } from "@/api/actions";
 import { sessionQuery } from "@/api/queries";
-import { IconHistory, IconLogout, IconUser, IconUsers } from "@/ui/icons";
-import { Permitted } from "@/ui/Permitted";
+import { IconLogout, IconSettings, IconUser, IconUsers } from "@/ui/icons";
 import { useShownProject } from "./places";
 
 /** Who is logged in, the pages for maintainers and administrators, and the way out. */
@@ -32,22 +30,19 @@ export function AccountMenu() {
           {session?.display_name && <span className="faint"> {session.user}</span>}
         </Menu.Label>
         {project !== null && (
-          <>
-            <Menu.Item
-              leftSection={<IconUsers size={15} />}
-              onClick={() => void navigate({ to: "/p/$project/members", params: { project } })}
-            >
-              Members of {project}
-            </Menu.Item>
-            <ProjectAudit project={project} />
-          </>
-        )}
-        {session?.permissions.includes("server.audit") && (
           <Menu.Item
-            leftSection={<IconHistory size={15} />}
-            onClick={() => void navigate({ to: "/admin/audit", search: {} })}
+            leftSection={<IconSettings size={15} />}
+            onClick={() => void navigate({ to: "/p/$project/settings", params: { project } })}
           >
-            Audit log of the server
+            Project {project}
+          </Menu.Item>
+        )}
+        {session?.is_admin && (
+          <Menu.Item
+            leftSection={<IconUsers size={15} />}
+            onClick={() => void navigate({ to: "/admin" })}
+          >
+            Administration
           </Menu.Item>
         )}
         <Menu.Divider />
@@ -56,20 +51,5 @@ export function AccountMenu() {
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>
-  );
-}
-
-function ProjectAudit({ project }: { project: string }) {
-  const { reason } = usePermission("project.audit", project);
-  const navigate = useNavigate();
-  return (
-    <Permitted reason={reason}>
-      <Menu.Item
-        leftSection={<IconHistory size={15} />}
-        onClick={() => void navigate({ to: "/p/$project/audit", params: { project }, search: {} })}
-      >
-        Audit log of {project}
-      </Menu.Item>
-    </Permitted>
   );
 }

@@ -1,6 +1,7 @@
 import { Button } from "@mantine/core";
 import { Link, useParams, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
+import { usePermission } from "@/api/access";
 import { ApiError } from "@/api/client";
 import { isTransient } from "@/lib/outage";
 import { Failure } from "@/ui/Failure";
@@ -25,7 +26,8 @@ export function NotFound() {
 
 /** Shown for a project that does not exist or that the user is no member of. */
 export function NoProject() {
-  const { project } = useParams({ strict: false });
+  const { project = "" } = useParams({ strict: false });
+  const manager = usePermission("server.projects");
   return (
     <Page title="Project not found">
       <Panel>
@@ -37,6 +39,16 @@ export function NoProject() {
           <Button component={Link} to="/">
             Your projects
           </Button>
+          {manager.allowed && (
+            <Button
+              component={Link}
+              to="/p/$project/settings"
+              params={{ project } as never}
+              variant="default"
+            >
+              Settings of {project}
+            </Button>
+          )}
         </div>
       </Panel>
     </Page>

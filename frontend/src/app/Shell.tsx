@@ -33,12 +33,12 @@ export function Shell() {
         <div className={classes.meander} aria-hidden="true" />
         <ProjectSwitcher />
         <nav className={classes.nav} aria-label="Pages">
-          {places.map(({ to, params, label, key, icon: Icon, exact }) => (
+          {places.map(({ to, params, label, key, icon: Icon, exact, wide }) => (
             <Link
               key={to}
               to={to}
               params={params}
-              className={classes.place}
+              className={`${classes.place} ${wide ? classes.wide : ""}`}
               activeOptions={{ exact: exact ?? false, includeSearch: false }}
               activeProps={{ "data-active": true }}
             >

@@ -20,10 +20,15 @@ export async function requireSession(client: QueryClient, location: ParsedLocati
   }
 }
 
+/** The pages on which an administrator manages a project without being a member of it. */
+const MANAGED = /\/(settings|members)$/;
+
 /** Finds no page for a project that the caller is no member of. */
-export async function requireMembership(client: QueryClient, slug: string) {
+export async function requireProject(client: QueryClient, slug: string, location: ParsedLocation) {
   const isMember = ({ projects }: Session) => projects.some((one) => one.slug === slug);
-  if (isMember(await client.ensureQueryData(sessionQuery))) return;
+  const cached = await client.ensureQueryData(sessionQuery);
+  if (isMember(cached)) return;
+  if (cached.permissions.includes("server.projects") && MANAGED.test(location.pathname)) return;
   // The membership may be newer than the session that was read.
   if (!isMember(await client.fetchQuery({ ...sessionQuery, staleTime: 0 }))) throw notFound();
 }

@@ -4,29 +4,39 @@ import { useParams } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { firstProject } from "@/api/access";
 import { sessionQuery } from "@/api/queries";
-import { IconFlask, IconHome, IconListNumbers, IconServer } from "@/ui/icons";
+import { IconFlask, IconHome, IconListNumbers, IconServer, IconSettings } from "@/ui/icons";
 
 /** A page of the rail. */
 export interface Place {
-  to: "/" | "/workers" | "/p/$project/experiments" | "/p/$project/queue";
+  to: "/" | "/workers" | "/admin" | "/p/$project/experiments" | "/p/$project/queue";
   params: { project: string };
   label: string;
   /** Second key of the shortcut that begins with `g`. */
   key: string;
   icon: Icon;
   exact?: boolean;
+  /** Left out of the rail of narrow windows; the account's menu has it, too. */
+  wide?: boolean;
 }
 
 /** Slug of the project that the rail's pages belong to; `null` if there is none to begin with. */
 export function useShownProject(): string | null {
   const { data: session } = useQuery(sessionQuery);
   const { project } = useParams({ strict: false });
-  return project ?? (session === undefined ? null : firstProject(session));
+  if (session === undefined) return project ?? null;
+  // An administrator may look at the settings of a project without being a member of it.
+  const isMember = session.projects.some((one) => one.slug === project);
+  return project !== undefined && isMember ? project : firstProject(session);
 }
 
-/** The pages of the rail. Home exists for those who have several projects, or none. */
+/**
+ * The pages of the rail. Home and the administration are there for those who have several projects,
+ * or none: who works alone has no use for them.
+ */
 export function usePlaces(): readonly Place[] {
-  const single = useQuery(sessionQuery).data?.projects.length === 1;
+  const session = useQuery(sessionQuery).data;
+  const single = session?.projects.length === 1;
+  const isAdmin = session?.is_admin === true;
   const project = useShownProject();
   return useMemo(() => {
     const params = { project: project ?? "" };
@@ -42,6 +52,19 @@ export function usePlaces(): readonly Place[] {
       { to: "/p/$project/queue", params, label: "Queue", key: "q", icon: IconListNumbers },
     ] as const;
     const workers = { to: "/workers", params, label: "Workers", key: "w", icon: IconServer };
-    return [...(single ? [] : [home]), ...(project === null ? [] : inProject), workers as Place];
-  }, [project, single]);
+    const administration = {
+      to: "/admin",
+      params,
+      label: "Administration",
+      key: "a",
+      icon: IconSettings,
+      wide: true,
+    } as const;
+    return [
+      ...(single ? [] : [home]),
+      ...(project === null ? [] : inProject),
+      workers as Place,
+      ...(single || !isAdmin ? [] : [administration]),
+    ];
+  }, [project, single, isAdmin]);
 }

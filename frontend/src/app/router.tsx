@@ -1,14 +1,6 @@
 import type { QueryClient } from "@tanstack/react-query";
-import {
-  createRootRouteWithContext,
-  createRoute,
-  createRouter,
-  redirect,
-} from "@tanstack/react-router";
+import { createRoute, createRouter, redirect } from "@tanstack/react-router";
 import { findExperiment, runQuery, sessionQuery } from "@/api/queries";
-import { AuditPage } from "@/features/admin/AuditPage";
-import { readAuditSearch } from "@/features/admin/auditSearch";
-import { MembersPage } from "@/features/admin/MembersPage";
 import { ExperimentPage } from "@/features/experiment/ExperimentPage";
 import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
@@ -19,19 +11,10 @@ import { QueuePage } from "@/features/queue/QueuePage";
 import { WorkersPage } from "@/features/queue/WorkersPage";
 import { RunPage } from "@/features/run/RunPage";
 import { readRunSearch } from "@/features/run/search";
-import { ErrorPage, NoProject, NotFound } from "./ErrorPages";
-import { firstSlug, onlySlug, requireMembership, requireSession } from "./guards";
-import { ProjectScope } from "./ProjectScope";
-import { Shell } from "./Shell";
-
-interface Context {
-  client: QueryClient;
-}
-
-const root = createRootRouteWithContext<Context>()({
-  notFoundComponent: NotFound,
-  errorComponent: ErrorPage,
-});
+import { administrationRoutes, managementRoutes } from "./adminRoutes";
+import { ErrorPage } from "./ErrorPages";
+import { inside, project, root } from "./frames";
+import { firstSlug, onlySlug } from "./guards";
 
 const login = createRoute({
   getParentRoute: () => root,
@@ -39,14 +22,6 @@ const login = createRoute({
   validateSearch: (search: Record<string, unknown>) =>
     typeof search.to === "string" ? { to: search.to } : {},
   component: LoginPage,
-});
-
-const inside = createRoute({
-  getParentRoute: () => root,
-  id: "inside",
-  component: Shell,
-  errorComponent: ErrorPage,
-  beforeLoad: ({ context, location }) => requireSession(context.client, location),
 });
 
 const home = createRoute({
@@ -59,15 +34,6 @@ const home = createRoute({
       throw redirect({ to: "/p/$project/experiments", params: { project: only.slug } });
   },
   component: HomePage,
-});
-
-const project = createRoute({
-  getParentRoute: () => inside,
-  path: "/p/$project",
-  component: ProjectScope,
-  notFoundComponent: NoProject,
-  // The shell stays where a loader finds nothing, not where `beforeLoad` does.
-  loader: ({ context, params }) => requireMembership(context.client, params.project),
 });
 
 const projectIndex = createRoute({
@@ -106,47 +72,6 @@ const run = createRoute({
 });
 
 const queue = createRoute({ getParentRoute: () => project, path: "/queue", component: QueuePage });
-
-const projectAudit = createRoute({
-  getParentRoute: () => project,
-  path: "/audit",
-  validateSearch: readAuditSearch,
-  component: function ProjectAudit() {
-    const navigate = projectAudit.useNavigate();
-    return (
-      <AuditPage
-        project={projectAudit.useParams().project}
-        search={readAuditSearch(projectAudit.useSearch())}
-        onSearch={(search) => void navigate({ search, replace: true })}
-      />
-    );
-  },
-});
-
-const members = createRoute({
-  getParentRoute: () => project,
-  path: "/members",
-  component: function Members() {
-    const slug = members.useParams().project;
-    return <MembersPage key={slug} project={slug} />;
-  },
-});
-
-const serverAudit = createRoute({
-  getParentRoute: () => inside,
-  path: "/admin/audit",
-  validateSearch: readAuditSearch,
-  component: function ServerAudit() {
-    const navigate = serverAudit.useNavigate();
-    return (
-      <AuditPage
-        project={null}
-        search={readAuditSearch(serverAudit.useSearch())}
-        onSearch={(search) => void navigate({ search, replace: true })}
-      />
-    );
-  },
-});
 
 const workers = createRoute({
   getParentRoute: () => inside,
@@ -203,9 +128,9 @@ const tree = root.addChildren([
   login,
   inside.addChildren([
     home,
-    project.addChildren([projectIndex, experiments, experiment, run, queue, members, projectAudit]),
+    project.addChildren([projectIndex, experiments, experiment, run, queue, managementRoutes]),
     workers,
-    serverAudit,
+    administrationRoutes,
     oldExperiments,
     oldExperiment,
     oldRun,

@@ -93,10 +93,12 @@ export const theme = createTheme({
     }),
     ActionIcon: { defaultProps: { variant: "subtle", color: "gray", size: 28 } },
     TextInput: { defaultProps: { size: "xs" } },
+    Textarea: { defaultProps: { size: "xs" } },
     PasswordInput: { defaultProps: { size: "xs" } },
     Select: { defaultProps: { size: "xs", comboboxProps: { shadow: "md" } } },
     SegmentedControl: { defaultProps: { size: "xs" } },
     Switch: { defaultProps: { size: "xs", withThumbIndicator: false } },
+    Checkbox: { defaultProps: { size: "xs" } },
     Slider: { defaultProps: { size: "xs" } },
     Modal: {
       defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.35 }, padding: "lg" },

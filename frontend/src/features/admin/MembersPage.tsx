@@ -2,7 +2,7 @@ import { ActionIcon, Button, Modal, Select, Skeleton, TextInput } from "@mantine
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useMemo, useState } from "react";
-import { type Right, usePermission } from "@/api/access";
+import { type Right, useProjectRight } from "@/api/access";
 import { removeMember, setMember } from "@/api/adminActions";
 import { adminKeys, membersQuery } from "@/api/adminQueries";
 import type { ApiError } from "@/api/client";
@@ -27,9 +27,7 @@ const ROLES: { value: Role; label: string }[] = [
 export function MembersPage({ project }: { project: string }) {
   const query = useQuery(membersQuery(project));
   const problem = problemOf(query);
-  const asMaintainer = usePermission("project.members", project);
-  const asAdministrator = usePermission("server.projects");
-  const right = asAdministrator.allowed ? asAdministrator : asMaintainer;
+  const right = useProjectRight("project.members", project);
   const change = useMembers(project);
   const [leaving, setLeaving] = useState<Member | null>(null);
   const columns = useMemo(

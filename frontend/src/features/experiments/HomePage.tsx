@@ -2,6 +2,7 @@ import { Skeleton } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
+import { usePermission } from "@/api/access";
 import type { ApiError } from "@/api/client";
 import { experimentsQuery, sessionQuery } from "@/api/queries";
 import { jobsQuery, type OpenJobs } from "@/api/queueQueries";
@@ -44,10 +45,15 @@ export function HomePage() {
 
 function Projects({ projects }: { projects: readonly Membership[] }) {
   const navigate = useNavigate();
+  const manager = usePermission("server.projects");
   const { data: open } = useQuery(jobsQuery(null));
   const columns = useMemo(() => projectColumns(open), [open]);
   return (
-    <Panel title="Your projects" flush>
+    <Panel
+      title="Your projects"
+      aside={manager.allowed && <Link to="/admin/projects">All projects of the server</Link>}
+      flush
+    >
       <DataTable
         label="Your projects"
         rows={projects}

@@ -1,0 +1,83 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet, useParams } from "@tanstack/react-router";
+import { sessionQuery } from "@/api/queries";
+import type { Permission } from "@/api/types";
+import classes from "./Sections.module.css";
+
+interface Section {
+  to:
+    | "/admin/projects"
+    | "/admin/audit"
+    | "/p/$project/settings"
+    | "/p/$project/members"
+    | "/p/$project/service-accounts"
+    | "/p/$project/audit";
+  label: string;
+}
+
+const OF_SERVER: readonly (Section & { needs: Permission })[] = [
+  { to: "/admin/projects", label: "Projects", needs: "server.projects" },
+  { to: "/admin/audit", label: "Audit log", needs: "server.audit" },
+];
+
+/** The pages of a project; an administrator who is no member of it has only some. */
+const OF_PROJECT: readonly (Section & { managed?: true })[] = [
+  { to: "/p/$project/settings", label: "Settings", managed: true },
+  { to: "/p/$project/members", label: "Members", managed: true },
+  { to: "/p/$project/service-accounts", label: "Service accounts" },
+  { to: "/p/$project/audit", label: "Audit log" },
+];
+
+/** The pages that manage the server, for its administrators. */
+export function ServerSections() {
+  const permissions = useQuery(sessionQuery).data?.permissions ?? [];
+  const sections = OF_SERVER.filter(({ needs }) => permissions.includes(needs));
+  return <Sections title="Server" label="Administration" sections={sections} params={{}} />;
+}
+
+/** The pages that manage one project. */
+export function ProjectSections() {
+  const { project = "" } = useParams({ strict: false });
+  const memberships = useQuery(sessionQuery).data?.projects ?? [];
+  const isMember = memberships.some((one) => one.slug === project);
+  return (
+    <Sections
+      title={project}
+      label={`Management of ${project}`}
+      sections={OF_PROJECT.filter(({ managed }) => managed || isMember)}
+      params={{ project }}
+    />
+  );
+}
+
+interface SectionsProps {
+  /** What the pages manage. */
+  title: string;
+  label: string;
+  sections: readonly Section[];
+  params: { project?: string };
+}
+
+function Sections({ title, label, sections, params }: SectionsProps) {
+  return (
+    <>
+      <nav className={classes.sections} aria-label={label}>
+        <span className={classes.title}>{title}</span>
+        {sections.map((section) => (
+          <Link
+            key={section.to}
+            to={section.to}
+            params={params as { project: string }}
+            search={{}}
+            className={classes.section}
+            activeOptions={{ includeSearch: false }}
+            activeProps={{ "data-active": true }}
+          >
+            {section.label}
+          </Link>
+        ))}
+      </nav>
+      <Outlet />
+    </>
+  );
+}

@@ -1,0 +1,111 @@
+import { ActionIcon, Tooltip } from "@mantine/core";
+import type { Token } from "@/api/types";
+import { ago, day, moment } from "@/lib/format";
+import type { Column } from "@/ui/DataTable";
+import { IconRefresh, IconX } from "@/ui/icons";
+import classes from "./Credentials.module.css";
+
+/** Days before its end from which on a token's end is marked. */
+const SOON = 14;
+const DAY_MS = 86_400_000;
+
+/** Whether a token is neither revoked nor past its end. */
+export function isValid({ revoked_at, expires_at }: Token): boolean {
+  return revoked_at === null && (expires_at === null || Date.parse(expires_at) > Date.now());
+}
+
+function End({ token }: { token: Token }) {
+  if (token.revoked_at !== null)
+    return <span title={moment(token.revoked_at)}>revoked {day(token.revoked_at)}</span>;
+  if (token.expires_at === null) return "never";
+  const left = (Date.parse(token.expires_at) - Date.now()) / DAY_MS;
+  const text = day(token.expires_at);
+  return (
+    <span
+      title={moment(token.expires_at)}
+      className={left > 0 && left < SOON ? classes.soon : undefined}
+    >
+      {left <= 0 ? text : left < SOON ? `in ${Math.ceil(left)} d` : text}
+    </span>
+  );
+}
+
+export function tokenColumns(
+  rotate: (token: Token) => void,
+  revoke: (token: Token) => void,
+): Column<Token>[] {
+  return [
+    {
+      id: "name",
+      header: "Token",
+      cell: (token) => (
+        <span className={classes.token}>
+          <b className="clip">{token.name}</b>
+          {token.previous_until && Date.parse(token.previous_until) > Date.now() && (
+            <span
+              className="muted"
+              title={`The secret of before the rotation is valid until ${moment(token.previous_until)}`}
+            >
+              2 secrets
+            </span>
+          )}
+        </span>
+      ),
+    },
+    {
+      id: "scopes",
+      header: "Scopes",
+      width: 148,
+      hide: "narrow",
+      cell: (token) => token.scopes.join(", "),
+    },
+    {
+      id: "created",
+      header: "Created",
+      width: 124,
+      hide: "medium",
+      cell: (token) => <span title={moment(token.created_at)}>{day(token.created_at)}</span>,
+    },
+    { id: "ends", header: "Ends", width: 132, cell: (token) => <End token={token} /> },
+    {
+      id: "used",
+      header: "Last used",
+      width: 116,
+      hide: "narrow",
+      cell: (token) => (
+        <span title={moment(token.last_used_at)}>
+          {token.last_used_at ? ago(token.last_used_at) : <span className="faint">never</span>}
+        </span>
+      ),
+    },
+    {
+      id: "actions",
+      header: "",
+      width: 84,
+      align: "right",
+      cell: (token) =>
+        isValid(token) && (
+          <span className={classes.actions}>
+            <Tooltip label="Rotate: give it a new secret">
+              <ActionIcon
+                size={22}
+                aria-label={`Rotate ${token.name}`}
+                onClick={() => rotate(token)}
+              >
+                <IconRefresh size={14} />
+              </ActionIcon>
+            </Tooltip>
+            <Tooltip label="Revoke">
+              <ActionIcon
+                size={22}
+                aria-label={`Revoke ${token.name}`}
+                onClick={() => revoke(token)}
+              >
+                <IconX size={14} />
+              </ActionIcon>
+            </Tooltip>
+          </span>
+        ),
+    },
+  ];
+}

@@ -1,0 +1,85 @@
+import { Textarea, TextInput } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { faultAt, faultBeside } from "@/api/client";
+import { createProject, projectKeys } from "@/api/projects";
+import { keys } from "@/api/queries";
+import { bytesOf, type Size } from "@/lib/sizes";
+import { slugOf } from "@/lib/slug";
+import { FormDialog } from "@/ui/FormDialog";
+import { StorageLimit } from "./StorageLimit";
+
+const FIELDS = ["/name", "/slug", "/description", "/storage_limit"];
+
+/** Creates a project, and leads to its members. */
+export function CreateProject({ onClose }: { onClose(): void }) {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const [name, setName] = useState("");
+  const [slug, setSlug] = useState<string | null>(null);
+  const [description, setDescription] = useState("");
+  const [limit, setLimit] = useState<Size>({ number: "", unit: "GiB" });
+  const bytes = bytesOf(limit);
+  const create = useMutation({
+    mutationFn: () =>
+      createProject({ name, slug: slug || null, description, storage_limit: bytes }),
+    onSuccess: async (project) => {
+      await Promise.all([
+        client.invalidateQueries({ queryKey: projectKeys.all }),
+        // The caller is a maintainer of the new project.
+        client.invalidateQueries({ queryKey: keys.session }),
+      ]);
+      onClose();
+      await navigate({ to: "/p/$project/members", params: { project: project.slug } });
+    },
+  });
+  return (
+    <FormDialog
+      opened
+      title="New project"
+      submit="Create"
+      isPending={create.isPending}
+      incomplete={name.trim() === "" || Number.isNaN(bytes)}
+      problem={faultBeside(create.error, FIELDS)}
+      onSubmit={() => create.mutate()}
+      onClose={onClose}
+    >
+      <TextInput
+        label="Name"
+        required
+        data-autofocus
+        maxLength={64}
+        value={name}
+        error={faultAt(create.error, "/name")}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
+      <TextInput
+        label="Slug"
+        description="Names the project in addresses and commands, and stays when it is renamed"
+        placeholder={slugOf(name) || "made of the name"}
+        maxLength={64}
+        value={slug ?? ""}
+        error={faultAt(create.error, "/slug")}
+        onChange={(event) => setSlug(event.currentTarget.value)}
+      />
+      <Textarea
+        label="Description"
+        rows={2}
+        resize="vertical"
+        value={description}
+        error={faultAt(create.error, "/description")}
+        onChange={(event) => setDescription(event.currentTarget.value)}
+      />
+      <StorageLimit
+        value={limit}
+        onChange={setLimit}
+        error={
+          Number.isNaN(bytes)
+            ? "Write a number, such as 50 or 1.5."
+            : faultAt(create.error, "/storage_limit")
+        }
+      />
+    </FormDialog>
+  );
+}

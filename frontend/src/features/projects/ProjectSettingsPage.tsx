@@ -1,0 +1,51 @@
+import { useQuery } from "@tanstack/react-query";
+import { useProjectRight } from "@/api/access";
+import { projectQuery } from "@/api/projects";
+import { day, plural } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
+import { ListFrame } from "@/ui/ListFrame";
+import { Page, Panel } from "@/ui/Page";
+import { EndOfProject } from "./EndOfProject";
+import { GeneralSettings } from "./GeneralSettings";
+import classes from "./Projects.module.css";
+import { StorageSettings } from "./StorageSettings";
+
+/** What a project is called, what it may hold, and how it ends. */
+export function ProjectSettingsPage({ slug }: { slug: string }) {
+  const query = useQuery(projectQuery(slug));
+  const right = useProjectRight("project.settings", slug);
+  const project = query.data;
+  return (
+    <Page
+      title="Project settings"
+      heading={project?.name ?? slug}
+      facts={
+        project && (
+          <>
+            <span>{plural(project.members, "member")}</span>
+            <span>{plural(project.experiments, "experiment")}</span>
+            <span>{plural(project.runs, "run")}</span>
+            <span>created {day(project.created_at)}</span>
+            {project.archived_at && <span>archived {day(project.archived_at)}</span>}
+          </>
+        )
+      }
+    >
+      {project === undefined ? (
+        <Panel>
+          <ListFrame query={query} problem={problemOf(query)}>
+            {null}
+          </ListFrame>
+        </Panel>
+      ) : (
+        <>
+          <div className={classes.columns}>
+            <GeneralSettings key={project.slug} project={project} right={right} />
+            <StorageSettings key={String(project.storage_limit)} project={project} />
+          </div>
+          <EndOfProject project={project} right={right} />
+        </>
+      )}
+    </Page>
+  );
+}

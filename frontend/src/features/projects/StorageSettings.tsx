@@ -1,0 +1,80 @@
+import { Button } from "@mantine/core";
+import { type FormEvent, useState } from "react";
+import { usePermission } from "@/api/access";
+import { faultAt, faultBeside } from "@/api/client";
+import type { Project } from "@/api/types";
+import { bytes, percent } from "@/lib/format";
+import { bytesOf, sizeOf } from "@/lib/sizes";
+import { Meter } from "@/ui/Meter";
+import { Panel } from "@/ui/Page";
+import { Permitted } from "@/ui/Permitted";
+import classes from "./Projects.module.css";
+import { storageText } from "./projectColumns";
+import { StorageLimit } from "./StorageLimit";
+import { useProjectChange } from "./useProjectChange";
+
+/** What the project's files use of its limit, which administrators change. */
+export function StorageSettings({ project }: { project: Project }) {
+  const { storage_used: used, storage_limit: limit } = project;
+  const right = usePermission("server.projects");
+  const [typed, setTyped] = useState(sizeOf(limit));
+  const change = useProjectChange(project.slug);
+  const wanted = bytesOf(typed);
+  const isChanged = wanted !== bytesOf(sizeOf(limit));
+  const problem = faultBeside(change.error, ["/storage_limit"]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (right.allowed && isChanged && !Number.isNaN(wanted))
+      change.mutate({ storage_limit: wanted });
+  };
+  return (
+    <Panel title="Storage">
+      <div className={classes.used}>
+        <span>
+          <b>{bytes(used)}</b>{" "}
+          <span className="muted">
+            {limit === null ? "used, without a limit" : `used of ${bytes(limit)}`}
+            {limit !== null && limit > 0 && ` (${percent(used / limit)})`}
+          </span>
+        </span>
+        <Meter used={used} limit={limit} label="Storage used" text={storageText(project)} />
+        {limit !== null && used >= limit && (
+          <p style={{ color: "var(--bad)" }}>
+            The limit is reached: nothing can be submitted until experiments are deleted or an
+            administrator raises the limit.
+          </p>
+        )}
+        <p className="muted">
+          Snapshots, videos, exports and other stored files; equal files of the project count once.
+        </p>
+      </div>
+      <form className={classes.form} onSubmit={submit}>
+        <StorageLimit
+          value={typed}
+          onChange={setTyped}
+          readOnly={!right.allowed}
+          error={
+            Number.isNaN(wanted)
+              ? "Write a number, such as 50 or 1.5."
+              : faultAt(change.error, "/storage_limit")
+          }
+        />
+        {problem && (
+          <p role="alert" style={{ color: "var(--bad)" }}>
+            {problem}
+          </p>
+        )}
+        <Permitted reason={right.reason}>
+          <Button
+            type="submit"
+            variant="default"
+            loading={change.isPending}
+            disabled={right.allowed && (!isChanged || Number.isNaN(wanted))}
+          >
+            Change the limit
+          </Button>
+        </Permitted>
+      </form>
+    </Panel>
+  );
+}

@@ -1,0 +1,27 @@
+import classes from "./Meter.module.css";
+
+interface MeterProps {
+  used: number;
+  /** `null` for no limit: there is no bar then. */
+  limit: number | null;
+  label: string;
+  text: string;
+}
+
+/** How much of a limit is used; the bar warns from four fifths on. */
+export function Meter({ used, limit, label, text }: MeterProps) {
+  if (limit === null) return null;
+  const share = limit === 0 ? 1 : Math.min(1, used / limit);
+  return (
+    <span className={classes.meter} data-level={level(share)}>
+      <span style={{ width: `${share * 100}%` }} />
+      <meter className="hidden-visually" aria-label={label} value={share}>
+        {text}
+      </meter>
+    </span>
+  );
+}
+
+function level(share: number): string {
+  return share >= 1 ? "full" : share >= 0.8 ? "high" : "normal";
+}

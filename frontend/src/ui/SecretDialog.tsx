@@ -1,0 +1,36 @@
+import { Button, Modal } from "@mantine/core";
+import type { ReactNode } from "react";
+import { CodeBlock } from "./Copy";
+import classes from "./FormDialog.module.css";
+
+interface SecretDialogProps {
+  title: string;
+  /** `null` while the dialog is closed. */
+  secret: string | null;
+  onClose(): void;
+  /** How to use the secret. */
+  children?: ReactNode;
+}
+
+/** Shows a secret that no later answer of the server holds; a click beside it does not close it. */
+export function SecretDialog({ title, secret, onClose, children }: SecretDialogProps) {
+  return (
+    <Modal
+      opened={secret !== null}
+      onClose={onClose}
+      title={title}
+      size="lg"
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+    >
+      <div className={classes.form}>
+        <p>Copy the secret now: it is shown once, and the server keeps only its hash.</p>
+        <CodeBlock text={secret ?? ""} label="Secret" />
+        {children}
+        <div className={classes.buttons}>
+          <Button onClick={onClose}>I have copied it</Button>
+        </div>
+      </div>
+    </Modal>
+  );
+}
