@@ -1,5 +1,6 @@
 """Tokens are created only by a user's token or login, and revoked together with it."""
 
+import asyncio
 import contextlib
 from datetime import datetime
 from typing import Any
@@ -219,3 +220,53 @@ async def test_a_rotated_child_expires_no_later_than_its_parent(shared: AppServe
         assert (answer.status_code, answer.json()["code"]) == (422, "outlives_parent")
         longer = (await _rotate(client, child["id"], expires_in_days=2)).json()
     assert child["expires_at"] < longer["expires_at"] <= parent["expires_at"]
+
+
+async def test_tokens_created_while_their_parent_is_revoked_are_revoked_too(
+    shared: AppServer,
+) -> None:
+    """Regression: requests that were authenticated before the revocation left live children."""
+    outlived = []
+    for number in range(4):
+        async with shared.client("user") as owner:
+            parent = await _make(owner, "read", "admin")
+            async with _use(shared, parent) as client:
+                made: list[dict[str, Any]] = []
+                creating = [_create_until_refused(client, made) for _ in range(3)]
+                revoking = _revoke_after(owner, parent["id"], 0.01 * number)
+                await asyncio.gather(*creating, revoking)
+        outlived += [child for child in made if await _works(shared, child, child["secret"])]
+    assert outlived == []
+
+
+async def _create_until_refused(client: httpx.AsyncClient, made: list[dict[str, Any]]) -> None:
+    for _ in range(10):
+        answer = await client.post(TOKENS, json={"name": "child", "scopes": ["read"]})
+        if answer.status_code != 201:
+            assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+            return
+        made.append(answer.json())
+
+
+async def _revoke_after(owner: httpx.AsyncClient, token_id: str, seconds: float) -> None:
+    await asyncio.sleep(seconds)
+    assert (await owner.delete(f"{TOKENS}/{token_id}")).status_code == 204
+
+
+async def test_a_revocation_is_recorded_once_and_in_the_project_of_each_token(
+    shared: AppServer,
+) -> None:
+    async with shared.client("user") as owner:
+        parent = await _make(owner, "read", "admin")
+        async with _use(shared, parent) as client:
+            child = await _make(client, "read", project="default")
+        for _ in range(2):
+            assert (await owner.delete(f"{TOKENS}/{parent['id']}")).status_code == 204
+        log = "/api/v1/audit?action=token.revoke&object_id="
+        entries = {
+            made["id"]: (await owner.get(f"{log}{made['id']}")).json()["items"]
+            for made in (parent, child)
+        }
+    (of_parent,), (of_child,) = entries[parent["id"]], entries[child["id"]]
+    assert (of_parent["project_id"], of_child["project_id"]) == (None, shared.world.project_id)
+    assert of_child["actor"].startswith("token:")

@@ -55,6 +55,15 @@ class TokenFilter:
     project_ids: Collection[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RevokedToken:
+    """A token that was just revoked."""
+
+    id: str
+    name: str
+    project_id: str | None
+
+
 async def tokens(session: Session, wanted: TokenFilter, keys: Keyset) -> Sequence[TokenRow]:
     """Returns a page of tokens and one row more."""
     query = select(TokenRow).where(_is_wanted(wanted))
@@ -108,10 +117,25 @@ async def made_by(session: Session, token_ids: Collection[str]) -> Sequence[Toke
     return (await session.scalars(select(TokenRow).where(TokenRow.parent_id.in_(token_ids)))).all()
 
 
-async def revoke_tokens(session: Session, token_ids: Collection[str]) -> None:
-    """Ends tokens."""
-    live = (TokenRow.id.in_(token_ids), TokenRow.revoked_at.is_(None))
-    await session.execute(update(TokenRow).where(*live).values(revoked_at=db_now()))
+async def lock_live(session: Session, token_id: str) -> bool:
+    """Returns whether a token is neither revoked nor expired, and keeps it from being revoked.
+
+    A revocation waits until the transaction ends.
+    """
+    query = select(TokenRow.id).where(TokenRow.id == token_id, *_token_is_live())
+    return await session.scalar(query.with_for_update(read=True)) is not None
+
+
+async def revoke_tokens(session: Session, token_ids: Collection[str]) -> Sequence[RevokedToken]:
+    """Ends tokens; returns those that were not revoked before."""
+    statement = (
+        update(TokenRow)
+        .where(TokenRow.id.in_(token_ids), TokenRow.revoked_at.is_(None))
+        .values(revoked_at=db_now())
+        .returning(TokenRow.id, TokenRow.name, TokenRow.project_id)
+        .execution_options(synchronize_session=False)
+    )
+    return [RevokedToken(*row) for row in await session.execute(statement)]
 
 
 async def rotate(session: Session, token_id: str, secret_hash: str, overlap_hours: int) -> bool:

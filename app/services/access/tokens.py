@@ -14,6 +14,7 @@ from app.domain.errors import (
     ForbiddenError,
     InvalidError,
     NotFoundError,
+    UnauthenticatedError,
 )
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
@@ -85,12 +86,27 @@ async def create_for(
     Raises:
         InvalidError: `outlives_parent` if it would expire later than its parent.
     """
+    await _check_still_live(session, principal)
     parent, days = principal.token_id, request.expires_in_days
     shorter = parent is not None and await rows.expires_within(session, parent, days)
     if "expires_in_days" in request.model_fields_set:
         await _check_end(session, parent, days)
     origin = TokenOrigin(parent_id=parent, same_end=shorter, actor=actor(principal))
     return await issue_token(session, project_id, user_id, request, origin=origin)
+
+
+async def _check_still_live(session: Session, principal: Principal) -> None:
+    """Refuses a caller whose token was revoked after the request was authenticated.
+
+    A revocation that comes later waits for this transaction, and then finds what it created.
+
+    Raises:
+        UnauthenticatedError: `unauthenticated`.
+    """
+    if principal.token_id is not None and not await rows.lock_live(session, principal.token_id):
+        raise UnauthenticatedError(
+            "unauthenticated", "This token is expired or revoked. Make a new one."
+        )
 
 
 async def _check_end(session: Session, parent: str | None, days: int | None) -> None:
@@ -275,16 +291,19 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
     token = await rows.token(session, _seen_by(principal), token_id)
     if token is None:
         raise NotFoundError("token")
-    ended = [token.id, *await _descendants(session, token.id)]
-    await rows.revoke_tokens(session, ended)
-    for ended_id in ended:
-        audit_log.record(
-            session,
-            "token.revoke",
-            ended_id,
-            project_id=token.project_id,
-            actor=f"user:{principal.user_id}",
-        )
+    level = [token.id]
+    while level:
+        for ended in await rows.revoke_tokens(session, level):
+            audit_log.record(
+                session,
+                "token.revoke",
+                ended.id,
+                project_id=ended.project_id,
+                actor=actor(principal),
+                data={"name": ended.name},
+            )
+        # Read after their parents were revoked, which waits for those who just create one.
+        level = await _children(session, level)
     announce(session, ACCESS)
 
 
@@ -293,10 +312,14 @@ async def _descendants(session: Session, token_id: str) -> list[str]:
     found: list[str] = []
     parents = [token_id]
     while parents:
-        made = await rows.made_by(session, parents)
-        parents = [token.id for token in made if token.scopes != [Scope.WORKER.value]]
+        parents = await _children(session, parents)
         found += parents
     return found
+
+
+async def _children(session: Session, token_ids: Sequence[str]) -> list[str]:
+    made = await rows.made_by(session, token_ids)
+    return [token.id for token in made if token.scopes != [Scope.WORKER.value]]
 
 
 async def _views(
