@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
@@ -199,8 +200,7 @@ async def test_a_token_rotates_itself_and_its_children_but_no_token_with_more_ri
     shared: AppServer,
 ) -> None:
     """Else a token of one project could take over the one that made it."""
-    async with shared.client("user") as owner:
-        victim = await _make(owner, "read", "submit", "admin")
+    victim = await _token_of_default(shared, "read", "submit", "admin")
     bound = await _token_of_default(shared, "read", "admin")
     async with _use(shared, bound) as client:
         answer = await _rotate(client, victim["id"])
@@ -270,3 +270,56 @@ async def test_a_revocation_is_recorded_once_and_in_the_project_of_each_token(
     (of_parent,), (of_child,) = entries[parent["id"]], entries[child["id"]]
     assert (of_parent["project_id"], of_child["project_id"]) == (None, shared.world.project_id)
     assert of_child["actor"].startswith("token:")
+
+
+@contextlib.asynccontextmanager
+async def _logged_in(shared: AppServer) -> AsyncIterator[httpx.AsyncClient]:
+    client, csrf = await shared.browser()
+    async with contextlib.aclosing(client):
+        client.headers.update({"Origin": ORIGIN, "X-CSRF-Token": csrf})
+        yield client
+
+
+async def test_a_token_gives_itself_no_longer_life(shared: AppServer) -> None:
+    """Regression: a stolen token that a login had made could rotate itself for ten years."""
+    async with _logged_in(shared) as owner:
+        made = await _make(owner, "read", "admin", expires_in_days=2)
+        async with _use(shared, made) as client:
+            answer = await _rotate(client, made["id"], expires_in_days=4)
+            assert (answer.status_code, answer.json()["code"]) == (422, "outlives_caller")
+            same = (await _rotate(client, made["id"], expires_in_days=2, overlap_hours=1)).json()
+            assert same["expires_at"] == made["expires_at"]
+            shorter = (await _rotate(client, made["id"], expires_in_days=1)).json()
+            assert shorter["expires_at"] < made["expires_at"]
+        longer = (await _rotate(owner, made["id"], expires_in_days=9)).json()
+        assert longer["expires_at"] > made["expires_at"]
+
+
+async def test_a_shorter_life_of_a_token_shortens_the_tokens_created_with_it(
+    shared: AppServer,
+) -> None:
+    """Regression: a child went on after a rotation had given its parent an earlier end."""
+    async with _logged_in(shared) as owner:
+        parent = await _make(owner, "read", "admin", expires_in_days=60)
+        async with _use(shared, parent) as client:
+            child = await _make(client, "read", "admin", expires_in_days=50)
+        async with _use(shared, child) as client:
+            grandchild = await _make(client, "read", expires_in_days=40)
+        end = (await _rotate(owner, parent["id"], expires_in_days=1)).json()["expires_at"]
+        listed = (await owner.get(f"{TOKENS}?limit=500")).json()["items"]
+    ends = {token["id"]: token["expires_at"] for token in listed}
+    assert (ends[child["id"]], ends[grandchild["id"]]) == (end, end)
+
+
+async def test_a_token_of_one_project_sees_and_ends_no_token_of_others(shared: AppServer) -> None:
+    """Regression: it listed and revoked all tokens of its user."""
+    async with shared.client("user") as owner:
+        victim = await _make(owner, "read")
+    bound = await _token_of_default(shared, "read", "admin")
+    async with _use(shared, bound) as client:
+        listed = (await client.get(f"{TOKENS}?limit=500")).json()["items"]
+        assert bound["id"] in {token["id"] for token in listed}
+        assert {token["project"] for token in listed} == {"default"}
+        assert (await client.delete(f"{TOKENS}/{victim['id']}")).status_code == 404
+        assert (await _rotate(client, victim["id"])).status_code == 404
+    assert await _works(shared, victim, victim["secret"])

@@ -5,8 +5,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
-from sqlalchemy.orm import InstrumentedAttribute
+from sqlalchemy import (
+    ColumnElement,
+    ScalarSelect,
+    and_,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from app.db.clock import db_now
 from app.db.engine import Session
@@ -53,6 +63,8 @@ class TokenFilter:
 
     user_id: str
     project_ids: Collection[str] = ()
+    only_in: Collection[str] | None = None
+    """Projects to which the tokens must be limited; `None` for no such condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +88,8 @@ async def token(session: Session, wanted: TokenFilter, token_id: str) -> TokenRo
 
 
 def _is_wanted(wanted: TokenFilter) -> ColumnElement[bool]:
-    return or_(TokenRow.user_id == wanted.user_id, TokenRow.project_id.in_(wanted.project_ids))
+    seen = or_(TokenRow.user_id == wanted.user_id, TokenRow.project_id.in_(wanted.project_ids))
+    return seen if wanted.only_in is None else seen & TokenRow.project_id.in_(wanted.only_in)
 
 
 async def set_expiry(session: Session, token_id: str, days: int) -> None:
@@ -105,11 +118,31 @@ async def take_expiry(session: Session, token_id: str, parent_id: str) -> None:
     await session.execute(update(TokenRow).where(TokenRow.id == token_id).values(expires_at=expiry))
 
 
-async def end_with_parent(session: Session, token_id: str, parent_id: str) -> None:
-    """Lets a token expire no later than its parent."""
-    end = select(TokenRow.expires_at).where(TokenRow.id == parent_id).scalar_subquery()
-    later = (TokenRow.id == token_id, TokenRow.expires_at > end)
-    await session.execute(update(TokenRow).where(*later).values(expires_at=end))
+async def end_no_later(session: Session, token_ids: Collection[str], than: str) -> None:
+    """Lets tokens expire no later than another token."""
+    statement = (
+        update(TokenRow)
+        .where(TokenRow.id.in_(token_ids), _ends_after(than))
+        .values(expires_at=_end_of(than))
+        .execution_options(synchronize_session=False)
+    )
+    await session.execute(statement)
+
+
+async def ends_after(session: Session, token_id: str, than: str) -> bool:
+    """Returns whether a token expires later than another token."""
+    query = select(TokenRow.id).where(TokenRow.id == token_id, _ends_after(than))
+    return await session.scalar(query) is not None
+
+
+def _ends_after(token_id: str) -> ColumnElement[bool]:
+    end = _end_of(token_id)
+    return end.is_not(None) & (TokenRow.expires_at.is_(None) | (TokenRow.expires_at > end))
+
+
+def _end_of(token_id: str) -> ScalarSelect[datetime | None]:
+    other = aliased(TokenRow)
+    return select(other.expires_at).where(other.id == token_id).scalar_subquery()
 
 
 async def made_by(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:

@@ -206,15 +206,21 @@ async def issue_token(
 
 
 async def list_tokens(session: Session, principal: Principal, page: PageRequest) -> Page[TokenView]:
-    """Returns the caller's own tokens, and all tokens of the projects that it maintains."""
+    """Returns the caller's own tokens, and all tokens of the projects that it maintains.
+
+    A token of one project sees that project's tokens alone.
+    """
     keys = keyset(page, rows.TOKEN_COLUMNS)
     found = await rows.tokens(session, _seen_by(principal), keys)
     return await pages.cut(found, page, keys, partial(_views, session))
 
 
 def _seen_by(principal: Principal) -> TokenFilter:
-    projects = principal.projects_with(Permission.PROJECT_CREDENTIALS)
-    return TokenFilter(user_id=principal.user_id, project_ids=projects)
+    return TokenFilter(
+        user_id=principal.user_id,
+        project_ids=principal.projects_with(Permission.PROJECT_CREDENTIALS),
+        only_in=principal.project_ids if principal.is_bound else None,
+    )
 
 
 async def rotate_token(
@@ -229,7 +235,8 @@ async def rotate_token(
         NotFoundError: If the caller sees no such token.
         ForbiddenError: `not_yours`, or `missing_scope` if the token has a scope that the caller
             cannot give.
-        InvalidError: `outlives_parent` if it would expire later than its parent.
+        InvalidError: `outlives_parent` if it would expire later than its parent; `outlives_caller`
+            if the caller's token would get a longer life, or a secret that expires later.
         ConflictError: `token_ended` if it was revoked or has expired.
     """
     token = await rows.token(session, _seen_by(principal), token_id)
@@ -245,17 +252,13 @@ async def rotate_token(
         raise ForbiddenError(
             "missing_scope", f"This token has the scope {min(missing)}, which you do not have."
         )
-    if request.expires_in_days is not None:
-        await _check_end(session, token.parent_id, request.expires_in_days)
+    await _check_still_live(session, principal)
     secret = new_secret("plr")
     if not await rows.rotate(session, token.id, hash_secret(secret), request.overlap_hours):
         raise ConflictError(
             "token_ended", "This token was revoked or has expired. Create a new one."
         )
-    if request.expires_in_days is not None:
-        await rows.set_expiry(session, token.id, request.expires_in_days)
-        if token.parent_id is not None:
-            await rows.end_with_parent(session, token.id, token.parent_id)
+    await _set_end(session, principal, token, request.expires_in_days)
     await session.refresh(token)
     audit_log.record(
         session,
@@ -268,6 +271,36 @@ async def rotate_token(
     announce(session, ACCESS)
     (view,) = await _views(session, [token], secret)
     return view
+
+
+async def _set_end(
+    session: Session, principal: Principal, token: TokenRow, days: int | None
+) -> None:
+    """Sets the end of a rotated token, and lets its children end no later.
+
+    A token lengthens no life: neither its own, nor by a secret of a token that expires later.
+    """
+    caller = principal.token_id
+    if days is not None:
+        await _check_end(session, token.parent_id, days)
+        if caller is not None and await rows.expires_within(session, caller, days - 1):
+            raise _outlives_caller()
+        if caller != token.id or not await rows.expires_within(session, token.id, days):
+            await rows.set_expiry(session, token.id, days)
+        for limit in filter(None, (token.parent_id, caller)):
+            await rows.end_no_later(session, [token.id], limit)
+        await rows.end_no_later(session, await _descendants(session, token.id), token.id)
+    elif caller is not None and await rows.ends_after(session, token.id, caller):
+        raise _outlives_caller()
+
+
+def _outlives_caller() -> InvalidError:
+    return InvalidError(
+        "outlives_caller",
+        "the secret would be valid for longer than the token with which you ask: ask for fewer "
+        "days, or log in with a browser",
+        pointer="/expires_in_days",
+    )
 
 
 async def _may_rotate(session: Session, principal: Principal, token: TokenRow) -> bool:

@@ -105,6 +105,23 @@ async def test_a_maintainer_rotates_the_tokens_of_service_accounts_not_those_of_
     assert (await ask(shared, "rotated", "GET", "/session"))[0] == 200
 
 
+async def test_a_token_of_a_maintainer_gives_no_service_secret_that_outlives_it(
+    shared: AppServer,
+) -> None:
+    """Regression: a token of one day could rotate a service account's token that ends later."""
+    made = await account(shared, "lasting")
+    body = {"name": "short", "scopes": ["read", "submit", "admin"], "expires_in_days": 1}
+    _, short = await ask(shared, "maintainer", "POST", "/tokens", body)
+    shared.tokens["short"] = short["secret"]
+    rotate = f"/tokens/{made['id']}:rotate"
+    for body in ({}, {"expires_in_days": 30}):
+        status, problem = await ask(shared, "short", "POST", rotate, body)
+        assert (status, problem["code"]) == (422, "outlives_caller")
+    assert (await ask(shared, "lasting", "GET", "/session"))[0] == 200
+    status, new = await ask(shared, "short", "POST", rotate, {"expires_in_days": 1})
+    assert (status, new["expires_at"]) == (200, short["expires_at"])
+
+
 async def test_a_deleted_account_ends_at_once_and_its_work_keeps_its_name(
     shared: AppServer,
 ) -> None:
