@@ -164,7 +164,7 @@ def _read_arguments(arguments: Sequence[str] | None) -> tuple[dict[str, object],
         "--daemons",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="run dispatcher, reaper and compactor here",
+        help="run dispatcher, reaper, compactor and remover here",
     )
     values = vars(parser.parse_args(arguments))
     return values, None, values.pop("config")

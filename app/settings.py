@@ -117,7 +117,7 @@ class Settings(BaseModel):
     """Time in which the line and the headers of a request must arrive."""
 
     daemons: bool = True
-    """Whether this process runs the dispatcher, the reaper and the compactor."""
+    """Whether this process runs the dispatcher, the reaper, the compactor and the remover."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"

@@ -1,4 +1,4 @@
-"""Background loops: dispatcher, reaper and compactor.
+"""Background loops: dispatcher, reaper, compactor and remover.
 
 The dispatcher sends dispatch messages, the reaper ends lost attempts, the compactor deletes old
 rows.

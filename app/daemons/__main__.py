@@ -1,4 +1,4 @@
-"""`python -m app.daemons`: dispatcher, reaper and compactor as one process.
+"""`python -m app.daemons`: dispatcher, reaper, compactor and remover as one process.
 
 For installations with several servers.
 """
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the daemons until SIGTERM or SIGINT; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m app.daemons",
-        description="Runs dispatcher, reaper and compactor.",
+        description="Runs dispatcher, reaper, compactor and remover.",
         allow_abbrev=False,
     )
     parser.add_argument("--config", type=Path, help="TOML file with settings")

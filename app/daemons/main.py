@@ -1,32 +1,35 @@
-"""Runs the three loops, inside the server or as a separate process."""
+"""Runs the daemons, inside the server or as a separate process."""
 
 import asyncio
 
 from app.daemons.compactor import Compactor
 from app.daemons.dispatcher import CeleryDispatchQueue, Dispatcher
 from app.daemons.reaper import Reaper
+from app.daemons.remover import ProjectRemover
 from app.db.engine import Database
 from app.services.artifacts.blob_store import BlobStore
 from app.settings import Settings
 
 
 async def run(database: Database, settings: Settings) -> None:
-    """Runs dispatcher, reaper and compactor until it is cancelled.
+    """Runs dispatcher, reaper, compactor and remover until it is cancelled.
 
     Several such processes may run at the same time.
     """
     queue = CeleryDispatchQueue(settings.broker_url.get_secret_value())
     dispatcher = Dispatcher(database, queue, ring_seconds=settings.ring_seconds)
     reaper = Reaper(database, reclaim_seconds=settings.reclaim_seconds)
+    store = BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20)
     compactor = Compactor(
         database,
-        BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20),
+        store,
         idempotency_seconds=settings.idempotency_seconds,
         audit_keep_days=settings.audit_keep_days,
     )
+    remover = ProjectRemover(database, store)
     try:
         async with asyncio.TaskGroup() as group:
-            for daemon in (dispatcher, reaper, compactor):
+            for daemon in (dispatcher, reaper, compactor, remover):
                 group.create_task(daemon.run())
     finally:
         queue.close()

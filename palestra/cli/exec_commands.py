@@ -44,7 +44,7 @@ def server(context: typer.Context) -> None:
 
 
 def daemons(context: typer.Context) -> None:
-    """Runs dispatcher, reaper and compactor as a process of their own.
+    """Runs dispatcher, reaper, compactor and remover as a process of their own.
 
     `palestra server --no-daemons` leaves them to it.
     """

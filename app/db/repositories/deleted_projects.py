@@ -8,8 +8,9 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.jobs import JobRow
+from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.projects import ProjectRow
+from app.db.repositories.attempts import LIVE
 from app.db.repositories.jobs import FINAL
 from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
@@ -82,6 +83,50 @@ async def is_deleted(session: Session, project_id: str) -> bool:
     """Returns whether a project is deleted."""
     deleted = (ProjectRow.id == project_id, ProjectRow.deleted_at.is_not(None))
     return await session.scalar(select(ProjectRow.id).where(*deleted)) is not None
+
+
+async def is_being_removed(session: Session, project_id: str) -> bool:
+    """Returns whether the content of a project is being removed."""
+    started = (ProjectRow.id == project_id, ProjectRow.removal_started_at.is_not(None))
+    return await session.scalar(select(ProjectRow.id).where(*started)) is not None
+
+
+async def all_ids(session: Session) -> Sequence[str]:
+    """Returns the IDs of all deleted projects, the oldest deletion first."""
+    query = select(ProjectRow.id).where(ProjectRow.deleted_at.is_not(None))
+    return (await session.scalars(query.order_by(ProjectRow.deleted_at, ProjectRow.id))).all()
+
+
+async def start_removal(session: Session, project_id: str) -> bool:
+    """Marks a deleted project as being removed; returns false while it can be restored.
+
+    A project that is marked already stays so.
+    """
+    due = (
+        ProjectRow.id == project_id,
+        ProjectRow.deleted_at.is_not(None),
+        ProjectRow.restorable_until <= db_now(),
+    )
+    at = func.coalesce(ProjectRow.removal_started_at, db_now())
+    statement = update(ProjectRow).where(*due).values(removal_started_at=at)
+    statement = statement.execution_options(synchronize_session=False)
+    return await session.scalar(statement.returning(ProjectRow.id)) is not None
+
+
+async def lock_removal(session: Session, project_id: str) -> ProjectRow | None:
+    """Returns a project that is being removed, locked; `None` if another process works on it."""
+    query = (
+        select(ProjectRow)
+        .where(ProjectRow.id == project_id, ProjectRow.removal_started_at.is_not(None))
+        .with_for_update(skip_locked=True, key_share=True)
+    )
+    return await session.scalar(query)
+
+
+async def live_attempts(session: Session, project_id: str, limit: int) -> Sequence[str]:
+    """Returns the IDs of attempts of a project that have not ended."""
+    live = (AttemptRow.project_id == project_id, AttemptRow.state.in_(LIVE))
+    return (await session.scalars(select(AttemptRow.id).where(*live).limit(limit))).all()
 
 
 async def unfinished_jobs(session: Session, project_ids: Sequence[str]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from app.db.models.curves import TelemetryBatchRow
 from app.db.models.experiments import RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.repositories import attempts as attempt_rows
+from app.db.repositories import deleted_projects
 from app.db.repositories import telemetry as rows
 from app.domain.errors import ConflictError, DomainError, NotFoundError
 from app.metrics import sort_records
@@ -81,7 +82,8 @@ async def take(session: Session, delivery: Delivery) -> int:
     """Writes the new records of a batch; returns the attempt's last sequence number after them.
 
     Raises:
-        ConflictError: `stale_attempt`, `seq_gap` with `expected_seq`, or `seq_conflict`.
+        ConflictError: `project_deleted`, `stale_attempt`, `seq_gap` with `expected_seq`, or
+            `seq_conflict`.
         ForbiddenError: `other_run` for a run that does not belong to the attempt; `not_training`
             for training records of an attempt that does not train.
         InvalidError: With a pointer to the record (see `record_rules`), among them
@@ -109,13 +111,15 @@ async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
 
     Raises:
         NotFoundError: If there is no such attempt.
-        ConflictError: `stale_attempt` if it ended, or if a newer attempt holds the fence of one of
-            its runs.
+        ConflictError: `project_deleted` if the content of its project is being removed;
+            `stale_attempt` if it ended, or if a newer attempt holds the fence of one of its runs.
     """
     attempt = await attempt_rows.get(session, attempt_id, lock=True)
     if attempt is None:
         raise NotFoundError("attempt")
     if attempt.state not in attempt_rows.LIVE:
+        if await deleted_projects.is_being_removed(session, attempt.project_id):
+            raise _project_deleted()
         raise _stale("The attempt has ended. Nothing more is taken from it.")
     carried = {
         row.run_id: row for row in (await attempt_rows.runs_of(session, [attempt_id]))[attempt_id]
@@ -124,6 +128,12 @@ async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
     if any(row.training and runs[run_id].fence != row.fence for run_id, row in carried.items()):
         raise _stale("A newer attempt trains this run. Nothing more is taken from this one.")
     return WritableAttempt(attempt, carried, runs)
+
+
+def _project_deleted() -> DomainError:
+    return ConflictError(
+        "project_deleted", "The project of this attempt is being deleted. Nothing more is stored."
+    )
 
 
 def _stale(detail: str) -> DomainError:

@@ -1,0 +1,329 @@
+"""Removing the content of deleted projects: completely, resumably, beside whoever still writes."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from app.daemons.remover import ProjectRemover
+from app.db.engine import Database, Session
+from app.db.models import AuditRow, Base, ProjectRow, UserRow
+from app.db.repositories import project_content
+from app.domain.errors import ConflictError, NotFoundError
+from app.domain.principal import Membership, Principal
+from app.services.access import service_accounts
+from app.services.artifacts import artifacts
+from app.services.projects import deletion, projects, removal
+from app.settings import Settings
+from palestra.contract.permissions import Role
+from palestra.contract.projects import ProjectRequest
+from palestra.contract.service_accounts import ServiceAccountRequest
+from palestra.contract.states import Order
+from tests.app.services.following import start_continuous_eval
+from tests.support import records
+from tests.support.artifact_store import AttemptWithStore, chunks
+from tests.support.server_fixture import World, definition, pass_time
+
+DAY = 86_400
+SHARED = {"alembic_version", "audit", "audit_chain", "server_uptime", "users", "workers"}
+"""Tables of which a removal deletes nothing that these tests look at."""
+
+
+async def fill(storing: AttemptWithStore) -> None:
+    """Gives the project a row in every table that a project can have rows in."""
+    run = storing.run_id
+    await storing.send(
+        records.points(run, "loss", [1, 2, 3]),
+        records.episodes(run, [1]),
+        records.stats(run, 5),
+        records.log(run, "a line"),
+        records.evaluation(run, 5, 1.0),
+    )
+    await storing.snapshot(10)
+    await storing.put("model.onnx", b"exported")
+    await storing.world.submit(definition(name="another"), seeds=[1, 2])
+    async with storing.database.write() as session:
+        request = ServiceAccountRequest(name="robot", role=Role.MEMBER)
+        await service_accounts.create(session, storing.world.admin, request)
+    evaluation = await start_continuous_eval(storing)
+    await evaluation.world.job(evaluation.job_id)
+
+
+async def delete(world: World, *, after: float = 30 * DAY + 1) -> None:
+    """Archives and deletes the project, and lets time pass."""
+    async with world.database.write() as session:
+        await projects.archive(session, world.admin, "default")
+        await deletion.delete(session, world.admin, "default", "default", Settings())
+    pass_time(after)
+
+
+async def counts(database: Database) -> dict[str, int]:
+    """Returns the number of rows of each table that is not empty."""
+    async with database.read() as session:
+        found = {
+            table.name: await session.scalar(select(func.count()).select_from(table))
+            for table in Base.metadata.sorted_tables
+        }
+    return {name: count for name, count in found.items() if count}
+
+
+@pytest.fixture
+def remover(storing: AttemptWithStore) -> ProjectRemover:
+    return ProjectRemover(storing.database, storing.store)
+
+
+async def other_project(world: World) -> World:
+    """Makes a second project with an experiment; returns the world as its maintainer sees it."""
+    async with world.database.write() as session:
+        made = await projects.create(session, world.admin, ProjectRequest(name="other"))
+    own = Membership(project_id=made.id, slug="other", name="other", role=Role.MAINTAINER)
+    admin: Principal = replace(world.admin, memberships=(own,))
+    theirs = replace(world, project_id=made.id, admin=admin)
+    await theirs.submit(definition(name="kept"), seeds=[1])
+    return theirs
+
+
+async def test_everything_of_the_project_is_removed_and_nothing_else(
+    storing: AttemptWithStore, remover: ProjectRemover, world: World, database: Database
+) -> None:
+    other = await other_project(world)
+    kept = {name: count for name, count in (await counts(database)).items() if name not in SHARED}
+    filled = await _fill_and_count(storing)
+    missing = {table.name for table in Base.metadata.sorted_tables} - set(filled) - SHARED
+    assert missing <= {"idempotency_keys", "invitations", "login_links", "login_sessions", "tokens"}
+    await delete(world)
+    assert await remover.tick() > 40
+    left = await counts(database)
+    (job,) = await other.jobs()
+    assert job.state == "queued"
+    of_first = {"experiments": 1, "runs": 1, "jobs": 1, "submissions": 1, "job_runs": 1}
+    assert {name: left[name] for name in of_first} == of_first
+    assert set(left) - SHARED == {*of_first, "projects", "memberships", "events"}
+    assert storing.files() == []
+    async with database.read() as session:
+        assert list(await session.scalars(select(ProjectRow.slug))) == ["other"]
+        names = set(await session.scalars(select(UserRow.name)))
+        actions = [
+            row.action
+            for row in await session.scalars(
+                select(AuditRow).where(AuditRow.object_id == world.project_id).order_by(AuditRow.id)
+            )
+        ]
+        moves = await session.scalar(
+            select(func.count()).where(
+                AuditRow.project_id == world.project_id, AuditRow.action == "job.move"
+            )
+        )
+    assert names == {"admin", "bea"}
+    assert actions == ["project.archive", "project.delete", "project.remove"]
+    assert moves, "entries about the project's jobs stay"
+    assert kept["experiments"] == 2
+
+
+async def _fill_and_count(storing: AttemptWithStore) -> dict[str, int]:
+    await fill(storing)
+    return await counts(storing.database)
+
+
+async def test_name_and_slug_are_free_after_the_removal(
+    storing: AttemptWithStore, remover: ProjectRemover, world: World
+) -> None:
+    await delete(world, after=30 * DAY - 60)
+    assert await remover.tick() == 0, "a minute before the end of the window"
+    async with world.database.write() as session:
+        with pytest.raises(ConflictError):
+            await projects.create(session, world.admin, ProjectRequest(name="default"))
+    pass_time(61)
+    await remover.tick()
+    async with world.database.write() as session:
+        made = await projects.create(session, world.admin, ProjectRequest(name="default"))
+    assert made.slug == "default"
+    assert made.id != world.project_id
+
+
+class KilledError(Exception):
+    """Stands for the end of the process."""
+
+
+async def test_a_removal_that_is_killed_anywhere_goes_on(
+    storing: AttemptWithStore,
+    world: World,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Kills the removal before and after the commit of every transaction, and then goes on."""
+    monkeypatch.setattr(removal, "STEP_SECONDS", 0.0)
+    await fill(storing)
+    await delete(world)
+    fragile = _Fragile(database)
+    kills = 0
+    while await counts(database) and fragile.last_kill < fragile.transactions + 1:
+        fragile.reset()
+        try:
+            await ProjectRemover(fragile, storing.store).tick()  # type: ignore[arg-type]
+            break
+        except KilledError:
+            kills += 1
+    assert kills > 20
+    async with database.read() as session:
+        assert list(await session.scalars(select(ProjectRow.id))) == []
+    assert set(await counts(database)) <= {*SHARED, "events"}
+    swept = await artifacts.sweep(database, storing.store)
+    assert swept == 0, "files of removed blobs are young: the compactor takes them after an hour"
+
+
+class _Fragile:
+    """A database whose process ends at the third transaction after `reset`.
+
+    At every other kill that transaction is committed.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.transactions = 0
+        self.last_kill = 0
+        self._commits = False
+
+    def reset(self) -> None:
+        self.last_kill = self.transactions
+        self._commits = not self._commits
+
+    def read(self) -> Any:
+        return self._database.read()
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[Session]:
+        self.transactions += 1
+        kills = self.transactions - self.last_kill >= 3
+        async with self._database.write() as session:
+            yield session
+            if kills and not self._commits:
+                raise KilledError
+        if kills:
+            raise KilledError
+
+
+async def test_a_project_cannot_be_restored_while_it_is_being_removed(
+    storing: AttemptWithStore, world: World, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "STEP_SECONDS", 0.0)
+    await fill(storing)
+    await delete(world)
+    fragile = _Fragile(database)
+    with pytest.raises(KilledError):
+        await ProjectRemover(fragile, storing.store).tick()  # type: ignore[arg-type]
+    pass_time(-30 * DAY - 1)
+    async with database.write() as session:
+        with pytest.raises(ConflictError) as caught:
+            await deletion.undelete(session, world.admin, "default")
+    assert caught.value.code == "removal_started"
+    (view,) = await _deleted(world)
+    assert view.removal_started_at is not None
+
+
+async def _deleted(world: World) -> list[Any]:
+    async with world.database.read() as session:
+        request = deletion.PageRequest(limit=10, sort="name")
+        return (await deletion.list_deleted(session, world.admin, request)).items
+
+
+async def test_a_running_attempt_hears_of_it_and_may_finish_until_the_removal(
+    storing: AttemptWithStore, world: World, remover: ProjectRemover
+) -> None:
+    """Restoring the project brings back what the cancelled training saved."""
+    await delete(world, after=0)
+    assert (await world.renew(storing.attempt_id)).order is Order.CANCEL
+    await storing.snapshot(20)
+    (view,) = await _deleted(world)
+    assert view.unfinished_jobs == 1
+    assert await remover.tick() == 0
+    await storing.send(records.points(storing.run_id, "loss", [30]))
+
+
+async def test_what_arrives_during_the_removal_is_refused_with_its_own_code(
+    storing: AttemptWithStore,
+    world: World,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(removal, "STEP_SECONDS", 0.0)
+    declared = await storing.declare("model.onnx", b"exported")
+    await delete(world)
+    async with database.write() as session:
+        assert await deletion.rows.start_removal(session, world.project_id)
+    await storing.send(records.points(storing.run_id, "loss", [1]))  # what is live may still write
+    await removal.end_attempts(database, world.project_id)
+    for refused in (
+        storing.send(records.points(storing.run_id, "loss", [2])),
+        storing.declare("more.onnx", b"more"),
+        storing.upload(declared.id, b"exported"),
+    ):
+        with pytest.raises(ConflictError) as caught:
+            await refused
+        assert caught.value.code == "project_deleted"
+    assert (await world.renew(storing.attempt_id)).order is Order.STALE
+    await ProjectRemover(database, storing.store).tick()
+    with pytest.raises(NotFoundError):
+        await storing.send(records.points(storing.run_id, "loss", [2]))
+
+
+async def test_an_upload_that_ends_during_the_removal_leaves_no_file(
+    storing: AttemptWithStore, world: World, database: Database
+) -> None:
+    """The content streams while the project is removed."""
+    declared = await storing.declare("model.onnx", b"exported")
+    await delete(world)
+
+    async def slowly() -> AsyncIterator[bytes]:
+        async for chunk in chunks(b"exported"):
+            yield chunk
+        await ProjectRemover(database, storing.store).tick()
+
+    with pytest.raises(NotFoundError):
+        await artifacts.upload(database, storing.store, storing.attempt_id, declared.id, slowly())
+    assert storing.files() == []
+
+
+async def test_jobs_beyond_the_first_hundred_are_cancelled_by_the_daemon(
+    world: World, database: Database, tmp_path: Path
+) -> None:
+    await world.submit(seeds=list(range(230)), resources={"pack": "off"})
+    await world.register()
+    await delete(world, after=0)
+    (view,) = await _deleted(world)
+    assert view.unfinished_jobs == 130
+    queued = next(job for job in await world.jobs() if job.state == "queued")
+    (worker_id,) = world.own
+    with pytest.raises(ConflictError) as caught:
+        await world.claim(queued.id, worker_id)
+    assert caught.value.code == "project_deleted"
+    await ProjectRemover(database, removal.BlobStore(tmp_path)).tick()
+    assert {job.state for job in await world.jobs()} == {"cancelled"}
+
+
+def test_every_table_is_removed_or_named_here() -> None:
+    """A new table with content of projects must be removed with its project."""
+    removed = {
+        "series_blocks", "series", "log_blocks", "epoch_stats", "evaluations", "snapshot_files",
+        "snapshots", "artifacts", "attempt_runs", "job_runs", "runs", "telemetry_batches",
+        "attempts", "jobs", "submissions", "experiments", "events", "tokens", "memberships",
+        "blobs", "projects",
+    }  # fmt: skip
+    others = {
+        "audit": "stays",
+        "audit_chain": "of the server",
+        "idempotency_keys": "of users, and short-lived",
+        "invitations": "of the server",
+        "login_links": "of users",
+        "login_sessions": "of users",
+        "server_uptime": "of the server",
+        "users": "service accounts go, people stay",
+        "workers": "go with the row of the project",
+    }
+    assert {table.name for table in Base.metadata.sorted_tables} == removed | set(others)
+    count = len(project_content.OF_RUN + project_content.OF_ATTEMPT + project_content.OF_PROJECT)
+    assert count == len(removed) - 2, "blobs and the project have functions of their own"
