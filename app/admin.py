@@ -24,7 +24,7 @@ from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.audit_chain import ChainPlace
 from app.domain.errors import DomainError, InvalidError, UnavailableError
 from app.logging import scrub_text
-from app.services.access import logins, members, principals, tokens
+from app.services.access import break_glass, logins, members, principals, tokens
 from app.services.access.device_keys import FILE, DeviceKeys
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
@@ -95,7 +95,7 @@ async def _bootstrap(
     answer: dict[str, Any] = {"project_id": first.project_id, "user_id": first.user_id}
     if await logins.has_logged_in(session, first.user_id):
         return {**answer, "setup_needed": False}
-    return {**answer, "setup_needed": True, **await _link(session, settings, first.user_id)}
+    return {**answer, "setup_needed": True, **await _new_link(session, settings, first.user_id)}
 
 
 async def _login_link(
@@ -107,16 +107,21 @@ async def _login_link(
             f"palestra admin: no server runs on {place}: start it before you open the "
             "link, or name another with --data-dir\n"
         )
-    user_id = (
-        (await members.bootstrap(session)).user_id
-        if values.user is None
-        else await members.user_who_may_log_in(session, values.user)
-    )
-    return await _link(session, settings, user_id)
+    if values.user is None:
+        if values.enable:
+            raise InvalidError("user_needed", "--enable needs --user NAME.")
+        user = (await members.bootstrap(session)).user_id
+    else:
+        user = await break_glass.person(session, values.user, enable=values.enable)
+    code = await break_glass.make_link(session, user, settings.link_seconds)
+    return _link(settings, code)
 
 
-async def _link(session: Session, settings: Settings, user_id: str) -> dict[str, Any]:
-    code = await logins.make_link(session, user_id, settings.link_seconds)
+async def _new_link(session: Session, settings: Settings, user_id: str) -> dict[str, Any]:
+    return _link(settings, await logins.make_link(session, user_id, settings.link_seconds))
+
+
+def _link(settings: Settings, code: str) -> dict[str, Any]:
     address = running_address(settings) or settings.base_url
     # The code is in the fragment, which browsers send to no server and write into no log.
     return {
@@ -161,7 +166,7 @@ async def _prepare(
             else (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret
         )
     return {
-        **await _link(session, settings, (await members.bootstrap(session)).user_id),
+        **await _new_link(session, settings, (await members.bootstrap(session)).user_id),
         "tokens": tokens,
     }
 
@@ -246,6 +251,11 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="make a one-time login link of the first administrator, or of another person",
     )
     link.add_argument("--user", help="name of the person; the first administrator by default")
+    link.add_argument(
+        "--enable",
+        action="store_true",
+        help="enable the administrator of the server that --user names, if disabled",
+    )
     link.set_defaults(command=_login_link)
     rotate = commands.add_parser(
         "rotate-device-keys",

@@ -2,6 +2,7 @@
 
 from typing import Self
 
+from palestra.account_methods import AccountMethods
 from palestra.audit_methods import AuditMethods
 from palestra.connection import Connection, path_part
 from palestra.contract.access import SessionView
@@ -20,6 +21,7 @@ class Client(
     JobMethods,
     PoolMethods,
     AuditMethods,
+    AccountMethods,
     PeopleMethods,
     ProjectMethods,
     TokenMethods,

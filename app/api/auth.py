@@ -11,14 +11,16 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Path, Request, Security
+from fastapi import Depends, Path, Request, Response, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 
 from app.api.deps import database, settings
 from app.api.errors import forbidden, unauthenticated
+from app.api.origin import address_of
 from app.domain.permissions import SCOPE_PERMISSIONS, permitted_by
 from app.domain.principal import Principal
 from app.services.access import principals, rights
+from app.services.access.last_used import Touches
 from palestra.contract.names import Scope
 from palestra.contract.permissions import Permission
 
@@ -65,8 +67,10 @@ async def authenticate(
     if slug is not None and principal.via in {"cookie", "token"}:
         principal = rights.within(principal, slug)
     request.state.principal = principal
-    request.app.state.touches.note(principal.token_id, principal.session_id)
     return principal
+
+
+CurrentPrincipal = Annotated[Principal, Depends(authenticate)]
 
 
 async def _by_token(request: Request, authorization: list[str]) -> Principal:
@@ -101,6 +105,23 @@ async def _by_cookie(request: Request) -> Principal:
     return principal
 
 
+async def note_use(request: Request, principal: CurrentPrincipal) -> None:
+    """Notes when and from where the caller's token or login was used."""
+    touches: Touches = request.app.state.touches
+    if principal.token_id is not None or principal.session_id is not None:
+        touches.note(principal.token_id, principal.session_id, address_of(request))
+
+
+async def note_use_of_token(request: Request, principal: CurrentPrincipal) -> None:
+    """Notes the use of a token alone, for live streams.
+
+    A page whose stream connects again and again must not keep a login alive that nobody uses.
+    """
+    touches: Touches = request.app.state.touches
+    if principal.token_id is not None:
+        touches.note(principal.token_id, None, address_of(request))
+
+
 def project_of_path(project: Annotated[str, Path(max_length=64, description="Slug.")]) -> None:
     """Declares the parameter of paths below `/projects/{project}`, which `authenticate` reads."""
 
@@ -111,6 +132,17 @@ def cookie_name(request: Request) -> str:
     Over TLS the name has a prefix that makes the browser enforce host and path.
     """
     return "__Host-palestra_session" if settings(request).secure_cookies else "palestra_session"
+
+
+def forget_login(request: Request, response: Response) -> None:
+    """Removes the session cookie from the browser."""
+    response.delete_cookie(
+        cookie_name(request),
+        path="/",
+        secure=settings(request).secure_cookies,
+        httponly=True,
+        samesite="lax",
+    )
 
 
 def check_same_origin(request: Request, *, programs: bool = False) -> None:
@@ -142,9 +174,6 @@ def _check_csrf(request: Request, expected: str) -> None:
         raise forbidden(
             "csrf", f"Send the login's csrf_token as {CSRF_HEADER}; GET /api/v1/session returns it."
         )
-
-
-CurrentPrincipal = Annotated[Principal, Depends(authenticate)]
 
 
 def require(*permissions: Permission) -> Callable[[Principal], Principal]:
@@ -239,7 +268,24 @@ def require_manager(principal: CurrentPrincipal) -> Principal:
     return principal
 
 
+def require_person(principal: CurrentPrincipal) -> Principal:
+    """Requires a person's browser login, or a token of all projects with the scope `admin`.
+
+    Service accounts have no account to manage, and a token of one project concerns nothing beyond
+    that project.
+    """
+    require_manager(principal)
+    if principal.is_service_account or principal.is_bound:
+        raise forbidden(
+            "person_needed",
+            "Only a person may do this: log in with a browser, or use a token of yours that is "
+            "not limited to one project.",
+        )
+    return principal
+
+
 setattr(require_manager, NEEDS, Permission.ACCOUNT.value)
+setattr(require_person, NEEDS, Permission.ACCOUNT.value)
 setattr(require_enrolment, NEEDS, "enrolment")
 setattr(require_attempt, NEEDS, "attempt")
 setattr(require_own_secret, NEEDS, "worker secret")
@@ -267,5 +313,6 @@ WorkerCaller = Annotated[Principal, Depends(require_own_secret)]
 OfAttempt: Final = Depends(require_attempt)
 AttemptCaller = Annotated[Principal, OfAttempt]
 ReaderOrAttempt = Annotated[Principal, Depends(require_reader_or_attempt)]
+AccountOwner = Annotated[Principal, Depends(require_person)]
 TokenManager = Annotated[Principal, Depends(require_manager)]
 Anyone = Annotated[Principal, Depends(require_login)]

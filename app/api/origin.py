@@ -22,10 +22,11 @@ def origin_of(request: Request) -> RequestOrigin:
     principal: Principal | None = getattr(request.state, "principal", None)
     address = address_of(request) or None
     if principal is None:
-        return RequestOrigin(address=address)
+        return RequestOrigin(address=address, user_agent=request.headers.get("user-agent"))
     ids = (principal.attempt_id, principal.worker_id, principal.token_id, principal.session_id)
     return RequestOrigin(
         address=address,
+        user_agent=request.headers.get("user-agent"),
         user_id=principal.user_id if principal.via in {"cookie", "token"} else None,
         credential=next((found for found in ids if found is not None), None),
     )

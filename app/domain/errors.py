@@ -8,6 +8,8 @@ from typing import Any, Final
 STORAGE_RETRY_SECONDS: Final = 10
 """Seconds after which to retry a request that was refused because a disk is full."""
 
+_OF_NO_PROJECT: Final = frozenset({"user", "invitation", "login"})
+
 _NO_PROJECT: Final = (
     "There is no such project, or you are no member of it, or your token is limited to another "
     "one. `palestra projects list` names yours."
@@ -36,7 +38,8 @@ class NotFoundError(DomainError):
     """The resource does not exist, or belongs to another project: 404."""
 
     def __init__(self, what: str = "resource") -> None:
-        detail = f"There is no such {what} in this project."
+        where = "" if what in _OF_NO_PROJECT else " in this project"
+        detail = f"There is no such {what}{where}."
         super().__init__("not_found", _NO_PROJECT if what == "project" else detail)
 
 

@@ -48,6 +48,7 @@ class Principal:
     memberships: tuple[Membership, ...] = ()
     is_admin: bool = False
     """Whether the caller acts as a server administrator."""
+    is_service_account: bool = False
     is_bound: bool = False
     """Whether the credential is a token of one project."""
     is_within_project: bool = False

@@ -68,22 +68,25 @@ def upgrade(context: typer.Context) -> None:
 def login_link(context: typer.Context) -> None:
     """Prints, as JSON, a one-time address that logs a browser in.
 
-    It is for the first admin, or for the user of --user.
+    It is for the first admin, or for the user of --user; with --enable for an administrator who is
+    disabled, too.
     """
-    run_admin("login-link", context.args, own="--user")
+    run_admin("login-link", context.args, own="--user", flag="--enable")
 
 
-def run_admin(command: str, arguments: list[str], *, own: str) -> NoReturn:
+def run_admin(command: str, arguments: list[str], *, own: str, flag: str | None = None) -> NoReturn:
     """Replaces this process by a command of `app.admin` on the data directory of this place.
 
     Args:
         command: The command.
         arguments: Options of `app.admin` and of the command; `--json` is ignored.
         own: The option of the command itself, which stands after it.
+        flag: An option without a value of the command itself.
     """
     place, own_part = _split_option(
-        [argument for argument in arguments if argument != "--json"], own
+        [argument for argument in arguments if argument not in {"--json", flag}], own
     )
+    own_part += [argument for argument in arguments if argument == flag]
     if not _names_place(place) and (data := find_data_dir()) is not None:
         place += ["--data-dir", str(data.root)]
     become("app.admin", "server", [*place, command, *own_part])

@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 
 import palestra
 from palestra.cli import (
+    account_commands,
     audit_commands,
     catalogue,
     control,
@@ -82,6 +83,7 @@ for part in (
     play,
     project_commands,
     login,
+    account_commands,
     user_commands,
     token_commands,
     audit_commands,

@@ -61,11 +61,22 @@ def list_tokens(server: Server = None, token_file: TokenFile = None, json: Json 
             " ".join(row.scopes),
             "never" if row.expires_at is None else f"{row.expires_at:%Y-%m-%d}",
             "-" if row.last_used_at is None else f"{row.last_used_at:%Y-%m-%d %H:%M}",
+            row.last_used_address or "-",
             "revoked" if row.revoked_at is not None else "",
         )
         for row in rows
     ]
-    headings = ("token", "name", "user", "project", "scopes", "expires", "last used", "state")
+    headings = (
+        "token",
+        "name",
+        "user",
+        "project",
+        "scopes",
+        "expires",
+        "last used",
+        "from",
+        "state",
+    )
     return show(table(headings, cells))
 
 

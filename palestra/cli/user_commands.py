@@ -1,6 +1,7 @@
 """Commands that manage users: `palestra users ...`."""
 
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 
 import typer
 from pydantic import ValidationError
@@ -11,6 +12,7 @@ from palestra.cli.output import emit_json, say, show, table, usage, visible
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.documents import canonical_json
 from palestra.contract.people import (
+    AccountChange,
     DisableRequest,
     JobsOfUser,
     UserChange,
@@ -20,6 +22,7 @@ from palestra.contract.people import (
 )
 from palestra.contract.problems import explain
 
+Change = TypeVar("Change", bound=AccountChange)
 Person = Annotated[str, typer.Argument(metavar="USER", help="Login name or ID.")]
 
 
@@ -100,22 +103,26 @@ def change(
 ) -> None:
     """Changes a person's display name, e-mail address, or right to administer the server."""
     given = {"display_name": display_name, "email": email, "is_admin": admin}
-    request = user_change({name: value for name, value in given.items() if value is not None})
+    request = change_of(UserChange, given)
     with connect(server, token_file) as client:
         found = client.change_user(user, request)
     emit_json(found) if json else _show(found)
 
 
-def user_change(given: dict[str, Any]) -> UserChange:
-    """Returns the change that options ask for; an empty text removes what it names."""
+def change_of(kind: type[Change], options: Mapping[str, Any]) -> Change:
+    """Returns the change that options ask for.
+
+    An option that was not named is `None`; an empty text removes what it names.
+    """
+    given = {
+        name: None if value == "" else value for name, value in options.items() if value is not None
+    }
     if not given:
         usage("nothing to change: name at least one option; --help lists them")
     try:
-        return UserChange.model_validate_json(
-            canonical_json({name: None if value == "" else value for name, value in given.items()})
-        )
+        return kind.model_validate_json(canonical_json(given))
     except ValidationError as error:
-        first = explain(error, UserChange)[0]
+        first = explain(error, kind)[0]
         usage(f"--{first.pointer.removeprefix('/').replace('_', '-')} {first.message}")
 
 

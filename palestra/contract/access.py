@@ -54,6 +54,8 @@ class TokenView(View):
     previous_until: datetime | None = None
     """Until when the secret of before the latest rotation is valid."""
     last_used_at: datetime | None
+    last_used_address: str | None = None
+    """Address of the latest use."""
     revoked_at: datetime | None
     secret: str | None = None
 

@@ -130,13 +130,18 @@ class UserDetail(UserView):
     owned: OwnedView
 
 
-class UserChange(Patch):
-    """A change of a user; members that are left out stay."""
+class AccountChange(Patch):
+    """A change of one's own account; members that are left out stay."""
 
     display_name: Title | None = None
     """`null` removes it: the login name is shown."""
     email: Email | None = None
     """`null` removes it."""
+
+
+class UserChange(AccountChange):
+    """A change of a user; members that are left out stay."""
+
     is_admin: bool = False
 
 

@@ -1,4 +1,6 @@
 import json
+import os
+import pwd
 import sqlite3
 import stat
 import subprocess
@@ -54,8 +56,8 @@ def test_bootstrap_creates_the_named_project_and_admin(
         run(capsys, "bootstrap", "--project", "vision", "--user", "bea")["user_id"]
         == bea["user_id"]
     )
-    assert run(capsys, "bootstrap", "--project", "vision")["user_id"] == bea["user_id"], (
-        "the project's first admin"
+    assert run(capsys, "bootstrap", "--project", "vision")["user_id"] == first["user_id"], (
+        "the server's first administrator"
     )
     assert bea["user_id"] != first["user_id"]
     assert bea["project_id"] != first["project_id"]
@@ -72,12 +74,11 @@ def test_bootstrap_creates_the_named_project_and_admin(
 def test_bootstrap_refuses_to_promote_an_existing_user_to_admin(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The error names the user and the user's present role."""
     run(capsys, "bootstrap", "--user", "bea")
     with sqlite3.connect(data / "palestra.db") as database:
-        database.execute("UPDATE memberships SET role = 'viewer'")
+        database.execute("UPDATE users SET is_admin = 0")
     assert main(["bootstrap", "--user", "bea"]) == 1
-    assert "bea is a viewer of the project default" in capsys.readouterr().err
+    assert "bea is a user without being an administrator" in capsys.readouterr().err
 
 
 def test_a_login_link_names_the_port_of_the_running_server(
@@ -107,7 +108,7 @@ def test_the_command_finds_the_data_directory_in_a_parent_directory(tmp_path: Pa
     below.mkdir(parents=True)
     with claimed(Settings(data_dir=place.root, port=0)) as listener:
         place.write_state({"url": f"http://127.0.0.1:{listener.port}"})
-        for arguments in ([], ["--user", "admin"], ["--user=admin", "--json"]):
+        for arguments in ([], ["--user", "admin"], ["--enable", "--user=admin", "--json"]):
             command = [sys.executable, "-m", "palestra.cli", "login-link", *arguments]
             environment = {**bare_environment(), "PYTHONPATH": str(REPOSITORY)}
             done = subprocess.run(
@@ -139,6 +140,72 @@ def test_a_login_link_can_be_made_for_any_user(
         ).fetchall() == [(bea["user_id"],)]
     assert main(["login-link", "--user", "zoe"]) == 1
     assert "Nobody of the name zoe" in capsys.readouterr().err
+
+
+def entries(data: Path) -> list[tuple[str, str, str, dict[str, Any]]]:
+    """Returns action, object, actor and data of the audit log's entries."""
+    with sqlite3.connect(data / "palestra.db") as database:
+        query = "SELECT action, object_id, actor, data FROM audit ORDER BY id"
+        return [(*row, json.loads(text)) for *row, text in database.execute(query)]
+
+
+def test_a_link_for_an_administrator_is_told_in_the_audit_log(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry names the account of the shell, and who became root by sudo."""
+    bea = run(capsys, "bootstrap", "--user", "bea")["user_id"]
+    shell = pwd.getpwuid(os.getuid()).pw_name
+    monkeypatch.setenv("USER", "somebody-else")
+    monkeypatch.delenv("SUDO_USER", raising=False)
+    run(capsys, "login-link", "--user", "bea")
+    monkeypatch.setenv("SUDO_USER", "grace")
+    run(capsys, "login-link")
+    assert entries(data)[-2:] == [
+        ("login.break_glass", bea, "daemon:console", {"shell_user": shell}),
+        ("login.break_glass", bea, "daemon:console", {"shell_user": shell, "sudo_user": "grace"}),
+    ]
+    with sqlite3.connect(data / "palestra.db") as database:
+        database.execute(
+            "INSERT INTO users (id, name, created_at) VALUES ('usr_cem', 'cem', 0), "
+            "('usr_gone', 'gone', 0)"
+        )
+        database.execute("UPDATE users SET disabled_at = 1 WHERE name = 'gone'")
+    run(capsys, "login-link", "--user", "cem")
+    assert entries(data)[-1][:3] == ("link.create", "usr_cem", "daemon:console")
+    for arguments, sentence in (
+        (["--user", "gone"], "The login of gone is disabled: log in as an administrator"),
+        (["--user", "gone", "--enable"], "gone is no administrator of the server"),
+        (["--user", "cem", "--enable"], "cem is no administrator of the server"),
+        (["--user", "zoe", "--enable"], "Nobody of the name zoe"),
+        (["--enable"], "--enable needs --user NAME"),
+    ):
+        assert main(["login-link", *arguments]) == 1
+        assert sentence in capsys.readouterr().err
+
+
+def test_a_disabled_administrator_is_enabled_from_the_shell_alone(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It needs `--enable`, and leaves two entries in the audit log."""
+    bea = run(capsys, "bootstrap", "--user", "bea")["user_id"]
+    with sqlite3.connect(data / "palestra.db") as database:
+        database.execute("UPDATE users SET disabled_at = 1")
+    before = entries(data)
+    assert main(["login-link", "--user", "bea"]) == 1
+    assert "--enable lets this administrator in again" in capsys.readouterr().err
+    assert entries(data) == before
+    link = run(capsys, "login-link", "--user", "bea", "--enable")
+    assert [entry[:2] for entry in entries(data)[len(before) :]] == [
+        ("user.enable", bea),
+        ("login.break_glass", bea),
+    ]
+    with sqlite3.connect(data / "palestra.db") as database:
+        assert database.execute("SELECT name, disabled_at FROM users").fetchall() == [("bea", None)]
+        (used,) = database.execute(
+            "SELECT used_at FROM login_links WHERE code_hash = ?", (hash_secret(link["code"]),)
+        ).fetchone()
+    assert used is None
+    assert run(capsys, "audit-verify")["fault"] is None
 
 
 def test_a_token_can_be_made_before_the_first_login(

@@ -17,7 +17,7 @@ class Sees(StrEnum):
 
     MEMBERS = "members of its project"
     MEMBERS_AND_ADMINISTRATORS = "members of its project and server administrators"
-    HOLDER = "the user that the token belongs to"
+    HOLDER = "the user that the token or login belongs to"
     POOL = "members of the projects that the worker's pool admits"
     ALL = "all, since it belongs to no project"
 
@@ -41,6 +41,7 @@ _TOKEN = {"name": "x", "scopes": ["read"]}
 _CURVE = {"run_id": "{run}", "series": "loss"}
 
 CALLS = {
+    "DELETE /account/sessions/{session_id}": Call(204, Sees.HOLDER),
     "DELETE /tokens/{token_id}": Call(204, Sees.HOLDER),
     "POST /tokens/{token_id}:rotate": Call(200, Sees.HOLDER, {}, refused={"admin_only"}),
     "POST /tokens": Call(201, Sees.MEMBERS, {**_TOKEN, "project": "{project}"}),

@@ -15,7 +15,7 @@ import pytest_asyncio
 from sqlalchemy import select
 
 from app.db.engine import Database
-from app.db.models import MembershipRow, ProjectRow, TokenRow, UserRow
+from app.db.models import LoginSessionRow, MembershipRow, ProjectRow, TokenRow, UserRow
 from palestra.contract.names import new_id
 from palestra.contract.permissions import Role
 from tests.app.api.serving import AppServer
@@ -38,6 +38,11 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 WITHOUT_OBJECT = {
     "GET /session",
     "DELETE /session",
+    "GET /account",
+    "PATCH /account",
+    "PUT /account/password",
+    "GET /account/sessions",
+    "POST /account:sign-out",
     "GET /openapi.json",
     "GET /tokens",
     "GET /users",
@@ -113,8 +118,11 @@ async def _make_objects(shared: AppServer, side: str) -> Objects:
         await session.flush()
         role = {"project_id": project_id, "role": Role.MEMBER.value}
         session.add(MembershipRow(user_id=victim.id, **role))
-        holder = select(TokenRow.id).where(TokenRow.name == ("user" if ours else "foreign"))
-        made |= {"user_id": victim.id, "token_id": (await session.scalars(holder)).one()}
+        held = select(TokenRow).where(TokenRow.name == ("user" if ours else "foreign"))
+        token = (await session.scalars(held)).one()
+        login = LoginSessionRow(id=new_id("ses"), user_id=token.user_id, secret_hash=side)
+        session.add(login)
+        made |= {"user_id": victim.id, "token_id": token.id, "session_id": login.id}
     return made
 
 

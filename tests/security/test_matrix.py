@@ -21,6 +21,7 @@ PUBLIC = "public"
 READ, SUBMIT, ADMIN, ATTEMPT = "read", "submit", "server administrator", "attempt"
 MAINTAIN, GOVERN = "maintainer", "maintainer or server administrator"
 READ_OR_ATTEMPT, MANAGE, ANYONE = "read or attempt", "login or admin", "anyone"
+PERSON = "login of a person, or admin of all projects"
 OWN, ENROL = "worker's own secret", "worker, or own secret"
 
 NEEDS = {
@@ -32,6 +33,12 @@ NEEDS = {
     "GET /session": ANYONE,
     "DELETE /session": ANYONE,
     "GET /openapi.json": ANYONE,
+    "GET /account": PERSON,
+    "PATCH /account": PERSON,
+    "PUT /account/password": PERSON,
+    "GET /account/sessions": PERSON,
+    "DELETE /account/sessions/{session_id}": PERSON,
+    "POST /account:sign-out": PERSON,
     "POST /tokens": MANAGE,
     "GET /tokens": MANAGE,
     "DELETE /tokens/{token_id}": MANAGE,
@@ -132,7 +139,9 @@ ANSWERS = {
 The calls have no body and name objects that do not exist; those of streams have a bad cursor.
 """
 
-EVERYTHING = frozenset({READ, READ_OR_ATTEMPT, SUBMIT, MAINTAIN, GOVERN, ADMIN, MANAGE, ANYONE})
+EVERYTHING = frozenset(
+    {READ, READ_OR_ATTEMPT, SUBMIT, MAINTAIN, GOVERN, ADMIN, MANAGE, PERSON, ANYONE}
+)
 """What a user may do, apart from what only workers and attempts may."""
 
 PERMITS: dict[str, frozenset[str] | set[str]] = {
@@ -143,11 +152,11 @@ PERMITS: dict[str, frozenset[str] | set[str]] = {
     "submitter": {SUBMIT, ANYONE},
     "admin_only": EVERYTHING,
     "user": EVERYTHING,
-    "viewer": {READ, READ_OR_ATTEMPT, MANAGE, ANYONE},
-    "member": {READ, READ_OR_ATTEMPT, SUBMIT, MANAGE, ANYONE},
+    "viewer": {READ, READ_OR_ATTEMPT, MANAGE, PERSON, ANYONE},
+    "member": {READ, READ_OR_ATTEMPT, SUBMIT, MANAGE, PERSON, ANYONE},
     "service": {READ, READ_OR_ATTEMPT, SUBMIT, MANAGE, ANYONE},
     "maintainer": EVERYTHING - {ADMIN},
-    "foreign": EVERYTHING - {ADMIN},
+    "foreign": EVERYTHING - {ADMIN, PERSON},
     "administrator": EVERYTHING - {SUBMIT, MAINTAIN},
     "disabled": set(),
     "worker": {ENROL, ANYONE},
@@ -156,6 +165,7 @@ PERMITS: dict[str, frozenset[str] | set[str]] = {
     "cookie": EVERYTHING,
 }
 NOBODY = {"anonymous", "expired", "revoked", "disabled"}
+ENDS_LOGIN = {("DELETE", "/api/v1/session"), ("POST", "/api/v1/account:sign-out")}
 OUTSIDERS = {"foreign", "administrator"}
 """Users who are no members of the project that the paths name: it does not exist for them."""
 
@@ -180,7 +190,8 @@ def _routes_with_needs() -> list[tuple[str, str, str]]:
 
 def _with_unknown_ids(path: str) -> str:
     """Returns the path with IDs that do not exist, so that a permitted request changes nothing."""
-    for name in ("experiment", "run", "job", "worker", "token", "artifact", "invitation", "user"):
+    names = ("experiment", "run", "job", "worker", "token", "artifact", "invitation", "user")
+    for name in (*names, "session"):
         path = path.replace(f"{{{name}_id}}", f"no-{name}")
     return path.replace("{project}", "default").replace("{slug}", "no-project")
 
@@ -257,8 +268,8 @@ async def test_changes_with_a_login_but_no_csrf_token_are_refused(shared: AppSer
             "Sec-Fetch-Site": "cross-site",
         }
         for method, path, need in _routes_with_needs():
-            if (method, path) == ("DELETE", "/api/v1/session"):
-                continue  # a login ends with it; test_access.py has it
+            if (method, path) in ENDS_LOGIN:
+                continue  # test_access.py and test_account.py have these
             url = _with_unknown_ids(path).replace("{attempt_id}", "no-attempt")
             with_it = (await client.request(method, url, headers=ours)).status_code
             without = (await client.request(method, url, headers=theirs)).status_code
@@ -278,6 +289,7 @@ async def test_users_of_another_project_cannot_read_or_change_resources(shared: 
         "artifact": "no-artifact",
         "invitation": "no-invitation",
         "user": "no-user",
+        "session": "no-session",
     }
     wrong = []
     async with shared.client("foreign") as client:
@@ -286,7 +298,7 @@ async def test_users_of_another_project_cannot_read_or_change_resources(shared: 
             for name, value in ours.items():
                 url = url.replace(f"{{{name}_id}}", value)
             answer = await client.request(method, url, headers={"Last-Event-ID": "x"})
-            if need in {ENROL, OWN, ATTEMPT, ADMIN}:
+            if need in {ENROL, OWN, ATTEMPT, ADMIN, PERSON}:
                 wrong += [f"{method} {path}: {answer.status_code}"] * (answer.status_code != 403)
             elif "{" in path and not (method != "GET" and answer.status_code in {415, 422}):
                 wrong += [f"{method} {path}: {answer.status_code}"] * (answer.status_code != 404)

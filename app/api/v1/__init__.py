@@ -5,9 +5,10 @@ from typing import Final
 
 from fastapi import Depends, FastAPI
 
-from app.api.auth import PROJECT, authenticate, project_of_path
+from app.api.auth import PROJECT, authenticate, note_use, note_use_of_token, project_of_path
 from app.api.query import check_query
 from app.api.v1 import (
+    account,
     artifacts,
     audit,
     definitions,
@@ -35,6 +36,7 @@ PUBLIC_PATHS = frozenset(
 
 PARTS: Final[tuple[ModuleType, ...]] = (
     session,
+    account,
     tokens,
     invitations,
     projects,
@@ -62,9 +64,10 @@ def include(app: FastAPI) -> None:
     time at start. A module's `project_router` is added twice: for all projects of the caller, and
     for the one that the path names.
     """
-    known = [Depends(authenticate), Depends(check_query)]
     app.include_router(session.public_router, prefix=PREFIX, dependencies=[Depends(check_query)])
     for part in PARTS:
+        used = note_use_of_token if part is events else note_use
+        known = [Depends(authenticate), Depends(used), Depends(check_query)]
         if hasattr(part, "router"):
             app.include_router(part.router, prefix=PREFIX, dependencies=known)
         if hasattr(part, "project_router"):

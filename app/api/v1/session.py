@@ -4,8 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from app.api.auth import Anyone, check_same_origin, cookie_name
-from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
+from app.api.auth import Anyone, check_same_origin, cookie_name, forget_login
+from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.login_rate import check_address, limited, remember_browser
 from app.api.origin import origin_of
 from app.api.strict_body import TINY, json_body
@@ -92,17 +92,10 @@ async def log_out(
     response: Response,
     principal: Anyone,
     session: WriteSession,
-    settings: SettingsDep,
 ) -> None:
     """Ends the browser's login."""
     await sessions.logout(session, principal)
-    response.delete_cookie(
-        cookie_name(request),
-        path="/",
-        secure=settings.secure_cookies,
-        httponly=True,
-        samesite="lax",
-    )
+    forget_login(request, response)
 
 
 def _open(request: Request, response: Response, login: sessions.Login) -> SessionView:

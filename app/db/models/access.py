@@ -36,6 +36,7 @@ class TokenRow(Base):
     created_at: Mapped[Created]
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
+    last_used_address: Mapped[str | None] = mapped_column(String(64))
     revoked_at: Mapped[datetime | None]
 
 
@@ -50,6 +51,11 @@ class LoginSessionRow(Base):
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[Created]
     last_used_at: Mapped[Created]
+    last_used_address: Mapped[str | None] = mapped_column(String(64))
+    browser: Mapped[str | None] = mapped_column(String(64))
+    """Browser and operating system in words (`app.domain.browsers`)."""
+    opened_by: Mapped[str | None] = mapped_column(String(16))
+    """`password`, `link` or `invitation`; `None` for a login of an older version."""
     ended_at: Mapped[datetime | None]
 
 

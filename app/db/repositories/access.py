@@ -1,9 +1,20 @@
 """Rows of users and credentials. Secrets are passed to this module as hashes only."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, ScalarSelect, case, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    ScalarSelect,
+    String,
+    Table,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db.clock import db_now
@@ -188,7 +199,7 @@ async def live_login(
     return await session.scalar(
         select(LoginSessionRow).where(
             LoginSessionRow.secret_hash == secret_hash,
-            *_login_is_live(idle_seconds, max_seconds),
+            *login_is_live(idle_seconds, max_seconds),
         )
     )
 
@@ -198,11 +209,12 @@ async def live_logins(
 ) -> Sequence[LoginSessionRow]:
     """Returns those of some logins that are still valid."""
     mine = LoginSessionRow.id.in_(session_ids)
-    query = select(LoginSessionRow).where(mine, *_login_is_live(idle_seconds, max_seconds))
+    query = select(LoginSessionRow).where(mine, *login_is_live(idle_seconds, max_seconds))
     return (await session.scalars(query)).all()
 
 
-def _login_is_live(idle_seconds: float, max_seconds: float) -> tuple[ColumnElement[bool], ...]:
+def login_is_live(idle_seconds: float, max_seconds: float) -> tuple[ColumnElement[bool], ...]:
+    """Returns the conditions of a login that has not ended, is in use and is not too old."""
     return (
         LoginSessionRow.ended_at.is_(None),
         LoginSessionRow.last_used_at > db_now(-idle_seconds),
@@ -214,15 +226,6 @@ async def end_login(session: Session, session_id: str) -> None:
     """Ends a login."""
     await session.execute(
         update(LoginSessionRow).where(LoginSessionRow.id == session_id).values(ended_at=db_now())
-    )
-
-
-async def end_other_logins(session: Session, user_id: str) -> None:
-    """Ends every other login of a user, for example after a change of password."""
-    await session.execute(
-        update(LoginSessionRow)
-        .where(LoginSessionRow.user_id == user_id, LoginSessionRow.ended_at.is_(None))
-        .values(ended_at=db_now())
     )
 
 
@@ -262,18 +265,24 @@ async def use_link(session: Session, code_hash: str) -> str | None:
     return (await session.execute(statement)).scalar_one_or_none()
 
 
-async def touch(session: Session, token_ids: Collection[str], session_ids: Collection[str]) -> None:
-    """Stores the time at which credentials were used."""
-    if token_ids:
-        await session.execute(
-            update(TokenRow).where(TokenRow.id.in_(token_ids)).values(last_used_at=db_now())
-        )
-    if session_ids:
-        await session.execute(
-            update(LoginSessionRow)
-            .where(LoginSessionRow.id.in_(session_ids))
-            .values(last_used_at=db_now())
-        )
+async def touch(session: Session, tokens: Mapping[str, str], sessions: Mapping[str, str]) -> None:
+    """Stores that credentials were used now, with the address of each; empty for none."""
+    for table, used in ((TokenRow.__table__, tokens), (LoginSessionRow.__table__, sessions)):
+        if used:
+            assert isinstance(table, Table)
+            statement = (
+                update(table)
+                .where(table.c.id == bindparam("used_id"))
+                .values(
+                    last_used_at=db_now(),
+                    last_used_address=func.coalesce(
+                        bindparam("address", type_=String), table.c.last_used_address
+                    ),
+                )
+            )
+            # In the order of the IDs, so that two processes do not wait for each other's locks.
+            rows = [{"used_id": key, "address": used[key] or None} for key in sorted(used)]
+            await (await session.connection()).execute(statement, rows)
 
 
 async def claim_key(session: Session, row: IdempotencyKeyRow) -> bool:

@@ -164,16 +164,20 @@ async def live_jobs(session: Session, user_id: str) -> Sequence[JobRow]:
     return (await session.scalars(query)).all()
 
 
-async def end_access(session: Session, user_id: str) -> int:
-    """Ends all logins and login links of a user; returns the number of logins."""
+async def end_access(session: Session, user_id: str, *, keep: str | None = None) -> int:
+    """Ends all login links and logins of a user, but for the login `keep`.
+
+    Returns the number of logins.
+    """
     await session.execute(
         update(LoginLinkRow)
         .where(LoginLinkRow.user_id == user_id, LoginLinkRow.used_at.is_(None))
         .values(used_at=db_now())
     )
+    mine = (LoginSessionRow.user_id == user_id, LoginSessionRow.ended_at.is_(None))
     statement = (
         update(LoginSessionRow)
-        .where(LoginSessionRow.user_id == user_id, LoginSessionRow.ended_at.is_(None))
+        .where(*mine, LoginSessionRow.id != (keep or ""))
         .values(ended_at=db_now())
         .returning(LoginSessionRow.id)
     )

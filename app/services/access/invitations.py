@@ -199,7 +199,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         roles = {str(one["project_id"]): str(one["role"]) for one in invitation.memberships}
         joined = await rows.insert_memberships(session, user_id, roles)
         _record_user(session, invitation, user_id, {key: roles[key] for key in joined})
-        return await open_login(session, user_id)
+        return await open_login(session, user_id, "invitation", origin)
 
 
 async def _open_invitation(session: Session, code_hash: str) -> InvitationRow | None:

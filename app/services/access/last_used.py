@@ -1,4 +1,4 @@
-"""Stores when credentials were last used, every few seconds instead of at every request."""
+"""Stores when and from where credentials were last used, every few seconds and not per request."""
 
 import asyncio
 from typing import Final
@@ -17,20 +17,20 @@ class Touches:
     """Credentials used since the last flush."""
 
     def __init__(self) -> None:
-        self._tokens: set[str] = set()
-        self._sessions: set[str] = set()
+        self._tokens: dict[str, str] = {}
+        self._sessions: dict[str, str] = {}
 
-    def note(self, token_id: str | None, session_id: str | None) -> None:
-        """Records that a token or a login was used."""
+    def note(self, token_id: str | None, session_id: str | None, address: str) -> None:
+        """Records that a token or a login was used from an address; empty if it has none."""
         if token_id is not None:
-            self._tokens.add(token_id)
+            self._tokens[token_id] = address
         if session_id is not None:
-            self._sessions.add(session_id)
+            self._sessions[session_id] = address
 
     async def flush(self, database: Database) -> None:
-        """Stores the time of use of the recorded credentials."""
-        tokens, self._tokens = self._tokens, set()
-        sessions, self._sessions = self._sessions, set()
+        """Stores time and address of the latest use of the recorded credentials."""
+        tokens, self._tokens = self._tokens, {}
+        sessions, self._sessions = self._sessions, {}
         if tokens or sessions:
             async with database.write() as session:
                 await rows.touch(session, tokens, sessions)

@@ -1,16 +1,17 @@
 """Browser logins: by password, by setup link and by login link."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from app.db.engine import ACCESS, Database, Session, announce
+from app.db.engine import Database, Session
 from app.db.models.projects import UserRow
 from app.db.repositories import access as rows
 from app.domain.errors import LoginRefusedError
 from app.domain.secrets import hash_secret, is_well_formed, new_secret
 from app.services.access import invitations, passwords
 from app.services.access.login_names import login_name, name_taken
-from app.services.access.sessions import Login, open_login
+from app.services.access.sessions import Login, end_all, open_login
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
 from palestra.contract.access import (
@@ -73,7 +74,7 @@ async def login(
             session, user_id, stored, verified.new_hash or stored
         ):
             raise _wrong_login(user_id)
-        return await open_login(session, user_id)
+        return await open_login(session, user_id, "password", origin)
 
 
 def _wrong_login(user_id: str | None) -> LoginRefusedError:
@@ -85,7 +86,13 @@ def _wrong_login(user_id: str | None) -> LoginRefusedError:
 
 
 async def make_link(
-    session: Session, user_id: str, seconds: float, *, by: str | None = None
+    session: Session,
+    user_id: str,
+    seconds: float,
+    *,
+    by: str | None = None,
+    action: str = "link.create",
+    data: Mapping[str, object] | None = None,
 ) -> str:
     """Returns the code of a new one-time setup or login link of a user.
 
@@ -94,11 +101,13 @@ async def make_link(
         user_id: Whom the link logs in.
         seconds: Life of the link.
         by: Who made it, for the audit log; the user by default.
+        action: What the audit log calls it.
+        data: What the audit log keeps about it.
     """
     code = new_secret("pll")
     await rows.insert_link(session, hash_secret(code), user_id, seconds)
     maker = by or f"user:{user_id}"
-    audit_log.record(session, "link.create", user_id, project_id=None, actor=maker)
+    audit_log.record(session, action, user_id, project_id=None, actor=maker, data=data)
     return code
 
 
@@ -141,7 +150,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
             await _rename(session, found.user, request.user)
         if password_hash is not None:
             await _set_password(session, found.user, password_hash)
-        return await open_login(session, found.user.id)
+        return await open_login(session, found.user.id, "link", origin)
 
 
 def _link_used() -> LoginRefusedError:
@@ -161,5 +170,12 @@ async def _rename(session: Session, user: UserRow, typed: str) -> None:
 async def _set_password(session: Session, user: UserRow, password_hash: str) -> None:
     user.password_hash = password_hash
     await session.flush()
-    await rows.end_other_logins(session, user.id)
-    announce(session, ACCESS)
+    ended = await end_all(session, user.id)
+    audit_log.record(
+        session,
+        "password.set",
+        user.id,
+        project_id=None,
+        actor=f"user:{user.id}",
+        data={"confirmed_by": "link", "ended_sessions": ended},
+    )

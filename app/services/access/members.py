@@ -83,7 +83,9 @@ async def _admin(session: Session, typed: str) -> UserRow:
         user = await _new_admin(session, typed)
     if user.disabled_at is not None:
         raise ConflictError(
-            "user_disabled", f"The login of {typed} is disabled. Name another user."
+            "user_disabled",
+            f"The login of {typed} is disabled. Name another user, or enable this one by "
+            f"`palestra login-link --user {user.name} --enable`.",
         )
     if not user.is_admin:
         raise ConflictError(
@@ -110,19 +112,3 @@ async def _maintain(session: Session, project: ProjectRow, user: UserRow) -> Non
         audit_log.record(
             session, "membership.create", user.id, project_id=project.id, actor="daemon:bootstrap"
         )
-
-
-async def user_who_may_log_in(session: Session, user: str) -> str:
-    """Returns the ID of the person of that name.
-
-    Raises:
-        ConflictError: If no person of that name may log in.
-    """
-    found = await rows.user_of_login(session, user)
-    if found is None or found.disabled_at is not None:
-        raise ConflictError(
-            "no_such_user",
-            f"Nobody of the name {user} may log in. `bootstrap --user NAME` makes an "
-            "administrator of the server.",
-        )
-    return found.id

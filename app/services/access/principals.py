@@ -123,6 +123,7 @@ def principal_of_user(
         scopes=scopes,
         memberships=found.memberships,
         is_admin=found.user.is_admin,
+        is_service_account=found.user.service_project_id is not None,
         token_id=token_id,
         session_id=session_id,
     )

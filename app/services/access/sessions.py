@@ -1,16 +1,22 @@
 """Browser logins once they are open."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from app.db.engine import ACCESS, Session, announce
 from app.db.models.access import LoginSessionRow
 from app.db.repositories import access as rows
+from app.db.repositories import users as user_rows
+from app.domain.browsers import browser_name
 from app.domain.errors import UnauthenticatedError
 from app.domain.principal import Principal
 from app.domain.secrets import csrf_token, hash_secret, new_secret
 from app.services.access.principals import principal_with_login
 from app.services.audit import audit_log
+from app.services.audit.audit_log import RequestOrigin
 from palestra.contract.names import new_id
+
+OpenedBy = Literal["password", "link", "invitation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +32,16 @@ class Login:
         return csrf_token(self.secret)
 
 
-async def open_login(session: Session, user_id: str) -> Login:
+async def open_login(
+    session: Session, user_id: str, opened_by: OpenedBy, origin: RequestOrigin
+) -> Login:
     """Opens a browser login of a user who has authenticated.
+
+    Args:
+        session: A writing session.
+        user_id: Who logs in.
+        opened_by: How the user authenticated.
+        origin: Address and browser of the request.
 
     Raises:
         UnauthenticatedError: If the user is disabled.
@@ -36,10 +50,24 @@ async def open_login(session: Session, user_id: str) -> Login:
     if found is None:
         raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an administrator.")
     secret = new_secret("pls")
-    opened = LoginSessionRow(id=new_id("ses"), user_id=user_id, secret_hash=hash_secret(secret))
+    opened = LoginSessionRow(
+        id=new_id("ses"),
+        user_id=user_id,
+        secret_hash=hash_secret(secret),
+        last_used_address=origin.address,
+        browser=browser_name(origin.user_agent),
+        opened_by=opened_by,
+    )
     session.add(opened)
     await session.flush()
-    audit_log.record(session, "login.open", opened.id, project_id=None, actor=f"user:{user_id}")
+    audit_log.record(
+        session,
+        "login.open",
+        opened.id,
+        project_id=None,
+        actor=f"user:{user_id}",
+        data={"by": opened_by},
+    )
     return Login(principal_with_login(opened, found), secret)
 
 
@@ -55,3 +83,13 @@ async def logout(session: Session, principal: Principal) -> None:
             actor=f"user:{principal.user_id}",
         )
         announce(session, ACCESS)
+
+
+async def end_all(session: Session, user_id: str, *, keep: str | None = None) -> int:
+    """Ends the logins and login links of a user, but for the login `keep`.
+
+    Live streams of the ended logins are closed. Returns the number of ended logins.
+    """
+    ended = await user_rows.end_access(session, user_id, keep=keep)
+    announce(session, ACCESS)
+    return ended

@@ -380,6 +380,7 @@ def _view(token: TokenRow, user: str, project: str | None, secret: str | None) -
         expires_at=token.expires_at,
         previous_until=token.previous_until,
         last_used_at=token.last_used_at,
+        last_used_address=token.last_used_address,
         revoked_at=token.revoked_at,
         secret=secret,
     )

@@ -13,9 +13,11 @@ from app.domain.principal import Principal
 from app.services.access import logins
 from app.services.access.audit_actor import actor
 from app.services.access.invitations import require_user_management
+from app.services.access.sessions import end_all
 from app.services.audit import audit_log
 from app.services.views import pages
 from palestra.contract.people import (
+    AccountChange,
     LoginLinkView,
     OwnedView,
     SignedOut,
@@ -99,7 +101,7 @@ async def change(
     return await detail(session, user)
 
 
-def apply_change(user: UserRow, request: UserChange) -> dict[str, object]:
+def apply_change(user: UserRow, request: AccountChange) -> dict[str, object]:
     """Sets display name and e-mail address where they are given; returns what changed."""
     changed: dict[str, object] = {}
     if "display_name" in request.model_fields_set:
@@ -173,9 +175,8 @@ async def sign_out(session: Session, principal: Principal, wanted: str) -> Signe
     """
     require_user_management(principal)
     user = await find(session, wanted)
-    ended = await rows.end_access(session, user.id)
+    ended = await end_all(session, user.id)
     _record(session, "user.sign_out", principal, user, {"sessions": ended})
-    announce(session, ACCESS)
     return SignedOut(ended_sessions=ended)
 
 

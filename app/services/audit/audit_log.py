@@ -17,6 +17,8 @@ class RequestOrigin:
     """Where a request comes from: the entries of its transaction name it."""
 
     address: str | None = None
+    user_agent: str | None = None
+    """The request's `User-Agent`, which no entry contains."""
     user_id: str | None = None
     """The person behind the credential; `None` for workers and attempts."""
     credential: str | None = None

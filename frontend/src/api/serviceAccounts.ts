@@ -50,6 +50,11 @@ export function createServiceToken(project: string, name: string, token: NewToke
   return post<Token>(accountPath(project, name, "/tokens"), token);
 }
 
+/** A token of the caller; the answer holds its secret. */
+export function createToken(token: NewToken & { project: string | null }): Promise<Token> {
+  return post<Token>("/tokens", token);
+}
+
 export interface Rotation {
   /** Hours for which the secret of before stays valid. */
   overlap_hours: number;

@@ -29,6 +29,12 @@ export function AccountMenu() {
           {session?.display_name || session?.user}
           {session?.display_name && <span className="faint"> {session.user}</span>}
         </Menu.Label>
+        <Menu.Item
+          leftSection={<IconUser size={15} />}
+          onClick={() => void navigate({ to: "/account" })}
+        >
+          Account
+        </Menu.Item>
         {project !== null && (
           <Menu.Item
             leftSection={<IconSettings size={15} />}

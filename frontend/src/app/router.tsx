@@ -1,6 +1,8 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { createRoute, createRouter, redirect } from "@tanstack/react-router";
 import { findExperiment, runQuery, sessionQuery } from "@/api/queries";
+import { AccountPage } from "@/features/account/AccountPage";
+import { OwnTokens } from "@/features/credentials/OwnTokens";
 import { ExperimentPage } from "@/features/experiment/ExperimentPage";
 import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
@@ -73,6 +75,18 @@ const run = createRoute({
 
 const queue = createRoute({ getParentRoute: () => project, path: "/queue", component: QueuePage });
 
+const account = createRoute({
+  getParentRoute: () => inside,
+  path: "/account",
+  component: function Account() {
+    return (
+      <AccountPage>
+        <OwnTokens />
+      </AccountPage>
+    );
+  },
+});
+
 const workers = createRoute({
   getParentRoute: () => inside,
   path: "/workers",
@@ -130,6 +144,7 @@ const tree = root.addChildren([
     home,
     project.addChildren([projectIndex, experiments, experiment, run, queue, managementRoutes]),
     workers,
+    account,
     administrationRoutes,
     oldExperiments,
     oldExperiment,

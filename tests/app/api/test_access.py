@@ -40,6 +40,7 @@ SUBSTITUTES = {
     "artifact_id": "x",
     "invitation_id": "x",
     "user_id": "x",
+    "session_id": "x",
     "user": "x",
     "name": "x",
 }

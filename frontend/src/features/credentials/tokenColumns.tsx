@@ -30,6 +30,15 @@ function End({ token }: { token: Token }) {
   );
 }
 
+function LastUse({ token }: { token: Token }) {
+  if (!token.last_used_at) return <span className="faint">never</span>;
+  return (
+    <span title={moment(token.last_used_at)}>
+      {ago(token.last_used_at)} <span className="mono muted">{token.last_used_address}</span>
+    </span>
+  );
+}
+
 export function tokenColumns(
   rotate: (token: Token) => void,
   revoke: (token: Token) => void,
@@ -70,13 +79,9 @@ export function tokenColumns(
     {
       id: "used",
       header: "Last used",
-      width: 116,
+      width: 200,
       hide: "narrow",
-      cell: (token) => (
-        <span title={moment(token.last_used_at)}>
-          {token.last_used_at ? ago(token.last_used_at) : <span className="faint">never</span>}
-        </span>
-      ),
+      cell: (token) => <LastUse token={token} />,
     },
     {
       id: "actions",

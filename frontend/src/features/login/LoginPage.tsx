@@ -5,6 +5,7 @@ import { useEffect, useState } from "react";
 import { redeem } from "@/api/actions";
 import { keys, loginOptionsQuery } from "@/api/queries";
 import type { Session } from "@/api/types";
+import { rememberUser } from "@/lib/lastUser";
 import { Logo } from "@/ui/Logo";
 import { codeOf } from "./code";
 import { LinkForm, PasswordForm, Refusal } from "./forms";
@@ -26,6 +27,7 @@ function useEnter() {
   const { to } = route.useSearch();
   return async (session: Session) => {
     client.setQueryData(keys.session, session);
+    rememberUser(session.user);
     await router.navigate({
       href: to?.startsWith("/") && !to.startsWith("//") ? to : "/",
       replace: true,
@@ -87,7 +89,11 @@ export function LoginPage() {
             ]}
           />
         )}
-        {shown === "password" ? <PasswordForm enter={enter} /> : <LinkForm enter={enter} />}
+        {options.isPending ? null : shown === "password" ? (
+          <PasswordForm enter={enter} />
+        ) : (
+          <LinkForm enter={enter} />
+        )}
       </div>
     </main>
   );

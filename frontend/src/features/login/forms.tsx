@@ -4,6 +4,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { login, redeem } from "@/api/actions";
 import { ApiError } from "@/api/client";
 import type { Session } from "@/api/types";
+import { rememberedUser } from "@/lib/lastUser";
 import { CodeBlock } from "@/ui/Copy";
 import { codeOf } from "./code";
 import classes from "./LoginPage.module.css";
@@ -15,12 +16,12 @@ interface FormProps {
 }
 
 export function PasswordForm({ enter }: FormProps) {
-  const [user, setUser] = useState("admin");
+  const [user, setUser] = useState(rememberedUser);
   const [password, setPassword] = useState("");
   return (
     <EntryForm ask={() => login(user, password)} enter={enter}>
       <TextInput
-        label="User"
+        label="User name"
         name="user"
         autoComplete="username"
         size="sm"
@@ -57,7 +58,8 @@ export function LinkForm({ enter }: FormProps) {
         <CodeBlock text="palestra login-link" />
         <p className="muted">
           In another directory add <code>--data-dir DIR</code>; for a user other than the first
-          admin add <code>--user NAME</code>.
+          administrator add <code>--user NAME</code>. You do not administer the server? An
+          administrator can send you a link.
         </p>
       </div>
       <EntryForm ask={() => redeem(codeOf(link), user, password)} enter={enter}>

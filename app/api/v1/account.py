@@ -1,0 +1,86 @@
+"""The caller's own account: profile, password and browser logins."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from app.api.auth import AccountOwner, forget_login
+from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
+from app.api.login_rate import limited
+from app.api.origin import origin_of
+from app.api.paging import page_request
+from app.api.strict_body import TINY, json_body
+from app.domain.paging import PageRequest
+from app.services.access import accounts
+from palestra.contract.account import AccountView, LoginSessionView, PasswordChange, PasswordChanged
+from palestra.contract.people import AccountChange, SignedOut
+from palestra.contract.views import Page
+
+router = APIRouter(tags=["account"])
+
+SessionPage = Annotated[
+    PageRequest, Depends(page_request("-created_at", ("created_at", "last_used_at")))
+]
+
+
+@router.get("/account")
+async def get_account(principal: AccountOwner, session: ReadSession) -> AccountView:
+    """Returns the caller's account."""
+    return await accounts.get(session, principal)
+
+
+@router.patch("/account")
+async def change_account(
+    principal: AccountOwner,
+    body: Annotated[AccountChange, json_body(AccountChange, limit=TINY)],
+    session: WriteSession,
+) -> AccountView:
+    """Changes the caller's display name and e-mail address."""
+    return await accounts.change(session, principal, body)
+
+
+@router.put("/account/password", responses={409: {}, 429: {}, 503: {}})
+async def set_password(
+    request: Request,
+    principal: AccountOwner,
+    body: Annotated[PasswordChange, json_body(PasswordChange, limit=TINY)],
+    database: DatabaseDep,
+) -> PasswordChanged:
+    """Sets the caller's password.
+
+    Needs the current one where one is set, unless a one-time link opened the login within the last
+    15 minutes. Ends all other browser logins and all login links; tokens stay.
+    """
+    owner = await accounts.password_owner(database, principal, body)
+    if owner.confirmation == "current password":
+        async with limited(request, owner.account):
+            await accounts.check_current_password(owner, body.current_password)
+    return await accounts.set_password(
+        database, principal, owner, body.password, origin_of(request)
+    )
+
+
+@router.get("/account/sessions")
+async def list_sessions(
+    principal: AccountOwner, session: ReadSession, settings: SettingsDep, page: SessionPage
+) -> Page[LoginSessionView]:
+    """Lists the caller's browser logins that have not ended."""
+    return await accounts.list_sessions(session, principal, settings, page)
+
+
+@router.delete("/account/sessions/{session_id}", status_code=204)
+async def end_session(session_id: str, principal: AccountOwner, session: WriteSession) -> None:
+    """Ends a browser login of the caller, with its live streams."""
+    await accounts.end_session(session, principal, session_id)
+
+
+@router.post("/account:sign-out")
+async def sign_out(
+    request: Request, response: Response, principal: AccountOwner, session: WriteSession
+) -> SignedOut:
+    """Ends all browser logins of the caller, the present one too, and all login links.
+
+    Live streams of these logins end within 3 s; tokens stay.
+    """
+    forget_login(request, response)
+    return await accounts.sign_out(session, principal)

@@ -1,0 +1,49 @@
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { accountQuery } from "@/api/account";
+import { day, plural } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
+import { ListFrame } from "@/ui/ListFrame";
+import { Page, Panel } from "@/ui/Page";
+import classes from "./Account.module.css";
+import { PasswordPanel } from "./PasswordPanel";
+import { ProfilePanel } from "./ProfilePanel";
+import { SessionsPanel } from "./SessionsPanel";
+
+/** The caller's own account: who one is, the password and browser logins; below them the tokens. */
+export function AccountPage({ children }: { children: ReactNode }) {
+  const query = useQuery(accountQuery);
+  const problem = problemOf(query);
+  const account = query.data;
+  if (account === undefined) {
+    return (
+      <Page title="Account">
+        <Panel flush>
+          <ListFrame query={query} problem={problem}>
+            {null}
+          </ListFrame>
+        </Panel>
+      </Page>
+    );
+  }
+  return (
+    <Page
+      title="Account"
+      facts={
+        <>
+          <b>{account.name}</b>
+          {account.is_admin && <span>administrator of the server</span>}
+          <span>{plural(account.projects.length, "project")}</span>
+          <span>since {day(account.created_at)}</span>
+        </>
+      }
+    >
+      <div className={classes.sections}>
+        <ProfilePanel account={account} />
+        <PasswordPanel account={account} />
+        <SessionsPanel />
+        <div className={classes.wide}>{children}</div>
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,126 @@
+"""Commands of one's own account: `palestra account ...`."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from palestra.cli.invitation_commands import roles
+from palestra.cli.output import emit_json, say, show, table, usage, visible
+from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.cli.user_commands import change_of
+from palestra.contract.account import AccountView, LoginSessionView
+from palestra.contract.people import AccountChange
+
+SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="ID of a browser login.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands."""
+    account = typer.Typer(
+        help="Shows and changes your own account.", no_args_is_help=True, rich_markup_mode=None
+    )
+    account.command("show")(show_account)
+    account.command("set")(change)
+    account.command("password")(set_password)
+    account.command("sessions")(sessions)
+    account.command("end-session")(end_session)
+    account.command("sign-out")(sign_out)
+    app.add_typer(account, name="account")
+
+
+def show_account(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+    """Shows your account."""
+    with connect(server, token_file) as client:
+        found = client.account()
+    emit_json(found) if json else _show(found)
+
+
+def _show(found: AccountView) -> None:
+    cells = (
+        found.name,
+        visible(found.display_name or "-"),
+        visible(found.email or "-"),
+        "yes" if found.is_admin else "no",
+        "set" if found.has_password else "not set",
+        roles(found.projects),
+    )
+    show(table(("name", "display name", "e-mail", "admin", "password", "projects"), [cells]))
+
+
+def change(
+    display_name: Annotated[
+        str | None, typer.Option(help="Shown instead of the login name; empty for none.")
+    ] = None,
+    email: Annotated[str | None, typer.Option(help="Empty for none.")] = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Changes your display name or e-mail address."""
+    request = change_of(AccountChange, {"display_name": display_name, "email": email})
+    with connect(server, token_file) as client:
+        found = client.change_account(request)
+    emit_json(found) if json else _show(found)
+
+
+def set_password(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+    """Changes your password; all your browser logins end, tokens stay.
+
+    Asks for the passwords at a terminal. Else it reads two lines from standard input: the current
+    password and the new one.
+    """
+    with connect(server, token_file) as client:
+        needs_current = client.account().current_password_needed
+        current = _ask("Current password", confirm=False) if needs_current else None
+        done = client.set_password(_ask("New password", confirm=True), current)
+    emit_json(done) if json else say(f"the password is changed; {_ended(done.ended_sessions)}")
+
+
+def _ask(prompt: str, *, confirm: bool) -> str:
+    """Returns a password, without the changes to white space that other secrets get."""
+    if sys.stdin.isatty():
+        return str(typer.prompt(prompt, hide_input=True, confirmation_prompt=confirm))
+    typed = sys.stdin.readline().rstrip("\r\n")
+    return typed or usage(f"{prompt.lower()} is missing: write it as a line of standard input")
+
+
+def _ended(count: int) -> str:
+    return f"{count} browser login{'' if count == 1 else 's'} ended"
+
+
+def sessions(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+    """Lists your browser logins that have not ended."""
+    with connect(server, token_file) as client:
+        rows = list(client.login_sessions())
+    if json:
+        return emit_json(rows)
+    headings = ("session", "browser", "address", "opened", "by", "last used")
+    return show(table(headings, [_cells(row) for row in rows]))
+
+
+def _cells(row: LoginSessionView) -> tuple[str, ...]:
+    return (
+        row.id,
+        visible(row.browser or "-"),
+        row.address or "-",
+        f"{row.created_at:%Y-%m-%d %H:%M}",
+        row.opened_by or "-",
+        f"{row.last_used_at:%Y-%m-%d %H:%M}",
+    )
+
+
+def end_session(
+    session: SessionId, server: Server = None, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Ends one of your browser logins."""
+    with connect(server, token_file) as client:
+        client.end_login_session(session)
+    emit_json({"ended": session}) if json else say(f"{session} has ended")
+
+
+def sign_out(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
+    """Ends all your browser logins and login links; tokens stay."""
+    with connect(server, token_file) as client:
+        done = client.sign_out()
+    emit_json(done) if json else say(_ended(done.ended_sessions))
