@@ -69,6 +69,10 @@ PACKABLE: dict[str, Any] = {
             normalize_rewards=True,
         ),
     ),
+    "a2c-small-steps": (
+        agent_factory("a2c"),
+        parameters_of("a2c", **SMALL, **ROLLOUT, learning_rate=7e-5),
+    ),
     "dqn-every-4": (dqn.build, DqnParameters(**SMALL, train_every=4, updates_per_train=2)),
 }
 """Factory and parameters of every agent that can be packed and supports CartPole, with variants.
@@ -137,9 +141,16 @@ STREAMS = [  # the last is from how many rows on the update is stacked
     *(
         pytest.param(name, LONG, 0, id=f"{name}-float64-long", marks=pytest.mark.slow)
         for name in PACKABLE
-        if "kl" not in name and name != "a2c"  # nothing bounds 1,000 updates on one rollout
+        if "kl" not in name and name != "a2c"
     ),
 ]
+"""Cases of the comparison of updates.
+
+A2C with its default step size is left out of the long ones. Nothing bounds its loss on one rollout,
+and from about update 650 on each update enlarges any difference: a single run and a copy of it
+whose parameters differ by 1e-15 are 3e-4 apart after 1,000 updates, as a pack and a single run are.
+With a tenth of the step size they stay within 1e-15.
+"""
 
 
 @pytest.mark.parametrize(("name", "how", "few"), STREAMS)
