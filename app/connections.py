@@ -269,16 +269,16 @@ class BoundedProtocol(HttpToolsProtocol):
     def end_if_overdue(self, now: float, head_seconds: float) -> None:
         """Closes the connection if its head is overdue, or its body or response is too slow."""
         late = self.phase == "head" and now - self.since > head_seconds
-        if late or (self.phase == "body" and not self._moves(now, reading=True)):
+        if late or (self.phase == "body" and not self._is_fast_enough(now, reading=True)):
             self._refuse(408)
         elif (
             self.phase == "answer"
             and self.flow.write_paused
-            and not self._moves(now, reading=False)
+            and not self._is_fast_enough(now, reading=False)
         ):
             self.transport.abort()
 
-    def _moves(self, now: float, *, reading: bool) -> bool:
+    def _is_fast_enough(self, now: float, *, reading: bool) -> bool:
         """Whether enough bytes were transferred in the window that ends now.
 
         Time during which the server itself blocks the transfer is not counted.

@@ -29,7 +29,7 @@ from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.login_limits import LoginLimits
 from app.logging import configure_logging, scrub_text
 from app.services.access.device_keys import DeviceKeys
-from app.services.access.last_used import Touches
+from app.services.access.last_used import UsedCredentials
 from app.services.audit.refusals import Refusals
 from app.settings import Settings, SettingsError, load_settings
 
@@ -56,7 +56,7 @@ def create_app(settings: Settings) -> FastAPI:
         generate_unique_id_function=openapi.operation_id,
     )
     app.state.settings = settings
-    app.state.touches = Touches()
+    app.state.touches = UsedCredentials()
     app.state.login_limits = LoginLimits()
     app.state.device_keys = DeviceKeys(settings.data_dir)
     app.state.refusals = Refusals()
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             remedy="start it as a separate user: a fault in it would have the whole machine",
         )
     try:
-        with startup.claimed(settings) as listener:
+        with startup.reserved_resources(settings) as listener:
             asyncio.run(check_database(settings.database))
             return _serve(settings, listener)
     except startup.ServerStartError as error:

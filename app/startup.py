@@ -50,7 +50,7 @@ def check_address(settings: Settings) -> None:
 
 
 @contextmanager
-def claimed(settings: Settings) -> Iterator[Listener]:
+def reserved_resources(settings: Settings) -> Iterator[Listener]:
     """Holds the data directory, the SQLite file and the port for as long as the server runs.
 
     Raises:

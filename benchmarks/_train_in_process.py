@@ -93,7 +93,7 @@ def pack_of(
         yield assemble_pack(contexts, [None] * len(seeds), stack)
 
 
-class Evaluations:
+class EvaluationSink:
     """A sink that keeps only evaluations."""
 
     def __init__(self) -> None:

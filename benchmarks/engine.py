@@ -60,7 +60,7 @@ REPORT = LearnReport(1, (0.0,))
 EXPERIENCE = Experience(NOTHING, NOTHING, FLAGS, FLAGS, FLAGS, NOTHING, (), env_steps=1)
 
 
-def quiet(value: Any) -> Callable[..., Any]:
+def constant_function(value: Any) -> Callable[..., Any]:
     """Returns a function that does nothing and returns `value`."""
     return lambda *_, **__: value
 
@@ -85,8 +85,8 @@ def engine(
         FakeCollector(trace),
         FakeRecorder(trace),
     )
-    agent.observe, agent.learn = quiet(None), quiet(REPORT)  # type: ignore[method-assign]
-    collector.collect, recorder.tick = quiet(EXPERIENCE), quiet(None)  # type: ignore[method-assign]
+    agent.observe, agent.learn = constant_function(None), constant_function(REPORT)  # type: ignore[method-assign]
+    collector.collect, recorder.tick = constant_function(EXPERIENCE), constant_function(None)  # type: ignore[method-assign]
     usual = {"recorder": recorder, "control": FakeControl(trace)}
     parts = Parts(
         agent=agent,
@@ -103,17 +103,17 @@ def engine(
     )
 
 
-Face = Callable[[int], Callable[[], object]]
+LoopCase = Callable[[int], Callable[[], object]]
 """Takes a number of iterations and returns a function that runs them."""
 
 
-def alone(*, learns: bool) -> Face:
-    """Returns a `Face` of the engine by itself."""
+def engine_alone(*, learns: bool) -> LoopCase:
+    """Returns a `LoopCase` of the engine by itself."""
     return lambda iterations: engine(iterations, learns=learns).run
 
 
-def training_function(file: EpisodesFile) -> Face:
-    """Returns a `Face` of the engine in `train_agent_with_evaluation`, with one step hook."""
+def training_function(file: EpisodesFile) -> LoopCase:
+    """Returns a `LoopCase` of the engine in `train_agent_with_evaluation`, with one step hook."""
     return lambda iterations: engine(iterations, learns=False, around=functional_face(file)).run
 
 
@@ -130,14 +130,14 @@ def training_process(iterations: int) -> Callable[[], object]:
         "clock": clock,
         "best": SharedBest(block),
         "control": ProcessControl(end, budget, clock, None),
-        "hooks": (StepHooks(None, None, [quiet(None)], 1),),
+        "hooks": (StepHooks(None, None, [constant_function(None)], 1),),
     }
     when = {"budget": budget, "evaluation": SharedEvery(10 * iterations, clock, iterations)}
     return engine(iterations, learns=False, around=around, when=when).run
 
 
 def trainer(iterations: int) -> Callable[[], object]:
-    """Returns a `Face` of `Trainer.advance` within one epoch."""
+    """Returns a `LoopCase` of `Trainer.advance` within one epoch."""
     bounds = EpochBounds()
     bounds.epochs = 1
     kept = KeptEpochs(lambda _: False)
@@ -156,7 +156,7 @@ def trainer(iterations: int) -> Callable[[], object]:
 
 
 def estimator(iterations: int) -> Callable[[], object]:
-    """Returns a `Face` of `Estimator.train` and `Agent.train`, whose session has no hooks."""
+    """Returns a `LoopCase` of `Estimator.train` and `Agent.train`, whose session has no hooks."""
     session = RunSession(Variables(0, "cpu"), (), "")
     services = Services()
     around = {
@@ -181,7 +181,7 @@ def functional_face(file: EpisodesFile) -> dict[str, Any]:
         "log": log,
         "evaluations": EvaluationRecorder(list, episodes, None),
     }
-    hooks = (episodes, StepHooks(None, None, [quiet(None)], 1), SuccessScoreHook(None))
+    hooks = (episodes, StepHooks(None, None, [constant_function(None)], 1), SuccessScoreHook(None))
     return {
         "hooks": hooks,
         "recorder": RecorderGroup(members),
@@ -193,8 +193,8 @@ def adapter(num_envs: int, *, batch: bool) -> Callable[[], None]:
     """Returns a function that makes the calls of one iteration to the adapter of an idle agent."""
     inner = ScriptedBatch()
     for name in ("act", "observe", "batch_observe"):
-        setattr(inner, name, quiet(0))
-    inner.batch_act = quiet([0] * num_envs)  # type: ignore[method-assign]
+        setattr(inner, name, constant_function(0))
+    inner.batch_act = constant_function([0] * num_envs)  # type: ignore[method-assign]
     agent = ExternalAgent(inner, num_envs=num_envs, batch=batch)
     rows, flags = np.zeros((1, num_envs, 4), np.float32), np.zeros((1, num_envs), np.bool_)
     experience = Experience(
@@ -217,9 +217,9 @@ def main() -> int:
     good = True
     with tempfile.TemporaryDirectory() as directory:
         episodes = EpisodesFile(Path(directory) / "episodes.csv", 0)
-        faces: dict[str, Face] = {
-            "engine alone, collect and learn": alone(learns=True),
-            "engine alone, collect only": alone(learns=False),
+        faces: dict[str, LoopCase] = {
+            "engine alone, collect and learn": engine_alone(learns=True),
+            "engine alone, collect only": engine_alone(learns=False),
             "engine within a training function": training_function(episodes),
             "engine within a process of train_agent_async": training_process,
             "engine within a Trainer": trainer,

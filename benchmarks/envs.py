@@ -1,4 +1,4 @@
-"""env_steps per second of environments alone: ours beside Gymnasium's own vector and a bare loop,
+"""env_steps per second of environments alone: ours beside Gymnasium's own vector and a plain loop,
 on one thread, and what a reset takes.
 
     python -m benchmarks.envs [--seconds 0.4] [--rounds 5] [--skip-games]
@@ -35,12 +35,12 @@ Stepped = Iterator[int]
 """Yields the number of env_steps of each vector step."""
 
 
-def bare(name: str, num_envs: int) -> Stepped:
+def step_raw(name: str, num_envs: int) -> Stepped:
     """Steps raw environments one after the other, like a plain script."""
     envs = [gym.make(name) for _ in range(num_envs)]
     for index, env in enumerate(envs):
         env.reset(seed=index)
-    actions = drawn(envs[0].action_space, num_envs)
+    actions = random_actions(envs[0].action_space, num_envs)
     for step in range(2**62):
         for env, action in zip(envs, actions[step % len(actions)], strict=True):
             _, _, terminated, truncated, _ = env.step(action)
@@ -53,7 +53,7 @@ def gymnasium_vector(name: str, num_envs: int) -> Stepped:
     """Steps Gymnasium's vector environment, which resets by itself."""
     vector = SyncVectorEnv([lambda: gym.make(name)] * num_envs)
     vector.reset(seed=0)
-    actions = drawn(vector.single_action_space, num_envs)
+    actions = random_actions(vector.single_action_space, num_envs)
     for step in range(2**62):
         vector.step(actions[step % len(actions)])
         yield num_envs
@@ -62,7 +62,7 @@ def gymnasium_vector(name: str, num_envs: int) -> Stepped:
 def ours(spec: EnvDefinition) -> Stepped:
     """Steps Palestra's vector environment and resets episodes by mask, each with its own seed."""
     vector = make_vector(spec)
-    actions = drawn(vector.single_action_space, spec.num_envs)
+    actions = random_actions(vector.single_action_space, spec.num_envs)
     over, seeds = np.ones(spec.num_envs, np.bool_), np.arange(spec.num_envs)
     for step in range(2**62):
         if over.any():
@@ -73,7 +73,7 @@ def ours(spec: EnvDefinition) -> Stepped:
         yield spec.num_envs
 
 
-def drawn(space: gym.Space[Any], num_envs: int) -> Any:
+def random_actions(space: gym.Space[Any], num_envs: int) -> Any:
     """Returns random actions for 64 vector steps."""
     space.seed(0)
     return np.array([[space.sample() for _ in range(num_envs)] for _ in range(64)])
@@ -107,7 +107,7 @@ def main() -> None:
     for count in COUNTS:
         what = f"CartPole-v1 x {count}"
         contestants += [
-            (what, "bare loop", lambda count=count: bare("CartPole-v1", count)),
+            (what, "bare loop", lambda count=count: step_raw("CartPole-v1", count)),
             (what, "SyncVectorEnv", lambda count=count: gymnasium_vector("CartPole-v1", count)),
             (
                 what,

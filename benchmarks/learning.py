@@ -108,7 +108,7 @@ def main() -> int:
         write_readme(
             README, [row.cells() for row in done], [path.stem for path in preset_paths()], note
         )
-    return 0 if len(done) == len(paths) and all(row.reached for row in done) else 1
+    return 0 if len(done) == len(paths) and all(row.is_reached for row in done) else 1
 
 
 if __name__ == "__main__":

@@ -57,8 +57,8 @@ class Attempt:
 
 
 @dataclass
-class Tally:
-    """What became of an attack, and how long the person needed to get in."""
+class AttackResult:
+    """Answers to the guesses of an attack, and the times in which the person logged in."""
 
     name: str
     allowance: Allowance | None = None
@@ -70,7 +70,7 @@ class Tally:
     kept_out: int = 0
 
     @property
-    def most(self) -> float:
+    def most_guesses(self) -> float:
         """Guesses that may reach argon2 within the attack's time."""
         if self.allowance is None:
             return float("inf")
@@ -85,10 +85,10 @@ class Tally:
 
     @property
     def is_within(self) -> bool:
-        """Whether the bound held and the person got in each time."""
+        """Whether the bound held and the person logged in each time."""
         expected = set(self.statuses) <= {401, 429, 503}
         got_in = bool(self.known_browser and self.link) and not self.kept_out
-        return expected and got_in and self.statuses[401] <= self.most
+        return expected and got_in and self.statuses[401] <= self.most_guesses
 
 
 class Server(Target):
@@ -139,7 +139,7 @@ class Server(Target):
         return _device_cookie(answer) if answer.status == HTTPStatus.CREATED else ""
 
     @contextmanager
-    def connected(self) -> Iterator[HTTPConnection]:
+    def connect(self) -> Iterator[HTTPConnection]:
         """Opens a connection from the proxy to the server."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
@@ -176,13 +176,13 @@ def _addresses() -> Iterator[str]:
         yield f"2001:db8:{index // 65_536:x}:{index % 65_536:x}::1"
 
 
-def _attack(server: Server, cookie: str, attempts: Iterable[Attempt], tally: Tally) -> str:
+def _attack(server: Server, cookie: str, attempts: Iterable[Attempt], tally: AttackResult) -> str:
     """Sends the guesses over some connections while the person logs in; returns the new cookie."""
     server.make_links()
     rest, lock, ended = iter(attempts), threading.Lock(), threading.Event()
 
     def guess() -> None:
-        with server.connected() as connection:
+        with server.connect() as connection:
             while True:
                 with lock:
                     attempt = next(rest, None)
@@ -194,7 +194,7 @@ def _attack(server: Server, cookie: str, attempts: Iterable[Attempt], tally: Tal
 
     def get_in() -> str:
         last = cookie
-        with server.connected() as connection:
+        with server.connect() as connection:
             while not ended.wait(0.5):
                 began = time.perf_counter()
                 answer = server.log_in(connection, Attempt("admin", LAB, PASSWORD, last))
@@ -221,20 +221,20 @@ def _attack(server: Server, cookie: str, attempts: Iterable[Attempt], tally: Tal
         return person.result()
 
 
-def _attack_in_turn(server: Server, cookie: str, guesses: int) -> list[Tally]:
+def _attack_in_turn(server: Server, cookie: str, guesses: int) -> list[AttackResult]:
     names = [f"today{index % USERS}" if index % 2 else f"name{index}" for index in range(guesses)]
     addresses = list(itertools.islice(_addresses(), guesses))
     attacks = [
         (
-            Tally("one account, many addresses", PER_ACCOUNT),
+            AttackResult("one account, many addresses", PER_ACCOUNT),
             [Attempt("admin", text) for text in addresses],
         ),
         (
-            Tally("many accounts, one address", PER_ADDRESS),
+            AttackResult("many accounts, one address", PER_ADDRESS),
             [Attempt(name, f"{text}, {LAB}") for name, text in zip(names, addresses, strict=True)],
         ),
         (
-            Tally("many accounts, many addresses"),
+            AttackResult("many accounts, many addresses"),
             [Attempt(name, text) for name, text in zip(names, addresses, strict=True)],
         ),
     ]
@@ -256,7 +256,7 @@ def _time_verified(server: Server, times: int) -> dict[str, list[float]]:
     spent: dict[str, list[float]] = {"today": [], "old": [], "unknown": []}
 
     def guess() -> None:
-        with server.connected() as connection:
+        with server.connect() as connection:
             while True:
                 with lock:
                     found = next(rest, None)
@@ -283,7 +283,7 @@ def _time_refused(server: Server, times: int) -> dict[str, list[float]]:
     order = [kind for kind in names for _ in range(times // 2)]
     random.Random(0).shuffle(order)
     addresses = _addresses()
-    with server.connected() as connection:
+    with server.connect() as connection:
         for name in names.values():
             while server.log_in(connection, Attempt(name, next(addresses))).status != 429:
                 pass
@@ -298,7 +298,7 @@ def _time_refused(server: Server, times: int) -> dict[str, list[float]]:
     return spent
 
 
-def _print_attacks(tallies: list[Tally]) -> None:
+def _print_attacks(tallies: list[AttackResult]) -> None:
     head = "attack|guesses|refused before argon2|reached argon2|bound|seconds"
     person = "known browser, s: median (max, n)|link, s: median (max, n)|kept out|"
     rows = [f"{head}|{person}".split("|")]
@@ -350,7 +350,7 @@ def main() -> int:
     ):
         verified = _time_verified(server, arguments.times)
         refused = _time_refused(server, arguments.times)
-        with server.connected() as connection:
+        with server.connect() as connection:
             code = server.login_url.partition("#code=")[2]
             cookie = server.redeem(connection, code=code, user="admin", password=PASSWORD)
         # What was counted so far is lost in a restart: the attack begins with whole allowances.

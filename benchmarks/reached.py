@@ -21,7 +21,7 @@ from typing import Any, Final
 from benchmarks._peers.tables import PACK
 from benchmarks._peers.tasks import PEERS, TASKS, Task
 from benchmarks._report import aligned, machine
-from benchmarks.training import installed, names, palestra_command, peer_command, trained
+from benchmarks.training import find_installed_peers, names, palestra_command, peer_command, trained
 
 _QUANTILE: Final = 1.959964
 """Quantile of the standard normal distribution for a 95 % interval."""
@@ -43,7 +43,7 @@ def wilson(reached: int, count: int) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-class Kept:
+class StoredReturns:
     """The return of each seed of each library, and the file that stores them.
 
     Args:
@@ -79,7 +79,7 @@ class Kept:
 
 
 def trainings(
-    kept: Kept, task: Task, peers: Sequence[str], seeds: Sequence[int], pack: int
+    kept: StoredReturns, task: Task, peers: Sequence[str], seeds: Sequence[int], pack: int
 ) -> Iterator[list[str]]:
     """Yields the commands that train the missing seeds.
 
@@ -97,7 +97,7 @@ def trainings(
 
 
 def rows(
-    kept: Kept, peers: Sequence[str], seeds: Sequence[int], at: float
+    kept: StoredReturns, peers: Sequence[str], seeds: Sequence[int], at: float
 ) -> Iterator[tuple[str, int, int]]:
     """Yields, for each library, how many of its trained seeds reach the return."""
     for peer in (OURS, *peers):
@@ -126,8 +126,8 @@ def main() -> int:
     )
     options = parser.parse_args()
     task, seeds = TASKS[options.task], range(options.seeds)
-    peers = installed(names(parser, options.peers, PEERS))
-    kept = Kept(task, options.keep)
+    peers = find_installed_peers(names(parser, options.peers, PEERS))
+    kept = StoredReturns(task, options.keep)
     print(machine())
     for command in trainings(kept, task, peers, seeds, options.pack):
         result = trained([command], None)

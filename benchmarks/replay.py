@@ -29,7 +29,7 @@ def rule(kind: type[Uniform | Prioritized]) -> Rule:
     return kind(derive_generator(0, "memory"))
 
 
-def of_vectors(capacity: int) -> dict[str, Replay]:
+def vector_memories(capacity: int) -> dict[str, Replay]:
     """Returns memories whose observations are vectors of 4 numbers."""
     fields: dict[str, Any] = {
         "capacity": capacity,
@@ -48,7 +48,7 @@ def of_vectors(capacity: int) -> dict[str, Replay]:
     }
 
 
-def of_images(capacity: int) -> dict[str, Replay]:
+def image_memories(capacity: int) -> dict[str, Replay]:
     """Returns memories whose observations are stacks of 4 frames of 84 x 84 bytes."""
     spec = ReplaySpec(capacity=capacity, observation=((4, 84, 84), np.uint8), action=((), np.int64))
     return {
@@ -113,7 +113,7 @@ def main() -> int:
     options = parser.parse_args()
     print(machine())
     good = True
-    for kept in (of_vectors(options.capacity), of_images(options.frames)):
+    for kept in (vector_memories(options.capacity), image_memories(options.frames)):
         calls = {
             f"{name}, {verb}": call
             for name, memory in kept.items()

@@ -43,7 +43,7 @@ CASES = (
 )
 
 
-def within_palestra(case: Case) -> float:
+def seconds_in_palestra(case: Case) -> float:
     """Returns CPU seconds of a training in Palestra, with one evaluation episode and a snapshot."""
     env = {"id": ENV_ID, "num_envs": case.num_envs}
     agent = {"name": "sb3", "algorithm": case.algorithm, "parameters": case.parameters}
@@ -58,7 +58,7 @@ def within_palestra(case: Case) -> float:
         return time.process_time() - began
 
 
-def by_itself(case: Case) -> float:
+def seconds_alone(case: Case) -> float:
     """Returns CPU seconds of the library's own `learn`."""
     import stable_baselines3
     from stable_baselines3.common.env_util import make_vec_env
@@ -87,9 +87,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print(machine())
     for case in CASES:
-        for warm_up in (within_palestra, by_itself):
+        for warm_up in (seconds_in_palestra, seconds_alone):
             warm_up(case._replace(env_steps=2_048))
-        ratios = [within_palestra(case) / by_itself(case) for _ in range(options.rounds)]
+        ratios = [seconds_in_palestra(case) / seconds_alone(case) for _ in range(options.rounds)]
         show(f"{case.algorithm} within Palestra / by itself", ratios, "x")
 
 

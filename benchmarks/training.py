@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks._peers.tables import COMPILED, EAGER, PACK, PACKS, Results, combined
+from benchmarks._peers.tables import COMPILED, EAGER, PACK, PACKS, Results, combine
 from benchmarks._peers.tasks import PEERS, TASKS, Task
 from benchmarks._report import machine
 
@@ -70,7 +70,7 @@ def palestra_command(task: Task, seeds: Sequence[int], compile_mode: str) -> lis
     return [sys.executable, "-m", "benchmarks._peers.runner", "--peer", "palestra", *options]
 
 
-def installed(peers: Sequence[str]) -> list[str]:
+def find_installed_peers(peers: Sequence[str]) -> list[str]:
     """Returns the installed peers; prints how to install the others."""
     found = []
     for peer in peers:
@@ -142,7 +142,7 @@ def trained(at_once: list[list[str]], env_steps: int | None) -> dict[str, Any]:
         results = [
             _result(process.wait(), said, complained) for process, said, complained in running
         ]
-    return next((result for result in results if "left_out" in result), None) or combined(results)
+    return next((result for result in results if "left_out" in result), None) or combine(results)
 
 
 def _result(exit_code: int, said: IO[str], complained: IO[str]) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def main() -> int:
         parser.error("--packs divides the seeds of --pack: it is at least 1 and no more than these")
     tasks = [TASKS[name] for name in names(parser, options.tasks, TASKS)]
     peers, modes = (
-        installed(names(parser, options.peers, PEERS)),
+        find_installed_peers(names(parser, options.peers, PEERS)),
         names(parser, options.compile, MODES),
     )
     print(machine())

@@ -276,7 +276,8 @@ def read(kind: type[Answer], answer: httpx.Response) -> Answer:
     """Returns the body of an answer as a `kind`.
 
     Raises:
-        PalestraError: Problem details as their exception; anything else that is not a `kind`.
+        PalestraError: The exception of problem details, or `UnexpectedAnswerError` if the body is
+            neither problem details nor a `kind`.
     """
     try:
         if answer.is_success:

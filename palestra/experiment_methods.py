@@ -13,7 +13,7 @@ from palestra.contract.resources import ExperimentDetail, ExperimentView, Submit
 
 
 class ExperimentMethods(ClientMethods):
-    """Experiments."""
+    """Submits, lists and archives experiments."""
 
     def submit(
         self,

@@ -19,7 +19,7 @@ class ProcessStat(NamedTuple):
 
     @property
     def is_running(self) -> bool:
-        """Whether the process has not ended. A zombie has."""
+        """Whether the process has not ended; a zombie has ended."""
         return self.state not in "ZX"
 
 

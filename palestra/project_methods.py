@@ -38,7 +38,7 @@ class ProjectMethods(ClientMethods):
         return self._connection.send(ProjectView, "PATCH", _path(slug), body=change)[0]
 
     def archive_project(self, slug: str) -> ProjectView:
-        """Archives a project: nothing can be submitted to it; what runs goes on."""
+        """Archives a project: nothing can be submitted to it; its running jobs continue."""
         return self._connection.post(ProjectView, f"{_path(slug)}:archive")
 
     def restore_project(self, slug: str) -> ProjectView:
@@ -84,7 +84,7 @@ class ProjectMethods(ClientMethods):
         return self._connection.send(MemberView, "PUT", path, body=MembershipRequest(role=role))[0]
 
     def remove_member(self, slug: str, user: str) -> None:
-        """Removes a member; what the member submitted stays and goes on."""
+        """Removes a member; the member's experiments stay and their jobs continue."""
         self._connection.delete(f"{_path(slug)}/members/{path_part(user)}")
 
 

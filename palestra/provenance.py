@@ -70,8 +70,8 @@ def prepare_output_dir(  # noqa: PLR0913 - the signature of PFRL, and one option
     Written are `args.txt` (JSON), `command.txt`, `environ.txt` (JSON of the allow-listed
     variables), `start.txt` (one line per start) and, in a git work tree, `git-head.txt`,
     `git-status.txt`, `git-log.txt`, `git-diff.txt` and, where there are any, `git-untracked.txt`
-    (JSON: names, sizes and digests). Secrets in the command and in what git says are replaced. In a
-    work tree the directory ignores itself, so that results do not change the next ID.
+    (JSON: names, sizes and digests). Secrets in the command and in the output of git are replaced.
+    In a work tree the directory ignores itself, so that results do not change the next ID.
 
     Args:
         args: Arguments of the experiment; must have a JSON form.
@@ -150,7 +150,7 @@ def capture(argv: Sequence[str] | None = None, *, with_untracked: bool = False) 
         "environment": environment,
         "redactions": in_arguments + in_environment + in_git,
     }
-    return {name: _plain(value) for name, value in record.items()}
+    return {name: _replace_unstorable(value) for name, value in record.items()}
 
 
 def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -188,7 +188,9 @@ def hardware() -> dict[str, Any]:
 
 def _exp_id(worktree: WorkTree, prefix: str | None, argv: Sequence[str]) -> str:
     state = {"argv": list(argv), "dirty": worktree.dirty_digest(), "head": worktree.head}
-    return "-".join([*([prefix] if prefix else []), worktree.head, sha256_of(_plain(state))[:16]])
+    return "-".join(
+        [*([prefix] if prefix else []), worktree.head, sha256_of(_replace_unstorable(state))[:16]]
+    )
 
 
 def _worktree_or_none(directory: Path | None) -> WorkTree | None:
@@ -249,15 +251,15 @@ def _free_name(stem: str, suffix: str) -> Path:
     raise FileExistsError(f"{stem}{suffix}")
 
 
-def _plain(value: Any) -> Any:
+def _replace_unstorable(value: Any) -> Any:
     """Replaces characters that no database stores as text.
 
     These are NUL and the halves of surrogate pairs that `os.fsdecode` makes of odd file names.
     """
     if isinstance(value, dict):
-        return {_plain(key): _plain(item) for key, item in value.items()}
+        return {_replace_unstorable(key): _replace_unstorable(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_replace_unstorable(item) for item in value]
     return (
         value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
         if isinstance(value, str)

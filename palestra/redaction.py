@@ -76,7 +76,7 @@ def redact(text: str) -> tuple[str, int]:
         if (
             value.startswith((REDACTED, "${", "{{"))
             or _entropy(value) < _MIN_ENTROPY
-            or not _mixed(value)
+            or not _is_mixed(value)
         ):
             return match[0]
         count += 1
@@ -139,7 +139,7 @@ def _entropy(text: str) -> float:
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
 
 
-def _mixed(text: str) -> bool:
+def _is_mixed(text: str) -> bool:
     """Returns whether a value mixes kinds of characters, unlike words and dotted names of code."""
     return any(character.isdigit() for character in text) or not re.fullmatch(
         r"[A-Za-z_.()\[\]]+", text

@@ -23,12 +23,12 @@ class TokenMethods(ClientMethods):
         return self._connection.post(TokenView, "/tokens", request)
 
     def rotate_token(self, token_id: str, rotation: TokenRotation | None = None) -> TokenView:
-        """Gives a token a new secret; the one of before stays valid for the overlap."""
+        """Gives a token a new secret; the previous one stays valid for the overlap."""
         path = f"/tokens/{path_part(token_id)}:rotate"
         return self._connection.post(TokenView, path, rotation or TokenRotation())
 
     def revoke_token(self, token_id: str) -> None:
-        """Ends a token at once, with all that were made with it."""
+        """Revokes a token at once, and all tokens that were created with it."""
         self._connection.delete(f"/tokens/{path_part(token_id)}")
 
     def service_accounts(self, project: str) -> Iterator[ServiceAccountView]:

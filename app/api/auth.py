@@ -20,7 +20,7 @@ from app.api.origin import address_of
 from app.domain.permissions import SCOPE_PERMISSIONS, permitted_by
 from app.domain.principal import Principal
 from app.services.access import principals, rights
-from app.services.access.last_used import Touches
+from app.services.access.last_used import UsedCredentials
 from palestra.contract.names import Scope
 from palestra.contract.permissions import Permission
 
@@ -107,7 +107,7 @@ async def _by_cookie(request: Request) -> Principal:
 
 async def note_use(request: Request, principal: CurrentPrincipal) -> None:
     """Notes when and from where the caller's token or login was used."""
-    touches: Touches = request.app.state.touches
+    touches: UsedCredentials = request.app.state.touches
     if principal.token_id is not None or principal.session_id is not None:
         touches.note(principal.token_id, principal.session_id, address_of(request))
 
@@ -117,7 +117,7 @@ async def note_use_of_token(request: Request, principal: CurrentPrincipal) -> No
 
     A page whose stream connects again and again must not keep a login alive that nobody uses.
     """
-    touches: Touches = request.app.state.touches
+    touches: UsedCredentials = request.app.state.touches
     if principal.token_id is not None:
         touches.note(principal.token_id, None, address_of(request))
 

@@ -43,7 +43,7 @@ def check_address(request: Request) -> None:
 
 @asynccontextmanager
 async def limited(request: Request, account: Account) -> AsyncIterator[None]:
-    """Encloses a login by password.
+    """Counts a login by password as a guess while the block verifies it.
 
     A block that ends without an error was a right password, which is not counted as a guess.
 
@@ -68,7 +68,7 @@ async def limited(request: Request, account: Account) -> AsyncIterator[None]:
 
 
 def remember_browser(request: Request, response: Response, user_id: str) -> None:
-    """Gives the browser the cookie by which it is known to have logged in to this account."""
+    """Sets the cookie that identifies the browser as one that has logged in to this account."""
     settings = request.app.state.settings
     response.set_cookie(
         _cookie_name(request),

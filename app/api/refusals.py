@@ -26,7 +26,7 @@ _Handler = Callable[[Request, Any], Response | Awaitable[Response]]
 
 
 def install(app: FastAPI) -> None:
-    """Notes what the handlers of errors answer, once they are registered."""
+    """Makes the registered handlers of errors count the requests that they refuse."""
     for kind in (HttpProblemError, DomainError):
         app.add_exception_handler(kind, _noting(app.exception_handlers[kind]))
 

@@ -124,10 +124,10 @@ async def read_document(
     raw: bytes, model: type[Model], *, upgraded: Upgrade | None = None
 ) -> Model:
     """Returns the document in `raw`, like `parse`; a large one is parsed in a separate thread."""
-    return await aside(len(raw), partial(parse, raw, model, upgraded=upgraded))
+    return await run_for_body(len(raw), partial(parse, raw, model, upgraded=upgraded))
 
 
-async def aside(size: int, work: Callable[[], Result]) -> Result:
+async def run_for_body(size: int, work: Callable[[], Result]) -> Result:
     """Returns the result of `work` for a body of `size` bytes.
 
     For a large body, `work` runs on the thread of large bodies.

@@ -70,7 +70,7 @@ class GuessBudget:
             self._whole_at[key] -= self._allowance.seconds
 
     def _forget(self, now: float) -> None:
-        """Forgets half of the keys, so that nobody is let in again by filling the table."""
+        """Deletes the half of the keys with the most guesses left."""
         latest = sorted(self._whole_at.items(), key=lambda item: item[1])[self._most_keys // 2 :]
         self._whole_at = {key: whole_at for key, whole_at in latest if whole_at > now}
 

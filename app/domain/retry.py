@@ -18,7 +18,7 @@ COUNTED_CAUSES: Final = frozenset({Cause.HOST_OUT_OF_MEMORY, Cause.STALLED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class FailureHistory:
     """Counts of a job's failures so far."""
 
     infrastructure_failures: int = 0
@@ -33,10 +33,12 @@ class RetryDecision:
     requeue: bool
     delay: float
     cause: Cause
-    history: History
+    history: FailureHistory
 
 
-def judge(cause: Cause, lived_seconds: float, history: History, max_attempts: int) -> RetryDecision:
+def judge(
+    cause: Cause, lived_seconds: float, history: FailureHistory, max_attempts: int
+) -> RetryDecision:
     """Decides whether the job of an attempt that ended with `cause` is queued again.
 
     Args:
@@ -48,7 +50,7 @@ def judge(cause: Cause, lived_seconds: float, history: History, max_attempts: in
     infrastructure = cause in INFRASTRUCTURE_CAUSES
     counted = cause in COUNTED_CAUSES
     quick = history.quick_deaths + 1 if infrastructure and lived_seconds < QUICK_SECONDS else 0
-    after = History(
+    after = FailureHistory(
         infrastructure_failures=history.infrastructure_failures + infrastructure,
         counted_failures=history.counted_failures + 1 if counted else 0,
         quick_deaths=quick,

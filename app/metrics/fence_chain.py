@@ -46,7 +46,7 @@ def chain(links: Iterable[Link]) -> Chain:
     return counted
 
 
-def counts(history: Chain, fence: int, position: Position) -> bool:
+def is_in_history(history: Chain, fence: int, position: Position) -> bool:
     """Returns whether what attempt `fence` wrote at `position` belongs to the run's history."""
     if not history:
         return True

@@ -38,7 +38,7 @@ VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
 """Prefixes of curves that are computed from the evaluations of a source; no record may use one."""
 
 
-def virtual(series: str) -> tuple[EvaluationSource, str] | None:
+def evaluation_series(series: str) -> tuple[EvaluationSource, str] | None:
     """Returns the source and the statistic of a curve that is computed from evaluations.
 
     `None` for a stored curve.
@@ -47,7 +47,7 @@ def virtual(series: str) -> tuple[EvaluationSource, str] | None:
     return (VIRTUAL[prefix], statistic) if slash and prefix in VIRTUAL else None
 
 
-class Numbered(NamedTuple):
+class NumberedRecord(NamedTuple):
     """A record and its sequence number."""
 
     seq: int
@@ -121,7 +121,7 @@ class _Curve:
         )
 
 
-def sort(records: Iterable[Numbered]) -> dict[str, RunRecords]:
+def sort(records: Iterable[NumberedRecord]) -> dict[str, RunRecords]:
     """Returns the records grouped by run; within a group they keep their order."""
     curves: dict[str, dict[str, _Curve]] = {}
     found: dict[str, RunRecords] = {}

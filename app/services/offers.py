@@ -133,7 +133,7 @@ async def check_job(
         session: A session.
         experiment: The experiment.
         request: The job, with its pool.
-        any_code: Whether other code than the experiment's will do.
+        any_code: Whether other code than the experiment's is accepted.
 
     Raises:
         InvalidError: See `resolve`.

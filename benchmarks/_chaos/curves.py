@@ -44,7 +44,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     found += [
         f"the series {name}"
         for name in both
-        if not _same(one["curves"][name], other["curves"][name])
+        if not _are_equal(one["curves"][name], other["curves"][name])
     ]
     found += [name for name in ("evaluations", "parameters") if one[name] != other[name]]
     return found
@@ -88,13 +88,15 @@ def _parameters(stack: Stack, run_id: str) -> list[list[Any]]:
     )
 
 
-def _same(one: Any, other: Any) -> bool:
+def _are_equal(one: Any, other: Any) -> bool:
     """Compares two curves; means may differ in the last bits.
 
     The order in which values are summed depends on how they are divided into blocks.
     """
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
+        return len(one) == len(other) and all(
+            _are_equal(a, b) for a, b in zip(one, other, strict=True)
+        )
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-12)
     return bool(one == other)

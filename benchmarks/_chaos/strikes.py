@@ -26,8 +26,6 @@ PAST_DELAYED_RECLAIM = PAST_RECLAIM + RECLAIM_SECONDS + _REAPER_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """A kind of fault."""
-
     name: str
     inject: Callable[[Installation, list[DisturbedTraining]], None]
     """Injects the fault; called with all trainings that are halfway."""

@@ -39,7 +39,7 @@ HEAD: Final = (
     "target",
     "mean final return",
     "95 % interval",
-    "seeds that reached it",
+    "seeds that is_reached it",
     "env_steps until then",
     "env_steps in all",
     "seconds",
@@ -62,7 +62,7 @@ class Row:
         return [float(one["final_return"]) for one in self.seeds]
 
     @property
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         """Whether the mean over the seeds is at least the target."""
         return statistics.fmean(self.returns) >= self.preset.target
 
@@ -85,7 +85,7 @@ class Row:
             f"{statistics.median(at):,.0f} ({min(at):,} to {max(at):,})" if at else "",
             f"{statistics.median(int(one['env_steps']) for one in self.seeds):,.0f}",
             f"{seconds:.0f}",
-            "✓" if self.reached else "✗",
+            "✓" if self.is_reached else "✗",
         )
 
 

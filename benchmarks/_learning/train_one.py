@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from benchmarks._learning.presets import read_preset
-from benchmarks._train_in_process import Evaluations, fresh_mean, pack_of, training_of
+from benchmarks._train_in_process import EvaluationSink, fresh_mean, pack_of, training_of
 from workers.assembly.training import Training
 from workers.core.rng import derive_seed
 from workers.trainer_process.schedules.native import train, train_pack
@@ -35,7 +35,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     preset, began = read_preset(options.preset), time.perf_counter()
-    sinks = [Evaluations() for _ in options.seeds]
+    sinks = [EvaluationSink() for _ in options.seeds]
 
     def tell(index: int, training: Training) -> None:
         clock, seconds = training.engine.clock, time.perf_counter() - began

@@ -14,11 +14,11 @@ EVALUATION_EPISODES = 20
 _FIRST_EVALUATION_SEED = 10_000
 
 
-class NotTrainedHereError(Exception):
+class UnsupportedAlgorithmError(Exception):
     """The library has no such algorithm; the message names it."""
 
 
-class Done(NamedTuple):
+class Measurements(NamedTuple):
     """The measurements of a training."""
 
     env_steps: int
@@ -33,7 +33,7 @@ class Done(NamedTuple):
 class Loop(NamedTuple):
     """A training that is ready to start."""
 
-    train: Callable[[], Done]
+    train: Callable[[], Measurements]
     act: Callable[[np.ndarray], Any]
     """Returns the greedy action, for the environment's `step`, on one observation.
 

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from benchmarks._peers.loops import Done, Loop, NotTrainedHereError, children_mib, processor_seconds
+from benchmarks._peers.loops import (
+    Loop,
+    Measurements,
+    UnsupportedAlgorithmError,
+    children_mib,
+    processor_seconds,
+)
 from benchmarks._peers.tasks import (
     A2cSettings,
     A3cSettings,
@@ -48,19 +54,19 @@ def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -
                     stack.enter_context(training_of(submitted, seeds[0], directory, spool))
                 ]
         except ValidationError as error:
-            raise NotTrainedHereError(
+            raise UnsupportedAlgorithmError(
                 "; ".join(
                     f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3]
                 )
             ) from error
         except PartNotFoundError as error:
-            raise NotTrainedHereError(str(error)) from error
+            raise UnsupportedAlgorithmError(str(error)) from error
         opened = stack.pop_all()
     first, *others = (partial(act, training) for training in trainings)
     return Loop(lambda: train(trainings, env_steps), first, opened.close, tuple(others))
 
 
-def train(trainings: list[Training], env_steps: int) -> Done:
+def train(trainings: list[Training], env_steps: int) -> Measurements:
     """Runs each training up to `env_steps`, without the evaluation and snapshot at its end.
 
     The other libraries make neither.
@@ -71,7 +77,7 @@ def train(trainings: list[Training], env_steps: int) -> Done:
         if clocks[-1].env_steps >= env_steps:
             break
     warm_up = (max(0.0, one - other) for one, other in zip(first, second, strict=True))
-    return Done(sum(clock.env_steps for clock in clocks), *warm_up, children_mib())
+    return Measurements(sum(clock.env_steps for clock in clocks), *warm_up, children_mib())
 
 
 def turns_of(trainings: list[Training]) -> Iterator[None]:

@@ -24,7 +24,7 @@ from pfrl.nn import Branched, ConcatObsAndAction
 from pfrl.nn.lmbda import Lambda
 from pfrl.policies import SoftmaxCategoricalHead
 
-from benchmarks._peers.loops import Done, Loop
+from benchmarks._peers.loops import Loop, Measurements
 from benchmarks._peers.tasks import A3cSettings, DqnSettings, PpoSettings, SacSettings, Task
 
 
@@ -91,13 +91,13 @@ def build(task: Task, seed: int, env_steps: int) -> Loop:
     return Loop(train, act, directory.cleanup)
 
 
-Trained = tuple[Any, Callable[[], Done]]
+Trained = tuple[Any, Callable[[], Measurements]]
 
 
 def serial(agent: Any, env: OldEnv, env_steps: int, directory: str) -> Trained:
-    def train() -> Done:
+    def train() -> Measurements:
         experiments.train_agent(agent, env, steps=env_steps, outdir=directory)
-        return Done(env_steps)
+        return Measurements(env_steps)
 
     return agent, train
 
@@ -122,9 +122,9 @@ def batch(settings: PpoSettings, env_id: str, seed: int, env_steps: int, directo
         max_grad_norm=settings.max_grad_norm,
     )
 
-    def train() -> Done:
+    def train() -> Measurements:
         experiments.train_agent_batch(agent, envs, steps=env_steps, outdir=directory)
-        return Done(env_steps)
+        return Measurements(env_steps)
 
     return agent, train
 
@@ -149,7 +149,7 @@ def asynchronous(
         max_grad_norm=settings.max_grad_norm,
     )
 
-    def train() -> Done:
+    def train() -> Measurements:
         before = parameters_to_vector(model.parameters()).detach().clone()
         experiments.train_agent_async(
             agent=agent,
@@ -167,7 +167,7 @@ def asynchronous(
                 "nothing was learnt: a process of train_agent_async failed, which it does not tell"
             )
         largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        return Done(env_steps, children_mib=processes * largest)
+        return Measurements(env_steps, children_mib=processes * largest)
 
     return agent, train
 

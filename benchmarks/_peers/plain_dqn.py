@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks._peers.loops import Done, Loop
+from benchmarks._peers.loops import Loop, Measurements
 from benchmarks._peers.tasks import DqnSettings, Task
 
 
@@ -37,7 +37,7 @@ def build(task: Task, settings: DqnSettings, seed: int, env_steps: int) -> Loop:
         loss.backward()
         optimizer.step()
 
-    def train() -> Done:
+    def train() -> Measurements:
         random = np.random.default_rng(seed)
         observation, _ = env.reset(seed=seed)
         updates = 0
@@ -57,7 +57,7 @@ def build(task: Task, settings: DqnSettings, seed: int, env_steps: int) -> Loop:
                 updates += 1
                 if updates % settings.target_every == 0:
                     target.load_state_dict(online.state_dict())
-        return Done(env_steps)
+        return Measurements(env_steps)
 
     return Loop(train, greedy, env.close)
 

@@ -11,7 +11,7 @@ import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from torch import nn
 
-from benchmarks._peers.loops import Done, Loop
+from benchmarks._peers.loops import Loop, Measurements
 from benchmarks._peers.plain_dqn import mlp
 from benchmarks._peers.tasks import A2cSettings, PpoSettings, Task
 
@@ -27,8 +27,8 @@ def build(task: Task, settings: PpoSettings | A2cSettings, seed: int, env_steps:
         [lambda: gym.make(task.env)] * settings.num_envs, autoreset_mode=AutoresetMode.SAME_STEP
     )
     inputs, actions = envs.single_observation_space.shape[0], int(envs.single_action_space.n)
-    actor = initialised(mlp(inputs, settings.hidden, actions, nn.Tanh), 0.01)
-    critic = initialised(mlp(inputs, settings.hidden, 1, nn.Tanh), 1.0)
+    actor = initialise(mlp(inputs, settings.hidden, actions, nn.Tanh), 0.01)
+    critic = initialise(mlp(inputs, settings.hidden, 1, nn.Tanh), 1.0)
     collector = Collector(envs, actor, critic, settings, seed)
     learner = (
         PpoLearner(actor, critic, settings)
@@ -36,10 +36,10 @@ def build(task: Task, settings: PpoSettings | A2cSettings, seed: int, env_steps:
         else A2cLearner(actor, critic, settings)
     )
 
-    def train() -> Done:
+    def train() -> Measurements:
         while collector.env_steps < env_steps:
             learner.learn(collector.collect())
-        return Done(collector.env_steps)
+        return Measurements(collector.env_steps)
 
     def act(observation: np.ndarray) -> int:
         with torch.no_grad():
@@ -176,7 +176,7 @@ class Collector:
         return torch.from_numpy(advantages)
 
 
-def initialised(network: nn.Sequential, last_gain: float) -> nn.Sequential:
+def initialise(network: nn.Sequential, last_gain: float) -> nn.Sequential:
     """Gives a network orthogonal weights and zero biases."""
     linears = [layer for layer in network if isinstance(layer, nn.Linear)]
     for layer in linears:

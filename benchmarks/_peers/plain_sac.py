@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks._peers.loops import Done, Loop
+from benchmarks._peers.loops import Loop, Measurements
 from benchmarks._peers.plain_dqn import Replay, mlp
 from benchmarks._peers.tasks import SacSettings, Task
 
@@ -25,7 +25,7 @@ def build(task: Task, settings: SacSettings, seed: int, env_steps: int) -> Loop:
     learner = Learner(settings, inputs, outputs)
     replay = Replay(settings.buffer, inputs, ((outputs,), np.float32))
 
-    def train() -> Done:
+    def train() -> Measurements:
         random = np.random.default_rng(seed)
         observation, _ = env.reset(seed=seed)
         for step in range(env_steps):
@@ -41,7 +41,7 @@ def build(task: Task, settings: SacSettings, seed: int, env_steps: int) -> Loop:
             observation = env.reset()[0] if terminated or truncated else successor
             if step >= settings.learning_starts:
                 learner.update(replay.sample(random, settings.batch))
-        return Done(env_steps)
+        return Measurements(env_steps)
 
     def act(observation: np.ndarray) -> np.ndarray:
         with torch.no_grad():

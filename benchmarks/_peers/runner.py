@@ -68,10 +68,10 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
     torch.set_num_threads(1)
     task, label = TASKS[options.task], options.label or options.peer
     env_steps = options.env_steps or task.env_steps
-    with contextlib.redirect_stdout(sys.stderr), _quiet():
+    with contextlib.redirect_stdout(sys.stderr), _silence_libraries():
         module = importlib.import_module(MODULES[options.peer])
         from benchmarks._peers.loops import (
-            NotTrainedHereError,
+            UnsupportedAlgorithmError,
             children_seconds,
             greedy_return,
             peak_mib,
@@ -86,7 +86,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
                 else (seeds[0], env_steps)
             )
             loop = module.build(task, *extra)
-        except NotTrainedHereError as error:
+        except UnsupportedAlgorithmError as error:
             return {"peer": label, "task": task.name, "left_out": str(error)}
         setup = time.time() - started
         began, began_cpu = time.perf_counter(), processor_seconds() + children_seconds()
@@ -126,7 +126,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def _quiet():
+def _silence_libraries():
     """Silences warnings and logs of the other libraries, which would hide the measurements."""
     logging.disable(logging.WARNING)
     with warnings.catch_warnings():

@@ -7,7 +7,7 @@ from stable_baselines3 import A2C, DQN, PPO, SAC
 from stable_baselines3.common.env_util import make_atari_env, make_vec_env
 from stable_baselines3.common.vec_env import VecFrameStack
 
-from benchmarks._peers.loops import Done, Loop
+from benchmarks._peers.loops import Loop, Measurements
 from benchmarks._peers.tasks import (
     A2cSettings,
     AtariSettings,
@@ -21,9 +21,9 @@ from benchmarks._peers.tasks import (
 def build(task: Task, seed: int, env_steps: int) -> Loop:
     model = model_of(task, seed, env_steps)
 
-    def train() -> Done:
+    def train() -> Measurements:
         model.learn(total_timesteps=env_steps)
-        return Done(model.num_timesteps)
+        return Measurements(model.num_timesteps)
 
     def act(observation: np.ndarray) -> Any:
         return model.predict(observation, deterministic=True)[0]

@@ -157,7 +157,7 @@ class Results:
         )
 
 
-def combined(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def combine(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Returns the measurements of concurrent trainings, combined into one result.
 
     The time is from the start of the first to the end of the last.

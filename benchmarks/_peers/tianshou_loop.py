@@ -22,7 +22,7 @@ from tianshou.utils.net.common import Net
 from tianshou.utils.net.continuous import ContinuousActorProbabilistic, ContinuousCritic
 from tianshou.utils.net.discrete import DiscreteActor, DiscreteCritic
 
-from benchmarks._peers.loops import Done, Loop
+from benchmarks._peers.loops import Loop, Measurements
 from benchmarks._peers.tasks import A2cSettings, DqnSettings, PpoSettings, SacSettings, Task
 
 QUIET = {"verbose": False, "show_progress": False}
@@ -50,9 +50,9 @@ def build(task: Task, seed: int, env_steps: int) -> Loop:
         array = action.cpu().numpy() if torch.is_tensor(action) else action
         return policy.map_action(array)[0]
 
-    def run() -> Done:
+    def run() -> Measurements:
         train()
-        return Done(env_steps)
+        return Measurements(env_steps)
 
     return Loop(run, act, envs.close)
 

@@ -186,7 +186,7 @@ class _Demo:
     def _ask(self, question: Callable[[], _Value]) -> _Value | None:
         """Returns the answer to `question`; `None` while the server does not answer.
 
-        `tend` restarts a server that has ended.
+        `restart_ended` restarts a server that has ended.
         """
         try:
             return question()
@@ -196,7 +196,7 @@ class _Demo:
     def _pause(self) -> None:
         if time.monotonic() > self._deadline:
             raise CommandError("the demo took too long; its data is kept, `palestra up` shows it")
-        self._instance.tend()
+        self._instance.restart_ended()
         time.sleep(_PERIOD)
 
 

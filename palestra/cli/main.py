@@ -39,7 +39,7 @@ from palestra.errors import PalestraError
 
 
 class _Commands(TyperGroup):
-    """Separates a broken pipe and Ctrl-C from failures, which the framework mixes up."""
+    """Distinguishes a broken pipe and Ctrl-C from failures, which the framework does not."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

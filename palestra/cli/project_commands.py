@@ -152,7 +152,7 @@ def change(
 def archive(
     project: Slug, server: Server = None, token_file: TokenFile = None, json: Json = False
 ) -> None:
-    """Archives a project: nothing can be submitted to it; what runs goes on."""
+    """Archives a project: nothing can be submitted to it; its running jobs continue."""
     with connect(server, token_file) as client:
         found = client.archive_project(project)
     emit_json(found) if json else say(f"archived project {found.slug}")
@@ -216,7 +216,7 @@ def remove_member(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Removes a member; what the member submitted stays and goes on."""
+    """Removes a member; the member's experiments stay and their jobs continue."""
     with connect(server, token_file) as client:
         client.remove_member(project, user)
     emit_json({"project": project, "removed": user}) if json else say(f"removed {user}")

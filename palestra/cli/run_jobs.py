@@ -145,7 +145,7 @@ def export(
     with connect(server, token_file) as client:
         job = client.export(run, wanted, snapshot=snapshot, pool=pool)
         if wait:
-            job = _ended(client, job)
+            job = _wait_for_success(client, job)
         emit_json(job) if json else say(f"{'exported' if wait else 'queued'}  {job.id}")
 
 
@@ -155,7 +155,7 @@ def _print_result(
     if not wait:
         emit_json(job) if as_json else say(f"queued  {job.id}")
         return
-    job = _ended(client, job)
+    job = _wait_for_success(client, job)
     made = sorted(
         (row for row in client.evaluations(run) if row.job_id == job.id),
         key=lambda row: row.env_step,
@@ -189,8 +189,8 @@ def _formats(named: Sequence[str]) -> tuple[ExportFormat, ...]:
     return tuple(cast("ExportFormat", name) for name in named)
 
 
-def _ended(client: Client, job: JobView) -> JobView:
-    """Waits until the job has succeeded; fails with the reason if it does not."""
+def _wait_for_success(client: Client, job: JobView) -> JobView:
+    """Waits until the job has succeeded; raises with the reason if it ends otherwise."""
     job = client.wait(job.id)
     if job.state is not JobState.SUCCEEDED:
         exit_code = CANCELLED if job.state is JobState.CANCELLED else FAILURE

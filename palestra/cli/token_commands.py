@@ -120,7 +120,7 @@ def rotate(
 def revoke(
     token: Token, server: Server = None, token_file: TokenFile = None, json: Json = False
 ) -> None:
-    """Ends a token at once, with all that were made with it."""
+    """Revokes a token at once, and all tokens that were created with it."""
     with connect(server, token_file) as client:
         client.revoke_token(token)
     emit_json({"revoked": token}) if json else say(f"revoked {token}")

@@ -77,5 +77,5 @@ def up(
             )
             say("Ctrl-C stops it.")
         while True:
-            instance.tend()
+            instance.restart_ended()
             time.sleep(0.2)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 
-class Described(BaseModel):
+class DescribedModel(BaseModel):
     """A model that reads its attribute docstrings when a schema is asked for.
 
     Pydantic's `use_attribute_docstrings` reads the source of every class while the class is made:
@@ -38,7 +38,7 @@ def _docstrings_of(model: type[BaseModel]) -> dict[str, str]:
     """Returns the docstrings of a model's attributes, its bases' included."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
-        if issubclass(base, Described):
+        if issubclass(base, DescribedModel):
             found |= _docstrings_in(base.__module__).get(base.__qualname__, {})
     return found
 

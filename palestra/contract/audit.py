@@ -14,14 +14,14 @@ AuditOutcome = Literal["allowed", "refused"]
 _WRITTEN: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)")
 
 
-def _is_written_out(text: object) -> object:
+def _refuse_numbers(text: object) -> object:
     """Refuses numbers, which could be seconds or milliseconds, and times without a zone."""
     if not isinstance(text, datetime) and not _WRITTEN.fullmatch(str(text)):
         raise ValueError("must be a time with its zone, such as 2026-03-01T12:00:00Z")
     return text
 
 
-WrittenTime = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_is_written_out)]
+WrittenTime = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_refuse_numbers)]
 """A time as RFC 3339 writes it, with its zone."""
 
 

@@ -341,7 +341,7 @@ def read_definition(raw: bytes | str) -> RlDefinition | SupervisedDefinition:
     """Returns the definition in a JSON text of the current schema.
 
     Raises:
-        pydantic.ValidationError: If it is none.
+        pydantic.ValidationError: If the text is not a definition.
     """
     return _adapter().validate_json(raw)
 

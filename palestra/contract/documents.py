@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 
-from palestra.contract.attribute_descriptions import Described
+from palestra.contract.attribute_descriptions import DescribedModel
 
 JsonScalar = str | int | float | bool | None
 """A leaf of a JSON document."""
@@ -21,7 +21,7 @@ megabyte can hold a third of a million.
 
 
 def _arrays(schema: CoreSchema, model: type[BaseModel]) -> Iterator[dict[str, Any]]:
-    """Yields the schemas of arrays in a model's own schema; the models in it did theirs."""
+    """Yields the schemas of arrays in a model's schema, without those of nested models."""
     stack: list[Any] = [schema]
     while stack:
         node = stack.pop()
@@ -33,7 +33,7 @@ def _arrays(schema: CoreSchema, model: type[BaseModel]) -> Iterator[dict[str, An
             stack += node
 
 
-class Document(Described):
+class Document(DescribedModel):
     """A frozen, strict document: unknown keys, coercions and non-finite numbers are refused.
 
     Inside an answer of the server unknown keys are ignored (`answers.py`).

@@ -41,11 +41,11 @@ def _bounded(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
 def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """Refuses a JSON Schema that is too large, has outside references, or is slow to apply.
 
-    What it refers to is counted each time, and it may not refer to itself in a circle: so judging
-    by it takes a bounded time.
+    A part is counted each time that it is referred to, and circular references are refused, so that
+    validation with the schema takes a bounded time.
 
     Raises:
-        ValueError: With a sentence.
+        ValueError: With a message for the user.
     """
     if len(canonical_json(schema)) > MAX_SCHEMA_BYTES:
         raise ValueError(f"a schema of parameters has at most {MAX_SCHEMA_BYTES} bytes as JSON")
@@ -58,7 +58,7 @@ def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Expansion:
-    """A schema with every reference replaced by what it refers to; only counted, never made.
+    """Computes the size of a schema in which every reference is replaced by its target.
 
     Args:
         root: The schema.
@@ -70,7 +70,7 @@ class _Expansion:
         self._open: set[int] = set()
 
     def size(self) -> int:
-        """Returns the number of objects in it."""
+        """Returns the number of objects in the expanded schema."""
         return self._size(self._root, 0)
 
     def _size(self, part: Any, depth: int) -> int:
@@ -93,7 +93,7 @@ class _Expansion:
         return self._sizes[id(part)]
 
     def _target(self, part: dict[str, Any]) -> Any:
-        """Returns what a part refers to, `None` for nothing."""
+        """Returns the target of a part's reference; `None` if it has none."""
         other = next((key for key in _NAMING if isinstance(part.get(key), str)), None)
         if other is not None:
             raise ValueError(

@@ -86,7 +86,8 @@ def _readable(text: str) -> str:
     if any(character in _BIDI_AND_ZERO_WIDTH for character in normal):
         raise ValueError("must not contain bidirectional or zero-width characters")
     if any(
-        not beside or unicodedata.category(beside)[0] in "ZC" for beside in _beside_joiners(normal)
+        not beside or unicodedata.category(beside)[0] in "ZC"
+        for beside in _neighbours_of_joiners(normal)
     ):
         raise ValueError(
             "must not contain zero-width joiners but between other characters, as in emoji"
@@ -99,7 +100,7 @@ def _readable(text: str) -> str:
     return normal
 
 
-def _beside_joiners(text: str) -> Iterator[str]:
+def _neighbours_of_joiners(text: str) -> Iterator[str]:
     """Yields the characters before and after each zero-width joiner and non-joiner."""
     for place, character in enumerate(text):
         if character in _JOINERS:

@@ -26,7 +26,7 @@ class ProjectRole(Document):
 
 
 class InvitationRequest(Document):
-    """A new invitation: what the invited person will be."""
+    """A new invitation, with the role and rights of the invited person."""
 
     name: Slug | None = None
     """Login name that is proposed; `null`: the person chooses one."""

@@ -66,7 +66,7 @@ class SnapshotProgressView(View):
 
 
 class EvaluationView(View):
-    """One evaluation."""
+    """An evaluation with the statistics of its episodes."""
 
     id: str
     run_id: str
@@ -169,7 +169,7 @@ class SubmittedExperiment(ExperimentDetail):
 
 
 class RunView(View):
-    """A run."""
+    """A run as lists show it: its state, progress and evaluations."""
 
     id: str
     project: str = ""
@@ -227,7 +227,7 @@ class AttemptView(View):
 
 
 class JobView(View):
-    """A job."""
+    """A job with its state, its options and its place in the queue."""
 
     id: str
     project: str = ""
@@ -272,7 +272,7 @@ class RunDetail(RunView):
 
 
 class SnapshotFileView(View):
-    """A file of a snapshot."""
+    """A file of a snapshot; `artifact_id` is set once its content is stored."""
 
     name: str
     size: int
@@ -281,7 +281,7 @@ class SnapshotFileView(View):
 
 
 class SnapshotView(View):
-    """A snapshot."""
+    """A snapshot with its position in the training and its files."""
 
     id: str
     run_id: str
@@ -350,7 +350,7 @@ class ProvenanceView(View):
 
 
 class SlotView(View):
-    """A slot of a worker."""
+    """A slot of a worker, with the attempt that holds it, if any."""
 
     index: int
     attempt_id: str | None
@@ -359,7 +359,7 @@ class SlotView(View):
 
 
 class WorkerView(View):
-    """A worker."""
+    """A worker with its slots and GPUs."""
 
     id: str
     name: str

@@ -5,8 +5,6 @@ from typing import Final
 
 
 class JobState(StrEnum):
-    """State of a job."""
-
     QUEUED = "queued"
     STARTING = "starting"
     RUNNING = "running"
@@ -48,8 +46,6 @@ FINAL_RUN_STATES: Final = frozenset({RunState.SUCCEEDED, RunState.FAILED, RunSta
 
 
 class AttemptState(StrEnum):
-    """State of an attempt."""
-
     STARTING = "starting"
     RUNNING = "running"
     ENDED = "ended"

@@ -49,8 +49,7 @@ _Path = tuple[str | int, ...]
 class JsonError(ValueError):
     """The bytes are not acceptable JSON.
 
-    `syntax` tells a text that cannot be read from one that can be read but holds a value that is
-    refused.
+    `syntax` is true if the text is not JSON, and false if it holds a value that is refused.
     """
 
     def __init__(self, code: str, message: str, *, path: _Path = (), syntax: bool = True) -> None:
@@ -98,13 +97,14 @@ def check_json(raw: bytes, max_depth: int = MAX_DEPTH, *, nul: bool = False) -> 
 def _refuse_too_many(raw: bytes, max_depth: int) -> None:
     """Refuses JSON with too many values, counted by commas and brackets.
 
-    The quick count includes those inside strings; only where it is too high are they left out.
+    The first count includes characters inside strings; only if it is too high is the text counted
+    again without strings.
     """
-    if not _are_too_many(*_counted(raw)):
+    if not _are_too_many(*_estimate_counts(raw)):
         return
     containers = values = 0
     for part in _without_strings(raw):
-        more_containers, more_values = _counted(part)
+        more_containers, more_values = _estimate_counts(part)
         containers, values = containers + more_containers, values + more_values
         if _are_too_many(containers, values):
             if _NESTED.search(part[:_SAMPLE]) and max_depth <= MAX_DEPTH:
@@ -114,7 +114,7 @@ def _refuse_too_many(raw: bytes, max_depth: int) -> None:
 
 
 def _without_strings(raw: bytes) -> Iterator[bytes]:
-    """Yields what stands between strings, slice by slice."""
+    """Yields the text outside of strings, in pieces."""
     plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     inside = 0
     for start in range(0, len(plain), _SLICE):
@@ -123,8 +123,8 @@ def _without_strings(raw: bytes) -> Iterator[bytes]:
         inside ^= (len(parts) - 1) & 1
 
 
-def _counted(raw: bytes) -> tuple[int, int]:
-    """Returns the arrays and objects, and about the values, in `raw`."""
+def _estimate_counts(raw: bytes) -> tuple[int, int]:
+    """Returns the number of arrays and objects in `raw`, and approximately that of values."""
     containers = raw.count(b"[") + raw.count(b"{")
     return containers, containers + raw.count(b",")
 

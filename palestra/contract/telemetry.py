@@ -112,7 +112,7 @@ class Episodes(RunRecord):
 
 
 class Evaluation(RunRecord):
-    """One evaluation: exploration off, own environment; `source` says on which seeds."""
+    """One evaluation: exploration off, a separate environment; `source` states the seeds."""
 
     type: Literal["evaluation"] = "evaluation"
     env_step: Counter

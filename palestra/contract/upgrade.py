@@ -26,7 +26,7 @@ def upgrade(
     The input is not modified.
 
     Raises:
-        UnsupportedSchemaError: If the version is newer than `current`, or no step leads on from it.
+        UnsupportedSchemaError: If the version is newer than `current`, or has no upgrade step.
     """
     upgraded = dict(document)
     version = upgraded.get("schema_version", current)

@@ -4,12 +4,12 @@ from typing import Generic, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from palestra.contract.attribute_descriptions import Described
+from palestra.contract.attribute_descriptions import DescribedModel
 
 Item = TypeVar("Item")
 
 
-class View(Described):
+class View(DescribedModel):
     """Base class of the answers of the API.
 
     Readers ignore members that they do not know, so that a newer server may add some

@@ -88,7 +88,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
 def sentence(details: ErrorDetails | Mapping[str, Any]) -> str:
     """Returns the message for one fault, without the value that was sent."""
     template = _SENTENCES.get(details["type"], _OTHERWISE)
-    return _one(template.format(**details.get("ctx", {})))
+    return _singular(template.format(**details.get("ctx", {})))
 
 
 def summary(error: ValidationError, whole: str, *, skip: int = 0, most: int = 8) -> str:
@@ -111,7 +111,7 @@ def _placed(details: ErrorDetails, whole: str, skip: int) -> str:
     return f"{'.'.join(map(str, details['loc'][skip:])) or whole}: {sentence(details)}"
 
 
-def _one(text: str) -> str:
+def _singular(text: str) -> str:
     """Puts the noun after a bound of 1 into the singular."""
     for noun in ("items", "characters", "bytes"):
         if text.endswith(f" 1 {noun}"):

@@ -57,8 +57,8 @@ class Shipper:
             start.
         transport: Sends one batch.
         report: Called with the reason each time that a batch is not accepted.
-        runs: The runs that the attempt carries, of which notes in place of refused records name
-            one.
+        runs: The runs of the attempt. A note that replaces a refused record is attributed to one
+            of them.
     """
 
     def __init__(

@@ -61,7 +61,7 @@ class SimulatedKill(BaseException):
     """Exception that ends a training as a kill does: no state is saved."""
 
 
-class KillAt(SessionRunHook):
+class KillHook(SessionRunHook):
     """A hook that raises `Killed` at the first run after an update, when its boundary
     is complete.
     """

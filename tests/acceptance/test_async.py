@@ -18,10 +18,10 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests.support.async_fakes import (
+    EvaluationHookRecorder,
+    EventSetter,
     NoisyEnv,
-    NoteEvaluations,
-    NoteSteps,
-    SetAt,
+    StepRecorder,
     TallyAgent,
     UnsupportedHook,
     make_agent,
@@ -91,7 +91,7 @@ def train(folder: Path, processes: int = 1, **options: Any) -> Ran:
         "steps": STEPS,
         "eval_interval": None,
         "logger": logger,
-        "global_step_hooks": [NoteSteps(str(folder))],
+        "global_step_hooks": [StepRecorder(str(folder))],
         **options,
     }
     folder.mkdir(exist_ok=True)
@@ -114,8 +114,8 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         make_env=functools.partial(make_cartpole, folder=str(folder)),
         eval_interval=50,
         eval_n_episodes=2,
-        evaluation_hooks=[NoteEvaluations(str(folder))],
-        global_step_hooks=[NoteSteps(str(folder), pause=0.001)],
+        evaluation_hooks=[EvaluationHookRecorder(str(folder))],
+        global_step_hooks=[StepRecorder(str(folder), pause=0.001)],
         profile=True,
         use_tensorboard=True,
     )
@@ -316,7 +316,7 @@ def test_P12_step_offset(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_P13_successful_score(tmp_path: Path) -> None:
-    slow = [NoteSteps(str(tmp_path), pause=0.02)]
+    slow = [StepRecorder(str(tmp_path), pause=0.02)]
     ran = train(
         tmp_path,
         2,
@@ -457,7 +457,7 @@ def test_P22_stop_event(tmp_path: Path) -> None:
         2,
         steps=10**6,
         stop_event=event,
-        global_step_hooks=[NoteSteps(str(tmp_path)), SetAt(event, 50)],
+        global_step_hooks=[StepRecorder(str(tmp_path)), EventSetter(event, 50)],
     )
     assert ran.steps == list(range(1, len(ran.steps) + 1))
     after = Counter(one["index"] for one in read_records(tmp_path, "step") if one["step"] > 50)
@@ -490,7 +490,7 @@ def test_P23_exception_event(tmp_path: Path) -> None:
 def test_P24_use_shared_memory(tmp_path: Path) -> None:
     for share in (True, False):
         folder = tmp_path / str(share)
-        pause = [NoteSteps(str(folder), pause=0.002)]
+        pause = [StepRecorder(str(folder), pause=0.002)]
         ran = train(
             folder,
             2,

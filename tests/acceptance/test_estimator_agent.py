@@ -8,7 +8,7 @@ import gymnasium as gym
 import pytest
 
 from tests.acceptance.estimator_kit import (
-    KillAt,
+    KillHook,
     SimulatedKill,
     TracingHook,
     are_equal,
@@ -122,7 +122,7 @@ def test_A4_model_dir_after_a_kill_at_any_update(tmp_path: Path, environment: st
     inside = 0
     for kill in (1, 2, 3, 5, 8, 11, 13, 17, 22, 29):
         with pytest.raises(SimulatedKill):
-            agent(f"kill{kill}", kill).train(env(), 10, 7, max_steps=30, hooks=[KillAt(kill)])
+            agent(f"kill{kill}", kill).train(env(), 10, 7, max_steps=30, hooks=[KillHook(kill)])
         killed = state_of(agent(f"kill{kill}"))
         assert killed["clock"]["updates"] == kill
         inside += not killed["collector"]["episodes"][0]["over"]
@@ -200,7 +200,7 @@ def test_A8_first_update(tmp_path: Path) -> None:
     assert make_agent(tmp_path).train(Scripted(), first_update=4, max_steps=1).global_step == 1
 
 
-class Updates(SessionRunHook):
+class UpdateRecorder(SessionRunHook):
     """Records the timesteps of the updates."""
 
     def __init__(self) -> None:
@@ -212,7 +212,7 @@ class Updates(SessionRunHook):
 
 
 def test_A9_update_frequency(tmp_path: Path) -> None:
-    hook = Updates()
+    hook = UpdateRecorder()
     make_agent(tmp_path).train(
         Scripted(), first_update=15, update_frequency=4, max_episodes=4, hooks=[hook]
     )

@@ -30,7 +30,7 @@ def counts(agent: Agent) -> tuple[int, int, int]:
     return tuple(key_of(newest))
 
 
-class Updates(SessionRunHook):
+class UpdateRecorder(SessionRunHook):
     """Records the timesteps of the updates."""
 
     def __init__(self) -> None:

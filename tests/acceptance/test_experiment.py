@@ -12,7 +12,7 @@ from tests.acceptance.estimator_kit import (
     CallLog,
     CountingEstimator,
     FakeServer,
-    KillAt,
+    KillHook,
     SimulatedKill,
     TracingHook,
     are_equal,
@@ -184,7 +184,7 @@ def test_E4_train_steps_after_a_kill_at_any_update(tmp_path: Path) -> None:
         straight = run("straight")
         for kill in (1, 2, 3, 5, 7, 11, 14, 19, 24, 29):
             with pytest.raises(SimulatedKill):
-                run(f"kill{kill}", kill, train_hooks=[KillAt(kill)])
+                run(f"kill{kill}", kill, train_hooks=[KillHook(kill)])
             assert (
                 list(all_checkpoints(tmp_path / name / f"kill{kill}"))[-1] == kill
                 if kill > 29 // 2

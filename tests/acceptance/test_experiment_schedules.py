@@ -14,7 +14,7 @@ from tests.acceptance.estimator_kit import (
     CLUSTER,
     CallLog,
     FakeServer,
-    KillAt,
+    KillHook,
     SimulatedKill,
     TracingHook,
     are_equal,
@@ -98,7 +98,7 @@ def test_E11_train_and_evaluate(tmp_path: Path) -> None:
     assert exports == [("a", 7), ("b", 7)]
     assert result is not None
     assert result["global_step"] == 7
-    failing = experiment(tmp_path, train_steps=9, train_hooks=[KillAt(8)])
+    failing = experiment(tmp_path, train_steps=9, train_hooks=[KillHook(8)])
     with pytest.raises(SimulatedKill):
         failing.train_and_evaluate()
     with pytest.raises(SimulatedKill):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.acceptance.estimator_kit import (
     CallLog,
-    KillAt,
+    KillHook,
     SimulatedKill,
     TracingHook,
     TrainBeforeEvaluations,
@@ -96,7 +96,9 @@ def test_R2_agent_and_env(tmp_path: Path) -> None:
     assert [env.closes for env in opened] == [1]
     own.evaluate()
     assert [env.closes for env in opened] == [1, 1]
-    failing = rl_experiment(tmp_path / "failing", env=make, train_steps=3, train_hooks=[KillAt(1)])
+    failing = rl_experiment(
+        tmp_path / "failing", env=make, train_steps=3, train_hooks=[KillHook(1)]
+    )
     with pytest.raises(SimulatedKill):
         failing.train()
     assert [env.closes for env in opened] == [1, 1, 1]
@@ -135,7 +137,7 @@ def test_R3_train_steps_after_a_kill_within_an_episode(tmp_path: Path, environme
     inside = 0
     for kill in (1, 2, 3, 4, 6, 9, 12, 16, 20, 24):
         with pytest.raises(SimulatedKill):
-            run(f"kill{kill}", kill, train_hooks=[KillAt(kill)])
+            run(f"kill{kill}", kill, train_hooks=[KillHook(kill)])
         inside += not state_of(make_agent(tmp_path / f"kill{kill}"))["collector"]["episodes"][0][
             "over"
         ]
@@ -155,7 +157,7 @@ def test_R4_train_episodes(tmp_path: Path) -> None:
     assert key_of(agent.latest_checkpoint()).global_episode == 5
 
 
-class Timesteps(TracingHook):
+class UpdateRecorder(TracingHook):
     """Records the timesteps of the updates."""
 
     def __init__(self) -> None:
@@ -168,7 +170,7 @@ class Timesteps(TracingHook):
 
 
 def test_R5_first_update(tmp_path: Path) -> None:
-    hook = Timesteps()
+    hook = UpdateRecorder()
     rl_experiment(
         tmp_path, train_episodes=4, first_update=20, update_frequency=7, train_hooks=[hook]
     ).train()
@@ -176,12 +178,12 @@ def test_R5_first_update(tmp_path: Path) -> None:
 
 
 def test_R6_update_frequency(tmp_path: Path) -> None:
-    hook = Timesteps()
+    hook = UpdateRecorder()
     rl_experiment(
         tmp_path / "a", train_episodes=3, first_update=4, update_frequency=5, train_hooks=[hook]
     ).train()
     assert hook.at == [5, 10, 15, 20, 25, 30]
-    hook = Timesteps()
+    hook = UpdateRecorder()
     rl_experiment(
         tmp_path / "b", train_episodes=3, first_update=4, update_frequency=4, train_hooks=[hook]
     ).train()
@@ -189,7 +191,7 @@ def test_R6_update_frequency(tmp_path: Path) -> None:
     for frequency in (0, -3):
         with pytest.raises(ValueError, match="update_frequency"):
             rl_experiment(tmp_path / "c", update_frequency=frequency)
-    hook = Timesteps()
+    hook = UpdateRecorder()
     rl_experiment(
         tmp_path / "b", train_episodes=4, first_update=4, update_frequency=3, train_hooks=[hook]
     ).train()
@@ -328,7 +330,7 @@ def test_R14_train_steps_per_iteration(tmp_path: Path) -> None:
     assert first_round("one", 7) == 1
     recorded = CallLog()
     made = rl_experiment(
-        tmp_path / "default", recorded, train_steps_per_iteration=None, train_hooks=[KillAt(1)]
+        tmp_path / "default", recorded, train_steps_per_iteration=None, train_hooks=[KillHook(1)]
     )
     with pytest.raises(SimulatedKill):
         made.continuous_train_and_evaluate()

@@ -344,21 +344,21 @@ def test_restore_without_set_up_builds_the_parts_of_marked_classes(
     second.resume(2)
 
 
-class Unmarked(CountingAlgo):
+class UnmarkedAlgo(CountingAlgo):
     """An algorithm class that is not marked for recipes."""
 
 
 def test_a_part_without_a_recipe_must_be_set_up(kind: Kind, tmp_path: Path) -> None:
     strict = kind(SnapshotConfig(tmp_path / "strict"), rebuildable=True)
-    strict.setup(Unmarked(CountingEnv()), None)
+    strict.setup(UnmarkedAlgo(CountingEnv()), None)
     with pytest.raises(
-        RecipeError, match=r"algo: Unmarked has no recipe.*call setup before restore"
+        RecipeError, match=r"algo: UnmarkedAlgo has no recipe.*call setup before restore"
     ):
         strict.save(0)
     trainer = kind(SnapshotConfig(tmp_path / "plain"))
-    trainer.setup(Unmarked(CountingEnv()), None)
+    trainer.setup(UnmarkedAlgo(CountingEnv()), None)
     trainer.train(1, 5)
     with pytest.raises(
-        RecipeError, match=r"Unmarked has no recipe.*Call setup\(algo, env\) before restore"
+        RecipeError, match=r"UnmarkedAlgo has no recipe.*Call setup\(algo, env\) before restore"
     ):
         kind(SnapshotConfig(tmp_path / "other")).restore(tmp_path / "plain")

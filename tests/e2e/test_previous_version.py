@@ -57,7 +57,7 @@ def wait_for_steps(stack: Stack, run_id: str, steps: int = 500) -> dict[str, Any
     return wait_for(lambda: live_attempt(stack, run_id), 60, "the attempt is live")
 
 
-def trees_of(stack: Stack, attempt: dict[str, Any]) -> set[Path]:
+def source_trees(stack: Stack, attempt: dict[str, Any]) -> set[Path]:
     """Returns the source trees that the live supervisor and trainer of an attempt run from."""
     (supervisor,) = stack.module_processes("workers.supervisor", attempt["id"])
     (trainer, *_) = stack.module_processes("workers.trainer_process", attempt["id"])
@@ -105,12 +105,12 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
     with stack:
         through = submitted(stack, 0, "default")
         attempt = wait_for_steps(stack, through)
-        assert (tree_of_server(stack), trees_of(stack, attempt)) == (previous, {previous})
+        assert (tree_of_server(stack), source_trees(stack, attempt)) == (previous, {previous})
         assert stack.stop("server") == 0
         del stack.trees["server"]
         stack.run("app.db", "upgrade")
         stack.start_server()
-        assert (tree_of_server(stack), trees_of(stack, attempt)) == (REPOSITORY, {previous})
+        assert (tree_of_server(stack), source_trees(stack, attempt)) == (REPOSITORY, {previous})
 
         # A worker of the previous version enrols with the present server, beside a present one.
         with ThreadPoolExecutor() as threads:
@@ -118,8 +118,8 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
                 threads.map(lambda name: stack.start_worker(name, pool=name), ("second", "present"))
             )
         paused, present = submitted(stack, 1, "second"), submitted(stack, 2, "present")
-        assert trees_of(stack, wait_for_steps(stack, paused)) == {previous}
-        assert trees_of(stack, wait_for_steps(stack, present)) == {REPOSITORY}
+        assert source_trees(stack, wait_for_steps(stack, paused)) == {previous}
+        assert source_trees(stack, wait_for_steps(stack, present)) == {REPOSITORY}
         pause_and_resume(stack, paused)
 
         expected = history_of_whole_run(stack, present, "present", 1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks._train_in_process import Evaluations, pack_of, training_of
+from benchmarks._train_in_process import EvaluationSink, pack_of, training_of
 from palestra.contract.job_options import Submission
 from tests.learning.trainings import example_submission
 from workers.trainer_process.schedules.native import train, train_pack
@@ -44,7 +44,7 @@ def distance(one: list[float], other: list[float]) -> float:
 def test_twenty_seeds_of_a_pack_have_the_returns_of_twenty_seeds_alone(
     tmp_path: Path, name: str
 ) -> None:
-    packed, alone = Evaluations(), Evaluations()
+    packed, alone = EvaluationSink(), EvaluationSink()
     with pack_of(submission(name, "compiled"), range(20), tmp_path / "pack", [packed] * 20) as pack:
         train_pack(pack, lambda index: None)
     for seed in range(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from benchmarks._train_in_process import Evaluations, fresh_mean, pack_of
+from benchmarks._train_in_process import EvaluationSink, fresh_mean, pack_of
 from palestra.contract.definition import RlDefinition
 from palestra.contract.job_options import Submission
 from workers.assembly.rl_parts import build_agent, build_evaluator, build_hooks, cadence_of
@@ -89,7 +89,7 @@ class Outcome(NamedTuple):
 
 def train_seeds(submission: Submission, seeds: Sequence[int], directory: Path) -> list[Outcome]:
     """Trains seeds as a worker trains a pack of them, and evaluates each when it ends."""
-    sinks, outcomes = [Evaluations() for _ in seeds], dict[int, Outcome]()
+    sinks, outcomes = [EvaluationSink() for _ in seeds], dict[int, Outcome]()
     with pack_of(submission, seeds, directory, sinks) as pack:
 
         def judge(index: int) -> None:

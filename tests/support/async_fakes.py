@@ -261,7 +261,7 @@ def make_cartpole(process_idx: int, test: bool, *, folder: str | None = None) ->
     return gym.make("CartPole-v1")
 
 
-class NoteSteps:
+class StepRecorder:
     """A step hook that records each step.
 
     It may wait a little, so that all processes make steps.
@@ -286,7 +286,7 @@ class NoteSteps:
             time.sleep(self.pause)
 
 
-class SetAt:
+class EventSetter:
     """A step hook that sets an event at a given step."""
 
     def __init__(self, event: Any, step: int) -> None:
@@ -298,7 +298,7 @@ class SetAt:
             self.event.set()
 
 
-class KillAt:
+class KillHook:
     """A step hook that kills the process with a given index at a step of its agent."""
 
     def __init__(self, index: int, steps: int) -> None:
@@ -310,7 +310,7 @@ class KillAt:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class ExitAt(KillAt):
+class ExitHook(KillHook):
     """A step hook that exits its process without reporting an error."""
 
     def __call__(self, env: Any, agent: Any, step: int) -> None:
@@ -329,7 +329,7 @@ class PrunedError(Exception):
         return f"pruned at {self.step}"
 
 
-class PruneAt:
+class PruneHook:
     """An evaluation hook that ends a run early with `PrunedError`."""
 
     support_train_agent_async = True
@@ -342,7 +342,7 @@ class PruneAt:
             raise PrunedError(step)
 
 
-class NoteEvaluations:
+class EvaluationHookRecorder:
     """An evaluation hook that records its arguments."""
 
     support_train_agent_async = True

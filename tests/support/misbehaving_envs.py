@@ -46,7 +46,7 @@ class Walk(gym.Env[np.ndarray, Any]):
         return np.array([self.start, self.steps], np.float32)
 
 
-class Judged(Walk):
+class SuccessEnv(Walk):
     """An environment that reports success for every episode of more than six steps."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -55,7 +55,7 @@ class Judged(Walk):
         return observation, reward, terminated, truncated, info
 
 
-class Restless(Walk):
+class UnseededEnv(Walk):
     """An environment that uses an unseeded random generator."""
 
     _source = np.random.default_rng()
@@ -64,7 +64,7 @@ class Restless(Walk):
         return np.array([self._source.random(), self.steps], np.float32)
 
 
-class SelfSaving(Restless):
+class SelfSavingEnv(UnseededEnv):
     """An environment that is not repeatable, but can save and restore its state."""
 
     def snapshot_state(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class SelfSaving(Restless):
         self.steps, self.start = state["steps"], state["start"]
 
 
-class Broken(Walk):
+class RaisingEnv(Walk):
     """An environment that raises in its third step."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -83,7 +83,7 @@ class Broken(Walk):
         return super().step(action)
 
 
-class Fatal(Walk):
+class CrashingEnv(Walk):
     """An environment whose process is killed, or hangs, in its third step."""
 
     def __init__(self, how: str) -> None:
@@ -98,21 +98,21 @@ class Fatal(Walk):
         return super().step(action)
 
 
-class Full(Walk):
+class FullDiskEnv(Walk):
     """An environment that raises the error of a full disk."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         raise OSError(28, "No space left on device")
 
 
-class Leaver(Walk):
+class ExitingEnv(Walk):
     """An environment that calls `sys.exit`."""
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         raise SystemExit(0)
 
 
-class Nested(gym.Env[Any, Any]):
+class NestedSpacesEnv(gym.Env[Any, Any]):
     """An environment with a nested observation space and a composite action space.
 
     Actions change the random observations.
@@ -155,7 +155,7 @@ class Nested(gym.Env[Any, Any]):
         }
 
 
-class Wordy(gym.Env[Any, Any]):
+class TextEnv(gym.Env[Any, Any]):
     """An environment whose observations contain text."""
 
     observation_space = gym.spaces.Dict({"a": gym.spaces.Tuple((gym.spaces.Text(3),))})
@@ -164,8 +164,19 @@ class Wordy(gym.Env[Any, Any]):
 
 def register() -> None:
     """Registers all of these environments; repeated calls have no effect."""
-    for kind in (Walk, Judged, Restless, SelfSaving, Broken, Fatal, Full, Leaver, Nested, Wordy):
-        name = f"Odd{kind.__name__}-v0"
+    for kind in (
+        Walk,
+        SuccessEnv,
+        UnseededEnv,
+        SelfSavingEnv,
+        RaisingEnv,
+        CrashingEnv,
+        FullDiskEnv,
+        ExitingEnv,
+        NestedSpacesEnv,
+        TextEnv,
+    ):
+        name = f"Odd{kind.__name__.removesuffix('Env')}-v0"
         if name not in gym.registry:
             gym.register(name, f"{kind.__module__}:{kind.__name__}")
 

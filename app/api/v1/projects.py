@@ -79,7 +79,7 @@ async def change_project(
 async def archive_project(
     slug: ProjectSlug, principal: ProjectManager, session: WriteSession
 ) -> ProjectView:
-    """Archives a project: nothing can be submitted to it; what runs goes on."""
+    """Archives a project: nothing can be submitted to it; its running jobs continue."""
     return await projects.archive(session, principal, slug)
 
 
@@ -139,5 +139,5 @@ async def set_member(
 async def remove_member(
     slug: ProjectSlug, user: UserName, principal: MemberManager, session: WriteSession
 ) -> None:
-    """Removes a member; what the member submitted stays and goes on."""
+    """Removes a member; the member's experiments stay and their jobs continue."""
     await members.remove(session, principal, slug, user)

@@ -64,7 +64,7 @@ async def take_telemetry(
     more.
     """
     intake: Acknowledger = request.app.state.intake
-    delivery = await strict_body.aside(
+    delivery = await strict_body.run_for_body(
         request.state.body_size, partial(Delivery.of, attempt_id, batch)
     )
     return TelemetryAck(acked_seq=await intake.take(delivery))

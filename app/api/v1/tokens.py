@@ -51,12 +51,12 @@ async def rotate_token(
 ) -> TokenView:
     """Gives a token a new secret, which is in this answer and nowhere else.
 
-    The secret of before stays valid for the chosen overlap.
+    The previous secret stays valid for the chosen overlap.
     """
     return await tokens.rotate_token(session, principal, token_id, body)
 
 
 @router.delete("/{token_id}", status_code=204)
 async def revoke_token(token_id: str, principal: TokenManager, session: WriteSession) -> None:
-    """Ends a token at once, with all that it made but workers' credentials."""
+    """Revokes a token at once, and all tokens that were created with it but those of workers."""
     await tokens.revoke_token(session, principal, token_id)

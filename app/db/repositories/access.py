@@ -52,10 +52,10 @@ def id_of_user(name: str) -> ScalarSelect[str]:
 
 
 async def user_of_login(session: Session, typed: str) -> UserRow | None:
-    """Returns the person who logs in with what was typed.
+    """Returns the person whom the text of a login form names.
 
-    It is read as a login name whatever its case and punctuation, else as a display name that only
-    one person has.
+    The text is a login name in any case and punctuation, or a display name that only one person
+    has.
     """
     slug = slugify(typed, 64, substitute="")
     named = or_(UserRow.name == slug, UserRow.display_name == typed)
@@ -223,7 +223,7 @@ def login_is_live(idle_seconds: float, max_seconds: float) -> tuple[ColumnElemen
 
 
 async def end_login(session: Session, session_id: str) -> None:
-    """Ends a login."""
+    """Ends a browser login: its cookie is not accepted any more."""
     await session.execute(
         update(LoginSessionRow).where(LoginSessionRow.id == session_id).values(ended_at=db_now())
     )

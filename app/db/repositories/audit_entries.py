@@ -122,7 +122,7 @@ async def outside_ends(session: Session) -> int | None:
 
 
 async def lock(session: Session) -> None:
-    """Keeps others from appending until the transaction ends."""
+    """Locks the log against other appends until the transaction ends."""
     await session.run_sync(pending_rows.lock)
 
 

@@ -97,7 +97,7 @@ async def get(session: Session, project_id: str, experiment_id: str) -> Experime
     return await session.get(ExperimentRow, (project_id, experiment_id), populate_existing=True)
 
 
-async def named(
+async def with_public_id(
     session: Session, project_ids: Collection[str], experiment_id: str
 ) -> Sequence[ExperimentRow]:
     """Returns the experiments of that ID in some projects."""

@@ -118,10 +118,7 @@ async def ready(
 
 
 async def idle_evaluations(session: Session, job_ids: Collection[str]) -> set[str]:
-    """Returns which queued jobs are continuous evaluations with nothing to evaluate yet.
-
-    They have nothing to evaluate until their run is trained.
-    """
+    """Returns which queued jobs are continuous evaluations with nothing to evaluate yet."""
     return (
         set(
             await session.scalars(

@@ -15,7 +15,7 @@ from app.db.repositories.access import id_of_user
 from app.db.repositories.chunked_in import cut
 from app.db.repositories.keyset_pages import paged
 from app.domain.paging import Keyset
-from app.domain.retry import History
+from app.domain.retry import FailureHistory
 from palestra.contract.names import Schedule
 from palestra.contract.states import FINAL_JOB_STATES, LIVE_JOB_STATES, JobState
 
@@ -125,12 +125,12 @@ def may_start_now() -> ColumnElement[bool]:
     return or_(JobRow.not_before.is_(None), JobRow.not_before <= db_now())
 
 
-def ended_now() -> Mapping[str, Any]:
+def columns_at_end() -> Mapping[str, Any]:
     """The columns to write when a job enters a final state."""
     return {"finished_at": db_now()}
 
 
-def queued_now(delay: float = 0.0) -> Mapping[str, Any]:
+def columns_at_queueing(delay: float = 0.0) -> Mapping[str, Any]:
     """The columns to write when a job is queued.
 
     The job may start after `delay` seconds.
@@ -142,7 +142,7 @@ def queued_now(delay: float = 0.0) -> Mapping[str, Any]:
     }
 
 
-def claimed_now(attempt: int) -> Mapping[str, Any]:
+def columns_at_claim(attempt: int) -> Mapping[str, Any]:
     """The columns to write when a job is claimed."""
     return {
         "attempt": attempt,
@@ -280,7 +280,7 @@ async def seconds_until(session: Session, moments: Collection[datetime]) -> dict
     return {moment: max(0.0, (moment - present).total_seconds()) for moment in moments}
 
 
-async def set_history(session: Session, job: JobRow, history: History) -> None:
+async def set_history(session: Session, job: JobRow, history: FailureHistory) -> None:
     """Stores the failure counts of a job."""
     values = {
         "infrastructure_failures": history.infrastructure_failures,

@@ -37,7 +37,7 @@ async def live_token(session: Session, secret_hash: str) -> TokenRow | None:
 
     A token of a deleted project matches as little.
 
-    The secret of before a rotation matches too, until the chosen overlap has passed.
+    The secret before a rotation matches too, until the chosen overlap has passed.
     """
     before = (TokenRow.previous_hash == secret_hash) & (TokenRow.previous_until > db_now())
     matches = or_(TokenRow.secret_hash == secret_hash, before)
@@ -174,7 +174,7 @@ async def revoke_tokens(session: Session, token_ids: Collection[str]) -> Sequenc
 async def rotate(session: Session, token_id: str, secret_hash: str, overlap_hours: int) -> bool:
     """Gives a live token a new secret; returns false if it is not live.
 
-    The secret of before stays valid for `overlap_hours`, an older one ends at once.
+    The previous secret stays valid for `overlap_hours`, an older one ends at once.
     """
     statement = (
         update(TokenRow)

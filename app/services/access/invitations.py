@@ -135,7 +135,7 @@ async def revoke(session: Session, principal: Principal, invitation_id: str) -> 
     """Revokes an invitation. Revoking it twice changes nothing.
 
     Raises:
-        NotFoundError: If there is none of that ID.
+        NotFoundError: If there is no such invitation.
         ConflictError: `invitation_used` if somebody became a user with it.
     """
     require_user_management(principal)

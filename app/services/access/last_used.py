@@ -13,7 +13,7 @@ _log = structlog.get_logger("palestra.access")
 PERIOD_SECONDS: Final = 20.0
 
 
-class Touches:
+class UsedCredentials:
     """Credentials used since the last flush."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from palestra.contract.names import slugify
 
 
 def login_name(typed: str, *, pointer: str | None = None) -> tuple[str, str]:
-    """Returns the login name of what was typed, and the display name that keeps what it loses.
+    """Returns the login name made of a typed name, and the typed name if the two differ.
 
     Raises:
         InvalidError: `invalid_name` if it has no letter or digit of ASCII.

@@ -29,7 +29,7 @@ _NEW_LINK: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account that a login by password names."""
+    """The account of a login by password."""
 
     key: str
     """Under which guesses are counted: the same for every spelling of the name."""
@@ -158,7 +158,7 @@ def _link_used() -> LoginRefusedError:
 
 
 async def _rename(session: Session, user: UserRow, typed: str) -> None:
-    """Gives a user a login name, and keeps what was typed as display name if it is another."""
+    """Sets a user's login name, and the typed name as display name if the two differ."""
     name, display_name = login_name(typed, pointer="/user")
     if name != user.name and await rows.user_by_name(session, name) is not None:
         raise name_taken("/user")

@@ -50,7 +50,7 @@ async def create_token(
             that would never end, unless `may_never_end`.
     """
     check_ends(request, may_never_end=may_never_end)
-    if missing := set(request.scopes) - may_give(principal):
+    if missing := set(request.scopes) - grantable_scopes(principal):
         raise ForbiddenError(
             "missing_scope", f"You cannot give the scope {min(missing)}: you do not have it."
         )
@@ -110,7 +110,11 @@ async def _check_still_live(session: Session, principal: Principal) -> None:
 
 
 async def _check_end(session: Session, parent: str | None, days: int | None) -> None:
-    """Refuses a life that exceeds the parent's by a day or more."""
+    """Refuses a lifetime that ends a day or more after the parent's.
+
+    Raises:
+        InvalidError: `outlives_parent`.
+    """
     far = None if days is None else days - 1
     if parent is not None and await rows.expires_within(session, parent, far):
         raise InvalidError(
@@ -121,7 +125,7 @@ async def _check_end(session: Session, parent: str | None, days: int | None) -> 
         )
 
 
-def may_give(principal: Principal) -> frozenset[Scope]:
+def grantable_scopes(principal: Principal) -> frozenset[Scope]:
     """Returns the scopes that a caller can give to a token.
 
     The permissions of a token are always limited to those of its user, so a user may give any scope
@@ -226,7 +230,7 @@ def _seen_by(principal: Principal) -> TokenFilter:
 async def rotate_token(
     session: Session, principal: Principal, token_id: str, request: TokenRotation
 ) -> TokenView:
-    """Gives a token a new secret and returns it; the one of before ends after the overlap.
+    """Gives a token a new secret and returns it; the previous one ends after the overlap.
 
     A login rotates its user's tokens; a token rotates itself and the tokens created with it, so
     that nobody gets a secret with more rights. Maintainers rotate the tokens of service accounts.
@@ -248,7 +252,7 @@ async def rotate_token(
             "You cannot rotate this token: its owner can, or log in with a browser to rotate your "
             "own.",
         )
-    if missing := {Scope(scope) for scope in token.scopes} - may_give(principal):
+    if missing := {Scope(scope) for scope in token.scopes} - grantable_scopes(principal):
         raise ForbiddenError(
             "missing_scope", f"This token has the scope {min(missing)}, which you do not have."
         )

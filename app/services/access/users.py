@@ -57,7 +57,7 @@ async def get(session: Session, principal: Principal, wanted: str) -> UserDetail
     """Returns a person by ID or login name.
 
     Raises:
-        NotFoundError: If there is none.
+        NotFoundError: If there is no such person.
     """
     require_user_management(principal)
     return await detail(session, await find(session, wanted))
@@ -67,7 +67,7 @@ async def find(session: Session, wanted: str, *, lock: bool = False) -> UserRow:
     """Returns the row of a person by ID or login name.
 
     Raises:
-        NotFoundError: If there is none.
+        NotFoundError: If there is no such person.
     """
     user = await rows.person(session, wanted, lock=lock)
     if user is None:

@@ -14,7 +14,7 @@ from app.db.repositories import attempts as attempt_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
-from app.services.artifacts.blob_store import BlobStore, Received
+from app.services.artifacts.blob_store import BlobStore, ReceivedContent
 from app.services.runs import runs
 from app.services.snapshots import snapshots
 from app.services.telemetry import batches
@@ -130,7 +130,7 @@ async def upload(
 
 
 async def _keep(
-    session: Session, attempt_id: str, artifact_id: str, received: Received
+    session: Session, attempt_id: str, artifact_id: str, received: ReceivedContent
 ) -> ArtifactRow:
     artifact = await _expecting(session, attempt_id, artifact_id)
     row = {

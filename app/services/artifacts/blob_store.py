@@ -33,7 +33,7 @@ FULL: Final = "The disk of the server's artifact store is full."
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedContent:
     """Content that was written to the store; it is deleted later unless a row refers to it."""
 
     blob_id: str
@@ -109,7 +109,9 @@ class BlobStore:
             with contextlib.suppress(OSError):
                 path.unlink()
 
-    async def receive(self, chunks: AsyncIterator[bytes], *, size: int, sha256: str) -> Received:
+    async def receive(
+        self, chunks: AsyncIterator[bytes], *, size: int, sha256: str
+    ) -> ReceivedContent:
         """Writes content to a temporary file, verifies it, and moves it to its place.
 
         The file is synchronised to disk before the rename, the directory after it.
@@ -133,7 +135,7 @@ class BlobStore:
             with contextlib.suppress(OSError):
                 temporary.unlink()
         self.is_full = False
-        return Received(blob_id, *received)
+        return ReceivedContent(blob_id, *received)
 
     def _failure(self, error: OSError) -> DomainError:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:

@@ -9,7 +9,7 @@ from app.db.repositories import audit
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import attempt_end, retry
-from app.domain.retry import History, RetryDecision
+from app.domain.retry import FailureHistory, RetryDecision
 from app.services.events import event_log
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
@@ -111,7 +111,7 @@ async def _follow(
     )
     verdict = _judge(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
     await _clear_speed(session, attempt)
-    await snapshots.leave_out_rest(session, attempt.id)
+    await snapshots.skip_rest(session, attempt.id)
     await job_rows.set_history(session, job, verdict.history)
     begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
     states = attempt_end.path(
@@ -132,13 +132,13 @@ async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool
 
 
 def _judge(job: JobRow, outcome: Outcome, cause: Cause, lived: float) -> RetryDecision:
-    history = History(
+    history = FailureHistory(
         infrastructure_failures=job.infrastructure_failures,
         counted_failures=job.counted_failures,
         quick_deaths=job.quick_deaths,
     )
     if outcome not in {Outcome.FAILED, Outcome.LOST}:
-        kept = History(infrastructure_failures=history.infrastructure_failures)
+        kept = FailureHistory(infrastructure_failures=history.infrastructure_failures)
         return RetryDecision(requeue=False, delay=0, cause=cause, history=kept)
     limits = Limits.model_validate_json(canonical_json(job.limits))
     return retry.judge(cause, lived, history, limits.max_attempts)
@@ -193,11 +193,13 @@ async def append_attempt_event(session: Session, job: JobRow, attempt: AttemptRo
 def clean(failure: Failure) -> Failure:
     """Replaces NUL characters in a failure by U+FFFD, since PostgreSQL cannot store them."""
     return Failure(
-        **cleaned({name: text for name, text in failure.model_dump().items() if text is not None})
+        **clean_document(
+            {name: text for name, text in failure.model_dump().items() if text is not None}
+        )
     )
 
 
-def cleaned(document: dict[str, Any]) -> dict[str, Any]:
+def clean_document(document: dict[str, Any]) -> dict[str, Any]:
     """Replaces NUL characters in the strings of a flat document by U+FFFD."""
     return {
         name: value.replace("\0", "\ufffd") if isinstance(value, str) else value

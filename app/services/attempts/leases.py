@@ -46,7 +46,7 @@ async def renew(
         include={"env_step", "update", "spooled_seq", "trainer_pid"}
     )
     shown = backlog_view(attempt.backlog)
-    values["backlog"] = endings.cleaned(body.backlog.model_dump(mode="json"))
+    values["backlog"] = endings.clean_document(body.backlog.model_dump(mode="json"))
     if not await rows.renew(session, attempt, values, settings.lease_seconds):
         return RenewalAnswer(
             order=Order.STALE, acked_seq=attempt.acked_seq, lease_seconds=settings.lease_seconds

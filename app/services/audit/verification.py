@@ -69,7 +69,9 @@ class _Walk:
                 self.fault = self._check(row)
                 if self.fault is not None:
                     return
-        self.fault = self.fault or audit_chain.fault_at_end(self.last, end) or self._at_checkpoint()
+        self.fault = (
+            self.fault or audit_chain.fault_at_end(self.last, end) or self._missing_at_ends()
+        )
         if self.fault is None:
             async with database.read() as session:
                 self.fault = await self._outside_ends(session)
@@ -91,7 +93,7 @@ class _Walk:
         message = f"Entry {place.id} has not the hash that was noted: the chain was rewritten."
         return ChainFault("replaced", place.id, message)
 
-    def _at_checkpoint(self) -> ChainFault | None:
+    def _missing_at_ends(self) -> ChainFault | None:
         """Returns a fault where entries are missing before the first or after the last one."""
         checkpoint = BEGIN if self.ends is None else self.ends.checkpoint
         if self.cut != checkpoint:

@@ -22,7 +22,7 @@ from app.metrics.blocks import Columns, Floats, Ints
 from app.metrics.fence_chain import Chain
 from app.metrics.grid import Buckets, Grid, downsample
 from app.metrics.groups import GroupBuckets, carry_forward, summarise
-from app.metrics.sort_records import virtual
+from app.metrics.sort_records import evaluation_series
 from app.services.curves import series
 from palestra.contract import telemetry
 from palestra.contract.names import EvaluationSource
@@ -49,7 +49,7 @@ class _Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _StoredCurves:
     """The rows that a query read from the database."""
 
     blocks: Mapping[Key, Sequence[rows.StoredBlock]]
@@ -68,7 +68,7 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
         InvalidError: If the range is empty.
         TooLargeError: If the query exceeds a limit.
     """
-    asked = _asked(wanted)
+    asked = _requested_curves(wanted)
     keys = list(dict.fromkeys(asked))
     if wanted.start is not None and wanted.end is not None and wanted.start > wanted.end:
         raise InvalidError("invalid_range", "start must not be above end", pointer="/start")
@@ -103,7 +103,7 @@ def _listed(parts: Sequence[GridSeries] | Sequence[GridGroup]) -> Iterator[bytes
     yield b"]"
 
 
-def _asked(wanted: SeriesQuery) -> list[Key]:
+def _requested_curves(wanted: SeriesQuery) -> list[Key]:
     """Returns all requested curves, repeated ones included."""
     asked = [(one.run_id, one.series) for one in wanted.select]
     return asked + [(run_id, group.series) for group in wanted.groups for run_id in group.run_ids]
@@ -111,22 +111,22 @@ def _asked(wanted: SeriesQuery) -> list[Key]:
 
 async def _read(
     session: Session, principal: Principal, wanted: SeriesQuery, keys: Sequence[Key]
-) -> _Read:
+) -> _StoredCurves:
     superseded = wanted.include_superseded
     cursor = await event_rows.newest(session)
     run_ids = list(dict.fromkeys(run_id for run_id, _ in keys))
     projects = await rows.projects_of(session, run_ids)
     if any(projects.get(run_id) not in principal.project_ids for run_id in run_ids):
         raise NotFoundError("run")
-    stored = [key for key in keys if virtual(key[1]) is None]
+    stored = [key for key in keys if evaluation_series(key[1]) is None]
     if await rows.count_points(session, stored) > MAX_POINTS:
         raise TooLargeError(
             "query_too_large",
             f"The curves hold more than {MAX_POINTS} points. Ask for fewer at once.",
         )
     carried = {run_id for group in wanted.groups if group.carry_forward for run_id in group.run_ids}
-    evaluated = {run_id for run_id, name in keys if virtual(name) is not None}
-    return _Read(
+    evaluated = {run_id for run_id, name in keys if evaluation_series(name) is not None}
+    return _StoredCurves(
         blocks=await rows.of_series(session, stored),
         evaluations=await rows.evaluations(session, evaluated, superseded=superseded)
         if evaluated
@@ -137,7 +137,7 @@ async def _read(
     )
 
 
-def _answer(wanted: SeriesQuery, keys: Sequence[Key], read: _Read) -> SeriesResult:
+def _answer(wanted: SeriesQuery, keys: Sequence[Key], read: _StoredCurves) -> SeriesResult:
     curves = _curves(keys, read, wanted.x)
     grid = _grid(wanted, curves.values())
     buckets = {key: downsample(curve.x, curve.value, grid) for key, curve in curves.items()}
@@ -155,14 +155,14 @@ def _answer(wanted: SeriesQuery, keys: Sequence[Key], read: _Read) -> SeriesResu
     )
 
 
-def _curves(keys: Sequence[Key], read: _Read, axis: str) -> dict[Key, _Curve]:
+def _curves(keys: Sequence[Key], read: _StoredCurves, axis: str) -> dict[Key, _Curve]:
     evaluations: dict[tuple[str, EvaluationSource], list[telemetry.Evaluation]] = {}
     for row in read.evaluations:
         record = telemetry.Evaluation.model_validate_json(row.body)
         evaluations.setdefault((row.run_id, record.source), []).append(record)
     found: dict[Key, _Curve] = {}
     for key in keys:
-        made = virtual(key[1])
+        made = evaluation_series(key[1])
         if made is None:
             found[key] = _stored_curve(read.blocks[key], read.histories.get(key[0], {}), axis)
         else:
@@ -181,11 +181,11 @@ def _evaluation_curve(found: Sequence[telemetry.Evaluation], statistic: str, axi
 
 
 def _stored_curve(stored: Sequence[rows.StoredBlock], history: Chain, axis: str) -> _Curve:
-    columns = blocks.concatenate(_counted(block, history) for block in stored)
+    columns = blocks.concatenate(_points_of_history(block, history) for block in stored)
     return _Curve(np.asarray(getattr(columns, axis), np.float64), columns.value)
 
 
-def _counted(block: rows.StoredBlock, history: Chain) -> Columns:
+def _points_of_history(block: rows.StoredBlock, history: Chain) -> Columns:
     """Returns the points of a block that belong to the run's history; all for an empty chain."""
     if history and block.fence not in history:
         return blocks.empty()
@@ -222,12 +222,15 @@ def _group(
     carrying = group.carry_forward
     means, carried = carry_forward(
         means,
-        [_end(curves[key], grid) if carrying and key[0] in finished else None for key in keys],
+        [
+            _last_point(curves[key], grid) if carrying and key[0] in finished else None
+            for key in keys
+        ],
     )
     return _group_view(group, summarise(means), carried)
 
 
-def _end(curve: _Curve, grid: Grid) -> tuple[int, float] | None:
+def _last_point(curve: _Curve, grid: Grid) -> tuple[int, float] | None:
     """Returns bucket and value of a curve's last finite point, or `None` without one.
 
     The point may lie before the grid.
@@ -244,10 +247,10 @@ def _series(key: Key, found: Buckets) -> GridSeries:
     return GridSeries.model_construct(
         run_id=key[0],
         series=key[1],
-        min=_plain(found.min),
-        max=_plain(found.max),
-        mean=_plain(found.mean),
-        last=_plain(found.last),
+        min=_without_nan(found.min),
+        max=_without_nan(found.max),
+        mean=_without_nan(found.mean),
+        last=_without_nan(found.last),
         n=found.n.tolist(),
         nonfinite=found.nonfinite.tolist(),
         points=found.points,
@@ -256,13 +259,13 @@ def _series(key: Key, found: Buckets) -> GridSeries:
 
 def _group_view(group: SeriesGroup, found: GroupBuckets, carried: Ints) -> GridGroup:
     columns = ("mean", "median", "stdev", "min", "max", "low", "high")
-    values: dict[str, Any] = {column: _plain(getattr(found, column)) for column in columns}
+    values: dict[str, Any] = {column: _without_nan(getattr(found, column)) for column in columns}
     return GridGroup.model_construct(
         name=group.name, series=group.series, n=found.n.tolist(), carried=carried.tolist(), **values
     )
 
 
-def _plain(values: Floats) -> list[float | None]:
+def _without_nan(values: Floats) -> list[float | None]:
     """Returns the values with `None` for NaN."""
     plain: list[float | None] = values.tolist()
     for place in np.flatnonzero(np.isnan(values)).tolist():

@@ -78,12 +78,16 @@ async def _virtual(session: Session, run_id: str) -> list[SeriesInfo]:
             (body for body in bodies if body.source is source),
             key=lambda body: (body.env_step, body.update),
         )
-        infos = (_virtual_info(f"{prefix}/{name}", of_source, name) for name in _names(of_source))
+        infos = (
+            _evaluation_info(f"{prefix}/{name}", of_source, name) for name in _names(of_source)
+        )
         found += [info for info in infos if info is not None]
     return found
 
 
-def _virtual_info(series: str, bodies: Sequence[Evaluation], statistic: str) -> SeriesInfo | None:
+def _evaluation_info(
+    series: str, bodies: Sequence[Evaluation], statistic: str
+) -> SeriesInfo | None:
     """Returns the summary of a series of evaluations, `None` if none of them has the statistic.
 
     For example, no evaluation has a success rate where the environment reports no success.
@@ -109,7 +113,7 @@ def _virtual_info(series: str, bodies: Sequence[Evaluation], statistic: str) -> 
 def statistic_of(evaluation: Evaluation, name: str) -> float | None:
     """Returns a statistic of an evaluation's episodes, or a metric of a supervised one.
 
-    `None` if the evaluation has none of that name.
+    `None` if the evaluation has no statistic of that name.
     """
     if name in STATISTICS:
         value: float | None = getattr(evaluation, name)
@@ -152,7 +156,7 @@ async def supersede(session: Session, run_id: str) -> None:
     await session.flush()
     history = (await histories(session, [run_id]))[run_id]
     for snapshot in await snapshot_rows.of_run(session, run_id):
-        superseded = not fence_chain.counts(
+        superseded = not fence_chain.is_in_history(
             history, snapshot.fence, Position(snapshot.env_step, snapshot.update)
         )
         if superseded != snapshot.superseded:
@@ -160,7 +164,7 @@ async def supersede(session: Session, run_id: str) -> None:
             for evaluation in await snapshot_rows.snapshot_evaluations(session, snapshot.id):
                 evaluation.superseded = superseded
     for evaluation in await snapshot_rows.training_evaluations(session, run_id):
-        evaluation.superseded = not fence_chain.counts(
+        evaluation.superseded = not fence_chain.is_in_history(
             history, evaluation.fence, Position(evaluation.env_step, evaluation.update)
         )
     await _rewind(session, run_id, history)

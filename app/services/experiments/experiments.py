@@ -198,7 +198,7 @@ async def get(session: Session, principal: Principal, experiment_id: str) -> Exp
     """Returns an experiment.
 
     Raises:
-        NotFoundError: If the project has none of that ID.
+        NotFoundError: If the project has no experiment with that ID.
     """
     return await _detail(session, await _find(session, principal, experiment_id))
 
@@ -211,7 +211,7 @@ async def archive(
     Nothing is deleted, and doing it twice changes nothing.
 
     Raises:
-        NotFoundError: If the project has none of that ID.
+        NotFoundError: If the project has no experiment with that ID.
         ConflictError: While one of its jobs has not ended.
     """
     experiment = await _find(session, principal, experiment_id)
@@ -236,7 +236,7 @@ async def archive(
 
 
 async def _find(session: Session, principal: Principal, experiment_id: str) -> ExperimentRow:
-    found = await rows.named(session, principal.project_ids, experiment_id)
+    found = await rows.with_public_id(session, principal.project_ids, experiment_id)
     if not found:
         raise NotFoundError("experiment")
     if len(found) > 1:

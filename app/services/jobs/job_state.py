@@ -1,7 +1,7 @@
 """The only function that writes a job's state, and the events of such a change.
 
 `move` checks the table of transitions, writes the state by compare-and-set, appends to the audit
-log, updates the derived state of the job's runs and appends events, all in the caller's
+log, updates the derived_columns state of the job's runs and appends events, all in the caller's
 transaction.
 """
 
@@ -84,11 +84,11 @@ async def move(
 def _values(to: JobState, details: TransitionDetails, claim: int | None) -> Mapping[str, Any]:
     values: dict[str, Any] = {}
     if claim is not None:
-        values |= job_rows.claimed_now(claim)
+        values |= job_rows.columns_at_claim(claim)
     if to is JobState.QUEUED:
-        values |= job_rows.queued_now(details.delay)
+        values |= job_rows.columns_at_queueing(details.delay)
     if to in FINAL_JOB_STATES:
-        values |= job_rows.ended_now()
+        values |= job_rows.columns_at_end()
     if details.cause is not None:
         values |= {
             "cause": details.cause.value,
@@ -121,7 +121,9 @@ async def _derive_runs(session: Session, job: JobRow, details: TransitionDetails
     ended = await job_rows.ends(session, job.id)
     for run in await experiment_rows.runs_of_job(session, job.id):
         if run.job_id == job.id:
-            values = _ended(ended[run.id]) if run.id in ended else derived(job, run, details)
+            values = (
+                _ended(ended[run.id]) if run.id in ended else derived_columns(job, run, details)
+            )
             await experiment_rows.set_run(session, run.id, values)
 
 
@@ -135,8 +137,8 @@ def _ended(end: JobRunRow) -> dict[str, Any]:
     }
 
 
-def derived(job: JobRow, run: RunRow, details: TransitionDetails) -> dict[str, Any]:
-    """Returns the columns of a run that are derived from its latest training job."""
+def derived_columns(job: JobRow, run: RunRow, details: TransitionDetails) -> dict[str, Any]:
+    """Returns the columns of a run that are derived_columns from its latest training job."""
     quality = (
         details.resume_quality.value if details.resume_quality is not None else run.resume_quality
     )

@@ -91,7 +91,7 @@ async def _queue_packs(
             if run.job_id is None:
                 run.job_id = job.id
             else:
-                await _lead(session, principal, job, run)
+                await _make_current(session, principal, job, run)
     await session.flush()
     await _record_queued(session, queued, [run for pack in packs.values() for run in pack])
     await asyncio.sleep(0)
@@ -175,7 +175,7 @@ async def submit(
         {job_id: [run.id]},
     )
     if leads:
-        await _lead(session, principal, job, run)
+        await _make_current(session, principal, job, run)
     await _record_queued(session, [job], [run] if leads else [])
     return await _view(session, job)
 
@@ -189,7 +189,7 @@ def _check_rights(principal: Principal, run: RunRow, schedule: Schedule) -> None
 
 
 async def _training_pool(session: Session, run: RunRow) -> str:
-    """Returns the pool of the job from which the run's state is derived.
+    """Returns the pool of the job from which the run's state is derived_columns.
 
     That job is the run's latest training, or a test before the first training.
     """
@@ -201,12 +201,12 @@ async def _must_have_snapshot(session: Session, run: RunRow, schedule: Schedule)
     return not schedule.follows_training or await rows.unfinished_training(session, run.id) is None
 
 
-async def _lead(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
-    """Makes a new job the one from which the run's state is derived.
+async def _make_current(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
+    """Makes a new job the one from which the run's state is derived_columns.
 
     Resets the run's start and end times if the earlier job was a test.
     """
-    values = job_state.derived(job, run, TransitionDetails(actor=actor(principal)))
+    values = job_state.derived_columns(job, run, TransitionDetails(actor=actor(principal)))
     if run.fence == 0:
         values |= {"started_at": None, "finished_at": None}
     run.job_id = job.id
@@ -271,7 +271,7 @@ async def get(session: Session, principal: Principal, job_id: str) -> JobView:
     """Returns the view of a job.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no job with that ID.
     """
     return await _view(session, await find(session, principal, job_id))
 
@@ -282,7 +282,7 @@ async def pause(session: Session, principal: Principal, job_id: str, reason: str
     A queued job is paused at once. Pausing a paused job changes nothing.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no job with that ID.
         ConflictError: If the job has ended or is being cancelled.
     """
     job = await find_to_control(session, principal, job_id)
@@ -302,7 +302,7 @@ async def resume(
     """Queues a paused job again. Resuming a job that is queued or running changes nothing.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no job with that ID.
         ConflictError: If the job has ended, is being cancelled, or is still pausing;
             `code_changed` if the workers' code differs from the experiment's and
             `allow_code_change` is false.
@@ -332,7 +332,7 @@ async def cancel(session: Session, principal: Principal, job_id: str, reason: st
     """Cancels a job; a running one saves a snapshot first. Cancelling twice changes nothing.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no job with that ID.
         ConflictError: With the code `already_final` if the job succeeded or failed.
     """
     job = await find_to_control(session, principal, job_id)
@@ -351,7 +351,7 @@ async def find(
     """Returns the row of a job of the project.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no job with that ID.
     """
     job = await rows.get(session, principal.project_ids, job_id, lock=lock)
     if job is None:

@@ -24,7 +24,7 @@ async def give_up(session: Session, principal: Principal, job_id: str, reason: s
     The worker then ends the attempt without them. Calling it twice changes nothing.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no job with that ID.
         ConflictError: `nothing_to_give_up` unless the job's trainer has ended and only uploads
             remain.
     """

@@ -71,7 +71,7 @@ async def set_role(
 
 
 async def remove(session: Session, principal: Principal, slug: str, name: str) -> None:
-    """Removes a member; what the member submitted stays and goes on.
+    """Removes a member; the member's experiments stay and their jobs continue.
 
     Raises:
         NotFoundError: If the project does not exist for the caller.

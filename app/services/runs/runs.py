@@ -29,7 +29,7 @@ async def list_runs(
     Raises:
         NotFoundError: If the filter names an experiment that the project does not have.
     """
-    if wanted.experiment_id is not None and not await rows.named(
+    if wanted.experiment_id is not None and not await rows.with_public_id(
         session, principal.project_ids, wanted.experiment_id
     ):
         raise NotFoundError("experiment")
@@ -42,7 +42,7 @@ async def find(session: Session, principal: Principal, run_id: str) -> RunRow:
     """Returns the row of a run of the project.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no run with that ID.
     """
     run = await rows.run(session, principal.project_ids, run_id)
     if run is None:
@@ -54,7 +54,7 @@ async def get(session: Session, principal: Principal, run_id: str) -> RunDetail:
     """Returns a run with its attempts, its jobs and its definition.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no run with that ID.
     """
     run = await find(session, principal, run_id)
     (view,) = await run_views(session, [run])
@@ -71,7 +71,7 @@ async def provenance(session: Session, principal: Principal, run_id: str) -> Pro
     """Returns the provenance of a run: that of its submission, and that of each attempt.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no run with that ID.
     """
     run = await find(session, principal, run_id)
     submission = await rows.submission(session, run.submission_id)

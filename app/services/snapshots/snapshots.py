@@ -129,7 +129,7 @@ async def views(session: Session, run_id: str, found: Sequence[SnapshotRow]) -> 
     ]
 
 
-async def arrived(session: Session, origin: Origin, record: SnapshotWritten) -> None:
+async def add_written(session: Session, origin: Origin, record: SnapshotWritten) -> None:
     """Adds a snapshot that is complete on its worker.
 
     It becomes verified once all its files are stored on the server.
@@ -184,11 +184,11 @@ async def _attach(session: Session, snapshot: SnapshotRow, artifact: ArtifactRow
 async def _settle(session: Session, run: RunRow, snapshot: SnapshotRow) -> None:
     if await rows.missing_files(session, snapshot.id) == 0:
         await rows.mark_verified(session, snapshot)
-        await _retire(session, run)
+        await _apply_retention(session, run)
     await _record_changed(session, run, [snapshot])
 
 
-async def leave_out_rest(session: Session, attempt_id: str) -> None:
+async def skip_rest(session: Session, attempt_id: str) -> None:
     """Marks the snapshots that an ended attempt did not upload as skipped."""
     left = await rows.uploading_of(session, attempt_id)
     for run in await rows.runs_of(session, left):
@@ -202,7 +202,7 @@ async def _leave_out(session: Session, run: RunRow, unwanted: Sequence[SnapshotR
     await _record_changed(session, run, unwanted)
 
 
-async def _retire(session: Session, run: RunRow) -> None:
+async def _apply_retention(session: Session, run: RunRow) -> None:
     """Deletes the files of verified snapshots that the definition's retention rule does not keep.
 
     Called after a newer one was verified.
@@ -215,7 +215,7 @@ async def _retire(session: Session, run: RunRow) -> None:
     verified = await rows.verified(session, run.id, superseded=True)
     in_use = await rows.in_use(session, run.id)
     retired = [
-        snapshot for snapshot in verified if snapshot.id not in kept(verified, rule) | in_use
+        snapshot for snapshot in verified if snapshot.id not in ids_to_keep(verified, rule) | in_use
     ]
     for snapshot in retired:
         snapshot.state = SnapshotState.DELETED.value
@@ -226,11 +226,15 @@ async def _retire(session: Session, run: RunRow) -> None:
     await _leave_out(
         session,
         run,
-        [one for one in waiting if one.id not in kept(rows.newest_first([*stored, one]), rule)],
+        [
+            one
+            for one in waiting
+            if one.id not in ids_to_keep(rows.newest_first([*stored, one]), rule)
+        ],
     )
 
 
-def kept(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
+def ids_to_keep(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
     """Returns which verified snapshots to keep: the last ones, the best one and the pinned ones.
 
     Args:

@@ -19,7 +19,7 @@ from app.db.repositories import deleted_projects
 from app.db.repositories import telemetry as rows
 from app.domain.errors import ConflictError, DomainError, NotFoundError
 from app.metrics import sort_records
-from app.metrics.sort_records import Numbered
+from app.metrics.sort_records import NumberedRecord
 from app.services.telemetry import record_rows, record_rules
 from palestra.contract.telemetry import Record, TelemetryBatch
 
@@ -54,11 +54,11 @@ class Delivery:
         begin = (first_seq - self.batch.first_seq) * DIGEST_BYTES
         return self.digests[begin : (last_seq - self.batch.first_seq + 1) * DIGEST_BYTES]
 
-    def from_seq(self, first_seq: int) -> list[Numbered]:
+    def from_seq(self, first_seq: int) -> list[NumberedRecord]:
         """Returns the records whose sequence number is at least `first_seq`."""
         skipped = max(0, first_seq - self.batch.first_seq)
         return [
-            Numbered(self.batch.first_seq + i, record)
+            NumberedRecord(self.batch.first_seq + i, record)
             for i, record in enumerate(self.batch.records)
             if i >= skipped
         ]
@@ -165,7 +165,7 @@ def _stored_digests(stored: TelemetryBatchRow, first: int, last: int) -> bytes:
 
 
 async def _write(
-    session: Session, delivery: Delivery, new: Sequence[Numbered], writer: WritableAttempt
+    session: Session, delivery: Delivery, new: Sequence[NumberedRecord], writer: WritableAttempt
 ) -> None:
     attempt, first_seq = writer.attempt, new[0].seq
     received, now = await rows.last_received(session, attempt.id)

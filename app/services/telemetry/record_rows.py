@@ -47,7 +47,7 @@ class RecordContext:
     """Sequence number of the batch's first record, which has the JSON pointer `/records/0`."""
 
     @property
-    def about(self) -> dict[str, str]:
+    def event_ids(self) -> dict[str, str]:
         """IDs with which the events of this run are recorded."""
         run = self.run
         return {
@@ -89,7 +89,7 @@ async def write(session: Session, batch: Sequence[tuple[RecordContext, RunRecord
             origin = snapshots.Origin(
                 context.run, context.attempt.id, context.fence, seq, context.pointer(seq)
             )
-            await snapshots.arrived(session, origin, snapshot)
+            await snapshots.add_written(session, origin, snapshot)
         if content.evaluations:
             await _write_evaluations(session, context, content)
         if content.stats:
@@ -139,7 +139,7 @@ async def _write_series(
     added = await rows.add_blocks(session, new)
     for key, (context, _) in series.items():
         event_log.record(
-            session, "points", {"series": key[1], "block": added[ids[key]]}, **context.about
+            session, "points", {"series": key[1], "block": added[ids[key]]}, **context.event_ids
         )
 
 
@@ -190,7 +190,7 @@ async def _write_log(session: Session, context: RecordContext, lines: list[Store
         "content": logs.encode(kept),
     }
     block_id = await rows.add_log(session, row)
-    event_log.record(session, "log", {"block": block_id}, **context.about)
+    event_log.record(session, "log", {"block": block_id}, **context.event_ids)
 
 
 def _within_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLogLine], int]:
@@ -220,7 +220,7 @@ async def _write_evaluations(session: Session, context: RecordContext, content: 
     new = [_evaluation(context, seq, record, superseded) for seq, record in content.evaluations]
     for row in await rows.add_evaluations(session, new):
         await session.refresh(row, ["created_at"])
-        event_log.record(session, "evaluation", evaluation_view(row), **context.about)
+        event_log.record(session, "evaluation", evaluation_view(row), **context.event_ids)
 
 
 def _evaluation(
@@ -257,5 +257,5 @@ async def _write_stats(session: Session, context: RecordContext, content: RunRec
             session,
             "stats",
             {**shown, "attempt_id": context.attempt.id, "fence": context.fence, "seq": seq},
-            **context.about,
+            **context.event_ids,
         )

@@ -6,7 +6,7 @@ from typing import Final
 from app.db.models.jobs import AttemptRunRow
 from app.domain.errors import ForbiddenError, InvalidError
 from app.metrics import sort_records
-from app.metrics.sort_records import SYSTEM_PREFIX, Numbered
+from app.metrics.sort_records import SYSTEM_PREFIX, NumberedRecord
 from palestra.contract.names import MAX_SERIES_NAME, MAX_STEP
 from palestra.contract.telemetry import Points, Record, SnapshotWritten, SystemMetrics
 
@@ -14,7 +14,9 @@ MAX_FORMAT_VERSION: Final = 2**31 - 1
 """Largest version of a snapshot's format that its column holds."""
 
 
-def check(new: Sequence[Numbered], first_seq: int, carried: Mapping[str, AttemptRunRow]) -> None:
+def check(
+    new: Sequence[NumberedRecord], first_seq: int, carried: Mapping[str, AttemptRunRow]
+) -> None:
     """Refuses records that the attempt may not write or the database cannot store.
 
     Args:
@@ -43,7 +45,7 @@ def check(new: Sequence[Numbered], first_seq: int, carried: Mapping[str, Attempt
 
 def _check_content(record: Record, where: str) -> None:
     match record:
-        case Points() if sort_records.virtual(record.series) is not None:
+        case Points() if sort_records.evaluation_series(record.series) is not None:
             message = (
                 f"Series below {record.series.partition('/')[0]}/ are made from evaluations. "
                 "Choose another name."

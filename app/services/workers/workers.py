@@ -205,9 +205,9 @@ async def _give_up_unknown(
 ) -> None:
     """Ends the attempts that are live on the server but missing in the worker's heartbeat.
 
-    A claim whose answer was lost leaves such an attempt. One that the worker is just claiming has
-    its slot's lock, and one whose supervisor lives renews its lease; a heartbeat may have been
-    under way while the claim was committed.
+    A claim whose answer was lost leaves such an attempt. The worker holds the slot's lock of an
+    attempt that it is claiming, and a live supervisor renews the lease of its attempt; a heartbeat
+    may have been under way while the claim was committed.
     """
     unheard = await attempt_rows.silent_on(
         session, worker.id, AttemptState.STARTING, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds
@@ -289,7 +289,7 @@ async def get(session: Session, principal: Principal, worker_id: str) -> WorkerV
     """Returns a worker.
 
     Raises:
-        NotFoundError: If the project has none of that id.
+        NotFoundError: If the project has no worker with that ID.
     """
     return await _view(session, await _find(session, principal, worker_id))
 

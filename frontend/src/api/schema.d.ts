@@ -1104,7 +1104,7 @@ export interface paths {
         post?: never;
         /**
          * Remove Member
-         * @description Removes a member; what the member submitted stays and goes on.
+         * @description Removes a member; the member's experiments stay and their jobs continue.
          */
         delete: operations["remove_member"];
         options?: never;
@@ -1123,7 +1123,7 @@ export interface paths {
         put?: never;
         /**
          * Archive Project
-         * @description Archives a project: nothing can be submitted to it; what runs goes on.
+         * @description Archives a project: nothing can be submitted to it; its running jobs continue.
          */
         post: operations["archive_project"];
         delete?: never;
@@ -1524,7 +1524,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke Token
-         * @description Ends a token at once, with all that it made but workers' credentials.
+         * @description Revokes a token at once, and all tokens that were created with it but those of workers.
          */
         delete: operations["revoke_token"];
         options?: never;
@@ -1545,7 +1545,7 @@ export interface paths {
          * Rotate Token
          * @description Gives a token a new secret, which is in this answer and nowhere else.
          *
-         *     The secret of before stays valid for the chosen overlap.
+         *     The previous secret stays valid for the chosen overlap.
          */
         post: operations["rotate_token"];
         delete?: never;
@@ -2352,7 +2352,6 @@ export interface components {
         };
         /**
          * AttemptState
-         * @description State of an attempt.
          * @enum {string}
          */
         AttemptState: "starting" | "running" | "ended" | "lost";
@@ -3619,7 +3618,7 @@ export interface components {
         };
         /**
          * Evaluation
-         * @description One evaluation: exploration off, own environment; `source` says on which seeds.
+         * @description One evaluation: exploration off, a separate environment; `source` states the seeds.
          */
         Evaluation: {
             /** Env Step */
@@ -3755,7 +3754,7 @@ export interface components {
         };
         /**
          * EvaluationView
-         * @description One evaluation.
+         * @description An evaluation with the statistics of its episodes.
          */
         EvaluationView: {
             /** Attempt Id */
@@ -4238,7 +4237,7 @@ export interface components {
         };
         /**
          * InvitationRequest
-         * @description A new invitation: what the invited person will be.
+         * @description A new invitation, with the role and rights of the invited person.
          */
         InvitationRequest: {
             /** Display Name */
@@ -4604,13 +4603,12 @@ export interface components {
         };
         /**
          * JobState
-         * @description State of a job.
          * @enum {string}
          */
         JobState: "queued" | "starting" | "running" | "pausing" | "paused" | "cancelling" | "preempting" | "lost" | "succeeded" | "failed" | "cancelled";
         /**
          * JobView
-         * @description A job.
+         * @description A job with its state, its options and its place in the queue.
          */
         JobView: {
             /**
@@ -6846,7 +6844,7 @@ export interface components {
         RunState: "queued" | "running" | "paused" | "succeeded" | "failed" | "cancelled";
         /**
          * RunView
-         * @description A run.
+         * @description A run as lists show it: its state, progress and evaluations.
          */
         RunView: {
             best_evaluation: components["schemas"]["EvaluationView"] | null;
@@ -7336,7 +7334,7 @@ export interface components {
         };
         /**
          * SlotView
-         * @description A slot of a worker.
+         * @description A slot of a worker, with the attempt that holds it, if any.
          */
         SlotView: {
             /** Attempt Id */
@@ -7386,7 +7384,7 @@ export interface components {
         };
         /**
          * SnapshotFileView
-         * @description A file of a snapshot.
+         * @description A file of a snapshot; `artifact_id` is set once its content is stored.
          */
         SnapshotFileView: {
             /** Artifact Id */
@@ -7483,7 +7481,7 @@ export interface components {
         SnapshotState: "uploading" | "skipped" | "verified" | "deleted";
         /**
          * SnapshotView
-         * @description A snapshot.
+         * @description A snapshot with its position in the training and its files.
          */
         SnapshotView: {
             /** Attempt Id */
@@ -8606,7 +8604,7 @@ export interface components {
         WorkerState: "online" | "draining" | "unreachable" | "offline";
         /**
          * WorkerView
-         * @description A worker.
+         * @description A worker with its slots and GPUs.
          */
         WorkerView: {
             /** Gpus */

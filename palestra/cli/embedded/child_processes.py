@@ -89,7 +89,7 @@ class Children:
         return {**kept, **program.environment, MARK: str(self._data.root)}
 
     def start(self, program: Program) -> None:
-        """Starts a program; `tend` restarts it when it has ended."""
+        """Starts a program; `restart_ended` restarts it when it has ended."""
         self._children[program.name] = _Child(program, self._spawn(program), self._clock())
         self._remember()
 
@@ -121,7 +121,7 @@ class Children:
         """Returns the process id of a program that was started."""
         return self._children[name].process.pid
 
-    def tend(self) -> None:
+    def restart_ended(self) -> None:
         """Restarts programs that have ended, after a wait that grows with each early end.
 
         Raises:

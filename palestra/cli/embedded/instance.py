@@ -139,13 +139,13 @@ class Instance:
             return wanted
         return ports.keep_or_free(state.get("port") or (DEFAULT_PORT if wanted is None else None))
 
-    def tend(self) -> None:
+    def restart_ended(self) -> None:
         """Restarts programs that have ended. Must be called a few times per second.
 
         Raises:
             CommandError: If a restart would not help.
         """
-        self._children.tend()
+        self._children.restart_ended()
 
     def pid(self, name: str) -> int:
         """Returns the pid of `valkey`, `server` or `worker`."""

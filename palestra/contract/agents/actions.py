@@ -20,8 +20,8 @@ NEEDS_BOUNDS: Final = frozenset(
 """Agents that take a box only between finite bounds."""
 
 
-def takers(kind: ActionKind, *, bounded: bool = True) -> tuple[str, ...]:
-    """Returns the built-in agents that take a kind of action space, sorted by name.
+def supporting_agents(kind: ActionKind, *, bounded: bool = True) -> tuple[str, ...]:
+    """Returns the built-in agents that support a kind of action space, sorted by name.
 
     Args:
         kind: Kind of action space.

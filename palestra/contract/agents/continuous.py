@@ -21,7 +21,7 @@ NoiseScale = Annotated[float, Field(ge=0, le=10)]
 
 
 class ContinuousParameters(BuiltinParameters):
-    """What these agents have in common."""
+    """Parameters that all agents for continuous actions share."""
 
     action_spaces: ClassVar[tuple[ActionKind, ...]] = ("box",)
     needs_bounds: ClassVar[bool] = True

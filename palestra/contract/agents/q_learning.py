@@ -20,7 +20,7 @@ Steps = Annotated[int, Field(ge=1, le=100)]
 
 
 class QLearningParameters(BuiltinParameters):
-    """What the agents of the family have in common; needs a discrete action space.
+    """Parameters that all Q-learning agents share; they need a discrete action space.
 
     Images pass the convolutions of Mnih et al. first.
     """

@@ -90,7 +90,7 @@ async def page(served: AppServer, who: str = "user", **query: Any) -> list[Audit
     return [AuditEntry.model_validate(item) for item in answer.json()["items"]]
 
 
-async def every(served: AppServer, who: str = "user", **query: Any) -> list[AuditEntry]:
+async def all_entries(served: AppServer, who: str = "user", **query: Any) -> list[AuditEntry]:
     """Returns the entries of all pages of a search."""
     found: list[AuditEntry] = []
     cursor: str | None = None
@@ -110,38 +110,40 @@ async def test_pages_of_a_search_hold_every_entry_that_the_caller_may_read_once(
     """An administrator of the server reads all entries, a maintainer those of the project."""
     async with shared.database.read() as session:
         rows = (await session.scalars(select(AuditRow).order_by(AuditRow.id.desc()))).all()
-    assert [entry.id for entry in await every(shared, limit=7)] == [row.id for row in rows]
+    assert [entry.id for entry in await all_entries(shared, limit=7)] == [row.id for row in rows]
     mine = [row.id for row in rows if row.project_id == shared.world.project_id]
     assert len(mine) < len(rows), "there are entries of the other project and of none"
-    assert [entry.id for entry in await every(shared, "maintainer", limit=7)] == mine
+    assert [entry.id for entry in await all_entries(shared, "maintainer", limit=7)] == mine
 
 
 async def test_a_search_finds_by_person_object_action_time_and_outcome(shared: AppServer) -> None:
     world = shared.world
-    admin = await every(shared, user=world.admin.user_id)
+    admin = await all_entries(shared, user=world.admin.user_id)
     assert admin
     assert {(entry.user_id, entry.user) for entry in admin} == {(world.admin.user_id, "admin")}
-    assert await every(shared, user="admin") == admin
-    assert await every(shared, user="nobody") == []
+    assert await all_entries(shared, user="admin") == admin
+    assert await all_entries(shared, user="nobody") == []
     job = shared.names["queued_job"]
-    moves = await every(shared, object_type="job", object_id=job)
+    moves = await all_entries(shared, object_type="job", object_id=job)
     assert all((entry.object_type, entry.object_id) == ("job", job) for entry in moves)
-    tokens = await every(shared, action="token.")
+    tokens = await all_entries(shared, action="token.")
     assert {entry.action for entry in tokens} == {"token.create", "token.revoke"}
-    assert {entry.action for entry in await every(shared, action="token.rev")} == {"token.revoke"}
-    assert await every(shared, action="token%") == []
+    assert {entry.action for entry in await all_entries(shared, action="token.rev")} == {
+        "token.revoke"
+    }
+    assert await all_entries(shared, action="token%") == []
     for outcome in ("allowed", "refused"):
-        assert {entry.outcome for entry in await every(shared, outcome=outcome)} <= {outcome}
-    times = sorted({entry.at for entry in await every(shared)})
+        assert {entry.outcome for entry in await all_entries(shared, outcome=outcome)} <= {outcome}
+    times = sorted({entry.at for entry in await all_entries(shared)})
     middle = times[len(times) // 2]
-    before = await every(shared, until=middle.isoformat())
-    after = await every(shared, since=middle.isoformat())
+    before = await all_entries(shared, until=middle.isoformat())
+    after = await all_entries(shared, since=middle.isoformat())
     assert before
     assert all(entry.at < middle for entry in before)
     assert all(entry.at >= middle for entry in after)
-    assert len(before) + len(after) == len(await every(shared))
+    assert len(before) + len(after) == len(await all_entries(shared))
     east = (middle + timedelta(hours=5)).isoformat().replace("+00:00", "+05:00")
-    assert await every(shared, since=east) == after
+    assert await all_entries(shared, since=east) == after
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ async def test_an_export_holds_what_the_hashes_are_computed_from(shared: AppServ
         tokens = await client.get("/api/v1/audit:export", params={"action": "token."})
     lines = [json.loads(line) for line in answer.text.splitlines()]
     assert [line["id"] for line in lines] == [
-        entry.id for entry in reversed(await every(shared, limit=500))
+        entry.id for entry in reversed(await all_entries(shared, limit=500))
     ]
     for line in lines:
         content = {name: value for name, value in line.items() if value is not None}
@@ -206,11 +208,11 @@ async def test_an_export_holds_what_the_hashes_are_computed_from(shared: AppServ
 
 
 def begin(served: AppServer) -> None:
-    """Starts a new count of refusals, which the task that flushes every minute does not reach."""
+    """Starts a new count of refusals, which only `flush_and_read` writes to the log."""
     served.app.state.refusals = Refusals()
 
 
-async def flushed(served: AppServer) -> Sequence[AuditRow]:
+async def flush_and_read(served: AppServer) -> Sequence[AuditRow]:
     """Writes the counted refusals to the log; returns the entries since `begin`."""
     query = select(AuditRow).where(AuditRow.outcome == "refused").order_by(AuditRow.id)
     async with served.database.read() as session:
@@ -236,7 +238,7 @@ async def test_refused_requests_are_counted_by_credential_and_route(shared: AppS
         for secret in ("plr_x", new_secret("plr")):
             headers = {"Authorization": f"Bearer {secret}"}
             assert (await client.get("/api/v1/runs", headers=headers)).status_code == 401
-    found = await flushed(shared)
+    found = await flush_and_read(shared)
     assert [(row.object_id, row.code, row.count) for row in found] == [
         ("POST /jobs/{job_id}:cancel", "missing_scope", 6),
         ("GET /audit", "missing_scope", 1),
@@ -246,7 +248,7 @@ async def test_refused_requests_are_counted_by_credential_and_route(shared: AppS
     assert found[2].credential == shared.names["token"]
     assert {row.user_id for row in found} == {shared.world.admin.user_id}
     assert {row.address for row in found} == {"127.0.0.1"}
-    shown = await every(shared, outcome="refused", object_type="request")
+    shown = await all_entries(shared, outcome="refused", object_type="request")
     assert [entry.id for entry in shown[:4]] == [row.id for row in reversed(found)]
 
 
@@ -257,7 +259,7 @@ async def test_a_forged_change_names_the_login_that_was_used(shared: AppServer) 
         wrong = {"Origin": "http://evil.example", "X-CSRF-Token": csrf}
         for headers in (wrong, {"Origin": ORIGIN}):
             assert (await client.delete("/api/v1/session", headers=headers)).status_code == 403
-        found = await flushed(shared)
+        found = await flush_and_read(shared)
         good = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
         assert (await client.delete("/api/v1/session", headers=good)).status_code == 204
         assert (await client.get("/api/v1/session")).status_code == 401
@@ -281,7 +283,7 @@ async def test_refused_logins_name_the_account_and_never_what_was_typed(shared: 
         answer = await client.post("/api/v1/session:redeem", json=link, headers={"Origin": ORIGIN})
         assert answer.status_code == 401, answer.text
         assert "user_id" not in answer.text
-    found = await flushed(shared)
+    found = await flush_and_read(shared)
     admin = shared.world.admin.user_id
     assert [(row.action, row.object_id, row.user_id, row.code, row.count) for row in found] == [
         ("login.refuse", admin, admin, "wrong_login", 2),

@@ -13,7 +13,7 @@ from palestra.contract.names import EvaluationSource, Schedule
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.resources import EvaluationView
 from palestra.contract.states import RunState
-from tests.app.services.following import end, evaluate, start_continuous_eval
+from tests.app.services.continuous_evaluations import end, evaluate, start_continuous_eval
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, definition

@@ -17,7 +17,7 @@ from palestra.contract.job_options import JobOptions, JobRequest
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause, JobState, Order, Outcome
 from palestra.contract.work_order import FollowAnswer, FollowRequest
-from tests.app.services.following import SLOT, end, evaluate, start_continuous_eval
+from tests.app.services.continuous_evaluations import SLOT, end, evaluate, start_continuous_eval
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World
 

@@ -23,7 +23,7 @@ from palestra.contract.permissions import Role
 from palestra.contract.projects import ProjectRequest
 from palestra.contract.service_accounts import ServiceAccountRequest
 from palestra.contract.states import Order
-from tests.app.services.following import start_continuous_eval
+from tests.app.services.continuous_evaluations import start_continuous_eval
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore, chunks
 from tests.support.server_fixture import World, definition, pass_time

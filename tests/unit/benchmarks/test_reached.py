@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks._peers.tables import PACK
 from benchmarks._peers.tasks import TASKS
-from benchmarks.reached import OURS, Kept, rows, trainings, wilson
+from benchmarks.reached import OURS, StoredReturns, rows, trainings, wilson
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def line(peer: str, seeds: str, returns: list[float], task: str = "ppo") -> dict
 
 def test_seeds_with_stored_results_are_not_trained_again(tmp_path: Path) -> None:
     file, task = tmp_path / "kept", TASKS["ppo"]
-    kept = Kept(task, file)
+    kept = StoredReturns(task, file)
     kept.add(line(PACK, "0,1", [500.0, 300.0]))
     kept.add(line("sb3", "1", [475.0]))
     file.write_text(file.read_text() + json.dumps(line("sb3", "0", [9.0], task="dqn1")) + "\n")
-    again = Kept(task, file)
+    again = StoredReturns(task, file)
     assert list(rows(again, ["sb3", "plain"], range(4), 475.0)) == [(OURS, 1, 2), ("sb3", 1, 1)]
     commands = [
         command[command.index("--seeds") + 1]
@@ -63,6 +63,6 @@ def test_seeds_with_stored_results_are_not_trained_again(tmp_path: Path) -> None
 def test_a_single_seed_is_trained_as_a_pack() -> None:
     commands = [
         command[command.index("--seeds") + 1]
-        for command in trainings(Kept(TASKS["ppo"], None), TASKS["ppo"], [], range(3), 2)
+        for command in trainings(StoredReturns(TASKS["ppo"], None), TASKS["ppo"], [], range(3), 2)
     ]
     assert commands == ["0,1", "2,5"]

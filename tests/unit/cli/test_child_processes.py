@@ -25,11 +25,11 @@ def test_a_worker_whose_directory_is_in_use_is_started_again(tmp_path: Path) -> 
     """`palestra up` waits until the processes of the previous worker have ended."""
     children, said = children_with_one_ended(tmp_path, 75)
     first = children.pid("worker")
-    children.tend()
+    children.restart_ended()
     assert "starting it again" in said[0]
 
     def is_another() -> bool:
-        children.tend()
+        children.restart_ended()
         return children.pid("worker") != first
 
     wait_for(is_another, 20, "a new start")
@@ -39,4 +39,4 @@ def test_a_worker_whose_directory_is_in_use_is_started_again(tmp_path: Path) -> 
 def test_a_worker_with_wrong_options_is_not_started_again(tmp_path: Path) -> None:
     children, _ = children_with_one_ended(tmp_path, 2)
     with pytest.raises(ChildFailedError):
-        children.tend()
+        children.restart_ended()

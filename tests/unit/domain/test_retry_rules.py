@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.retry import COUNTED_CAUSES, LONGEST_DELAY, History, backoff, judge
+from app.domain.retry import COUNTED_CAUSES, LONGEST_DELAY, FailureHistory, backoff, judge
 from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
 
 LONG = 3_600.0
@@ -10,7 +10,7 @@ SHORT = 5.0
 
 
 def test_an_infrastructure_failure_is_retried_at_once_and_later_with_growing_delays() -> None:
-    history, delays = History(), []
+    history, delays = FailureHistory(), []
     for _ in range(10):
         verdict = judge(Cause.LEASE_EXPIRED, LONG, history, max_attempts=20)
         assert verdict.requeue
@@ -20,7 +20,7 @@ def test_an_infrastructure_failure_is_retried_at_once_and_later_with_growing_del
 
 
 def test_a_job_fails_once_its_infrastructure_failures_are_used_up() -> None:
-    history = History(infrastructure_failures=2)
+    history = FailureHistory(infrastructure_failures=2)
     assert judge(Cause.WORKER_LOST, LONG, history, max_attempts=4).requeue
     last = judge(Cause.WORKER_LOST, LONG, history, max_attempts=3)
     assert not last.requeue
@@ -28,7 +28,7 @@ def test_a_job_fails_once_its_infrastructure_failures_are_used_up() -> None:
 
 
 def test_three_short_attempts_in_a_row_fail_the_job_as_poison() -> None:
-    history = History()
+    history = FailureHistory()
     for _ in range(2):
         verdict = judge(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20)
         assert verdict.requeue
@@ -39,7 +39,7 @@ def test_three_short_attempts_in_a_row_fail_the_job_as_poison() -> None:
 
 
 def test_a_long_attempt_between_short_ones_resets_the_count() -> None:
-    history = History()
+    history = FailureHistory()
     for lived in (SHORT, SHORT, LONG, SHORT, SHORT):
         verdict = judge(Cause.TRAINER_KILLED, lived, history, max_attempts=20)
         assert verdict.requeue
@@ -48,7 +48,7 @@ def test_a_long_attempt_between_short_ones_resets_the_count() -> None:
 
 @pytest.mark.parametrize("cause", sorted(COUNTED_CAUSES))
 def test_a_counted_failure_is_retried_once_in_a_row(cause: Cause) -> None:
-    first = judge(cause, LONG, History(), max_attempts=20)
+    first = judge(cause, LONG, FailureHistory(), max_attempts=20)
     assert first.requeue
     assert not judge(cause, LONG, first.history, max_attempts=20).requeue
     between = judge(Cause.WORKER_LOST, LONG, first.history, max_attempts=20)
@@ -57,7 +57,7 @@ def test_a_counted_failure_is_retried_once_in_a_row(cause: Cause) -> None:
 
 @pytest.mark.parametrize("cause", sorted(set(Cause) - INFRASTRUCTURE_CAUSES - COUNTED_CAUSES))
 def test_everything_else_fails_with_its_own_cause(cause: Cause) -> None:
-    verdict = judge(cause, SHORT, History(quick_deaths=2), max_attempts=20)
+    verdict = judge(cause, SHORT, FailureHistory(quick_deaths=2), max_attempts=20)
     assert not verdict.requeue
     assert verdict.cause is cause
 
@@ -71,7 +71,7 @@ def test_delays_grow_up_to_ten_minutes(failures: int) -> None:
 def test_no_sequence_of_failures_is_retried_without_end(
     failures: list[tuple[Cause, float]],
 ) -> None:
-    history, requeued = History(), 0
+    history, requeued = FailureHistory(), 0
     for cause, lived in failures:
         verdict = judge(cause, lived, history, max_attempts=20)
         if not verdict.requeue:

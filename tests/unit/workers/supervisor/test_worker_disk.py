@@ -140,7 +140,7 @@ def test_a_trainer_that_crashes_on_a_full_disk_ends_as_disk_full() -> None:
 def test_a_full_disk_while_inputs_are_stored_ends_as_disk_full(tmp_path: Path) -> None:
     """Regression: only errors during the download itself were recognised."""
 
-    class Full:
+    class FullDiskApi:
         def download(self, *_: object) -> None:
             raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
@@ -154,5 +154,5 @@ def test_a_full_disk_while_inputs_are_stored_ends_as_disk_full(tmp_path: Path) -
     }
     snapshot = SnapshotRef.model_validate({**at, "files": [file]}, strict=False)
     with pytest.raises(InputError) as caught:
-        fetch_snapshot(Full(), tmp_path / "inputs", snapshot, lambda: False)  # type: ignore[arg-type]
+        fetch_snapshot(FullDiskApi(), tmp_path / "inputs", snapshot, lambda: False)  # type: ignore[arg-type]
     assert caught.value.cause is Cause.DISK_FULL

@@ -257,7 +257,7 @@ def test_a_resume_goes_on_from_its_snapshot(tmp_path: Path) -> None:
 
 def test_an_unrepeatable_environment_makes_the_resume_statistical(tmp_path: Path) -> None:
     document = definition(
-        env={"id": "OddRestless-v0"},
+        env={"id": "OddUnseeded-v0"},
         evaluation={"every_env_steps": None, "steps": 5, "episodes": None},
     )
     first, _ = execute(tmp_path, work_order(document))
@@ -288,9 +288,9 @@ def test_without_memory_the_resume_is_statistical_and_says_so(tmp_path: Path) ->
             "not an environment of this worker",
         ),
         (definition(env={"id": "Pendulum-v1"}), Cause.USER_EXCEPTION, "Discrete"),
-        (definition(env={"id": "OddBroken-v0"}), Cause.USER_EXCEPTION, "the robot fell over"),
-        (definition(env={"id": "OddFull-v0"}), Cause.DISK_FULL, "disk is full"),
-        (definition(env={"id": "OddLeaver-v0"}), Cause.USER_EXCEPTION, "sys.exit(0)"),
+        (definition(env={"id": "OddRaising-v0"}), Cause.USER_EXCEPTION, "the robot fell over"),
+        (definition(env={"id": "OddFullDisk-v0"}), Cause.DISK_FULL, "disk is full"),
+        (definition(env={"id": "OddExiting-v0"}), Cause.USER_EXCEPTION, "sys.exit(0)"),
     ],
 )
 def test_failures_are_reported_with_their_cause(

@@ -149,7 +149,7 @@ def test_a_test_of_a_broken_environment_fails_and_leaves_nothing(tmp_path: Path)
     import tests.support.misbehaving_envs  # noqa: F401 - registers
 
     directory = attempt(
-        tmp_path, work_order(definition(env={"id": "OddBroken-v0"}), schedule="test")
+        tmp_path, work_order(definition(env={"id": "OddRaising-v0"}), schedule="test")
     )
     report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.USER_EXCEPTION)

@@ -9,7 +9,7 @@ import torch
 from gymnasium import Space, spaces
 from torch import Tensor
 
-from palestra.contract.agents.actions import ActionKind, takers
+from palestra.contract.agents.actions import ActionKind, supporting_agents
 from workers.core.errors import DefinitionError
 from workers.core.types import Array
 
@@ -198,5 +198,8 @@ def _remedy(space: Space[object], *, bounded: bool = True) -> str:
             "no built-in agent takes a Box of whole numbers, let the environment declare a "
             "MultiDiscrete"
         )
-    names, bounds = ", ".join(takers(kind, bounded=bounded)), "" if bounded else " without bounds"
+    names, bounds = (
+        ", ".join(supporting_agents(kind, bounded=bounded)),
+        "" if bounded else " without bounds",
+    )
     return f"choose one of {names}, which take {type(space).__name__} actions{bounds}"

@@ -17,15 +17,15 @@ import psutil
 import pytest
 
 from tests.support.async_fakes import (
-    ExitAt,
-    KillAt,
+    EvaluationHookRecorder,
+    ExitHook,
+    KillHook,
     NoisyEnv,
-    NoteEvaluations,
-    NoteSteps,
-    PruneAt,
     PrunedError,
+    PruneHook,
     ScriptedEnv,
     SlowEnv,
+    StepRecorder,
     TallyAgent,
     make_agent,
     make_env,
@@ -42,12 +42,12 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 SCRIPT = """
 import functools, sys
-from tests.support.async_fakes import NoteSteps, make_agent, make_env
+from tests.support.async_fakes import StepRecorder, make_agent, make_env
 from workers.entrypoints.async_training.train_agent_async import train_agent_async
 
 if __name__ == "__main__":
     folder = sys.argv[1]
-    hooks = [NoteSteps(folder)]
+    hooks = [StepRecorder(folder)]
     train_agent_async(
         folder + "/out", 2, make_env, steps=10**7, eval_interval=None, make_agent=make_agent,
         global_step_hooks=hooks,
@@ -92,7 +92,7 @@ def train(folder: Path, processes: int = 2, **options: Any) -> Any:
         "make_agent": make_agent,
         "steps": 10**7,
         "eval_interval": None,
-        "global_step_hooks": [NoteSteps(str(folder))],
+        "global_step_hooks": [StepRecorder(str(folder))],
         **options,
     }
     return train_agent_async(str(folder / "out"), processes, given.pop("make_env"), **given)
@@ -111,7 +111,7 @@ def outcome_of(folder: Path) -> dict[str, Any]:
 def test_a_killed_process_ends_the_run_and_another_one_saves_a_snapshot(
     index: int, tmp_path: Path
 ) -> None:
-    hooks = [NoteSteps(str(tmp_path)), KillAt(index, 10)]
+    hooks = [StepRecorder(str(tmp_path)), KillHook(index, 10)]
     with pytest.raises(
         ProcessFailedError, match=rf"process {index} \(pid [0-9]+\) was killed by SIGKILL"
     ) as caught:
@@ -127,7 +127,7 @@ def test_a_killed_process_ends_the_run_and_another_one_saves_a_snapshot(
 @pytest.mark.slow
 def test_the_run_ends_if_its_only_process_is_killed(tmp_path: Path) -> None:
     with pytest.raises(ProcessFailedError, match="SIGKILL") as caught:
-        train(tmp_path, 1, global_step_hooks=[KillAt(0, 3)])
+        train(tmp_path, 1, global_step_hooks=[KillHook(0, 3)])
     assert "nothing could be saved" in caught.value.__notes__
 
 
@@ -136,7 +136,7 @@ def test_a_process_that_exits_without_a_report_is_an_error(tmp_path: Path) -> No
     with pytest.raises(
         ProcessFailedError, match=r"process 1 .* ended with status 0 and said nothing"
     ):
-        train(tmp_path, global_step_hooks=[ExitAt(1, 5)])
+        train(tmp_path, global_step_hooks=[ExitHook(1, 5)])
 
 
 @pytest.mark.slow
@@ -145,7 +145,7 @@ def test_subprocesses_of_a_killed_process_end(tmp_path: Path) -> None:
         train(
             tmp_path,
             make_env=functools.partial(make_env_with_subprocess, folder=str(tmp_path)),
-            global_step_hooks=[KillAt(1, 5)],
+            global_step_hooks=[KillHook(1, 5)],
         )
     family = {one["child"] for one in read_records(tmp_path, "family")}
     assert len(family) == 2
@@ -175,7 +175,7 @@ def test_an_exception_of_an_evaluation_hook_keeps_its_type(tmp_path: Path) -> No
             tmp_path,
             eval_interval=20,
             eval_n_episodes=1,
-            evaluation_hooks=[NoteEvaluations(str(tmp_path)), PruneAt(20)],
+            evaluation_hooks=[EvaluationHookRecorder(str(tmp_path)), PruneHook(20)],
         )
     assert caught.value.step == 20
     assert 20 in {row["step"] for row in read_history(tmp_path / "out")}
@@ -385,7 +385,7 @@ def test_several_processes_resume_with_exact_step_counts(tmp_path: Path) -> None
 def test_a_run_ended_by_an_exception_can_be_resumed(tmp_path: Path) -> None:
     options: dict[str, Any] = {"eval_interval": 20, "eval_n_episodes": 1}
     with pytest.raises(PrunedError):
-        train(tmp_path, 1, steps=60, evaluation_hooks=[PruneAt(40)], **options)
+        train(tmp_path, 1, steps=60, evaluation_hooks=[PruneHook(40)], **options)
     assert outcome_of(tmp_path)["snapshot"] == "40_except"
     train(tmp_path, 1, steps=60, resume="latest", **options)
     assert steps_of(tmp_path) == list(range(1, 61))

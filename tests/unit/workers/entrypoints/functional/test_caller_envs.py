@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
-from tests.support.misbehaving_envs import Nested, Restless, Wordy
+from tests.support.misbehaving_envs import NestedSpacesEnv, TextEnv, UnseededEnv
 from tests.support.pfrl_agents import Scripted
 from tests.support.recording_env import Counting, EpisodeLengthsEnv, RepeatingEnv, SeededEpisodesEnv
 from workers.core.errors import EnvironmentFailedError
@@ -37,11 +37,11 @@ def test_environments_of_a_list_must_have_the_same_spaces() -> None:
     with pytest.raises(ValueError, match="holds one environment twice"):
         as_vector([env, env])
     with pytest.raises(ValueError, match="spaces of environment 1"):
-        as_vector([env, Restless()])
+        as_vector([env, UnseededEnv()])
     with pytest.raises(TypeError, match="env: a list is no"):
         as_vector([])
     with pytest.raises(TypeError, match=r"Text spaces, here a\.0, cannot be part"):
-        EpisodeEnv(Wordy(), 0, None)
+        EpisodeEnv(TextEnv(), 0, None)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_environments_of_a_list_must_have_the_same_spaces() -> None:
 def test_composite_observation_spaces_are_refused(space: Any) -> None:
     """The caller's agent would receive a flat vector instead of the parts that it expects."""
 
-    class Parted(Nested):
+    class Parted(NestedSpacesEnv):
         observation_space = space
 
     vector = SyncVectorEnv([Parted], autoreset_mode=AutoresetMode.DISABLED)

@@ -205,7 +205,7 @@ def test_the_learning_rate_reaches_the_processes_with_the_next_collect(start_lea
 def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_it(
     start_learners: Any,
 ) -> None:
-    definition = defined(1, "OddRestless-v0", length=0)
+    definition = defined(1, "OddUnseeded-v0", length=0)
     learners = start_learners(definition, shared(definition))
     learners.collect(steps(8))
     state = learners.state_dict()
@@ -217,19 +217,19 @@ def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_
 
 
 def test_a_process_that_raises_or_dies_is_an_error_that_names_it(start_learners: Any) -> None:
-    definition = defined(2, "OddBroken-v0")
+    definition = defined(2, "OddRaising-v0")
     broken = start_learners(definition, shared(definition))
     with pytest.raises(
         ActorLearnerError, match=r"(?s)actor-learner [01] raised.*the robot fell over"
     ):
         broken.collect(steps(50))
     assert len(broken.state_dict()["processes"]) == 2
-    definition = defined(1, "OddFull-v0")
+    definition = defined(1, "OddFullDisk-v0")
     full = start_learners(definition, shared(definition))
     with pytest.raises(ActorLearnerError, match="No space left on device") as caught:
         full.collect(steps(50))
     assert describe_failure(caught.value)[0] is Cause.DISK_FULL
-    definition = defined(1, "OddFatal-v0", how="kill")
+    definition = defined(1, "OddCrashing-v0", how="kill")
     fatal = start_learners(definition, shared(definition))
     with pytest.raises(
         ActorLearnerError, match=r"actor-learner 0 \(process \d+\) was ended by SIGKILL"
@@ -240,7 +240,7 @@ def test_a_process_that_raises_or_dies_is_an_error_that_names_it(start_learners:
 
 
 def test_processes_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: Path) -> None:
-    definition = defined(2, "OddFatal-v0", how="hang")
+    definition = defined(2, "OddCrashing-v0", how="hang")
     agent = shared(definition)
 
     def parent(tell: Callable[[tuple[int, ...]], None]) -> None:

@@ -113,7 +113,7 @@ def test_an_unrepeatable_environment_begins_its_episode_again_with_the_next_numb
 
     def made() -> VectorCollector:
         return VectorCollector(
-            make_vector(EnvDefinition(id="OddRestless-v0", num_envs=2)), actor, seed=3
+            make_vector(EnvDefinition(id="OddUnseeded-v0", num_envs=2)), actor, seed=3
         )
 
     first = made()

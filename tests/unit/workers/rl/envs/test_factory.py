@@ -97,7 +97,7 @@ def test_a_running_episode_is_restored(name: str, vectorization: str) -> None:
 
 
 def test_an_environment_that_is_not_reproducible_is_detected() -> None:
-    vector, other = (make_vector(spec("OddRestless-v0", num_envs=2)) for _ in range(2))
+    vector, other = (make_vector(spec("OddUnseeded-v0", num_envs=2)) for _ in range(2))
     begun(vector)
     vector.advance(np.array([0, 0]))
     restored = other.restore_episodes(vector.save_episodes())
@@ -113,7 +113,7 @@ def test_an_ended_episode_is_not_restored() -> None:
 
 
 def test_what_an_environment_raises_is_told_as_its_failure() -> None:
-    vector = make_vector(spec("OddBroken-v0"))
+    vector = make_vector(spec("OddRaising-v0"))
     begun(vector)
     vector.advance(np.array([0]))
     vector.advance(np.array([0]))
@@ -128,9 +128,9 @@ def test_what_an_environment_raises_is_told_as_its_failure() -> None:
         (spec("Nowhere-v0"), PartNotFoundError, "not an environment of this worker"),
         (spec("CartPole-v1", kwargs={"gravity": 1.0}), DefinitionError, "env.kwargs"),
         (
-            spec("OddWordy-v0"),
+            spec("OddText-v0"),
             DefinitionError,
-            "env.id OddWordy-v0, observation_space: Text spaces, here a.0, cannot be part",
+            "env.id OddText-v0, observation_space: Text spaces, here a.0, cannot be part",
         ),
     ],
 )

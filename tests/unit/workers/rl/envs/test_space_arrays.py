@@ -10,7 +10,7 @@ from gymnasium.spaces.utils import flatten
 
 import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.envs import EnvDefinition
-from tests.support.misbehaving_envs import Nested
+from tests.support.misbehaving_envs import NestedSpacesEnv
 from workers.core.types import CollectPlan
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_vector
@@ -18,7 +18,7 @@ from workers.rl.envs.resumable_episode import EpisodeEnv
 from workers.rl.envs.space_arrays import Flattener, action_layout, array_layout
 from workers.rl.envs.vector import SerialVector
 
-SPACE = Nested.observation_space
+SPACE = NestedSpacesEnv.observation_space
 DEEP = spaces.Tuple(
     (
         spaces.Discrete(4, start=2),
@@ -100,7 +100,7 @@ def test_a_vector_shows_the_declared_space_and_flat_arrays(
     vectorization: Any, binary: bool
 ) -> None:
     spec = EnvDefinition(
-        id="OddNested-v0", num_envs=2, vectorization=vectorization, kwargs={"binary": binary}
+        id="OddNestedSpaces-v0", num_envs=2, vectorization=vectorization, kwargs={"binary": binary}
     )
     vector, other = make_vector(spec), make_vector(spec)
     assert vector.single_observation_space == SPACE
@@ -117,7 +117,7 @@ def test_a_vector_shows_the_declared_space_and_flat_arrays(
 
 
 def test_experience_holds_vectors_and_int64_actions() -> None:
-    spec = EnvDefinition(id="OddNested-v0", num_envs=2, kwargs={"binary": True})
+    spec = EnvDefinition(id="OddNestedSpaces-v0", num_envs=2, kwargs={"binary": True})
     experience = VectorCollector(make_vector(spec), ConstantActionAgent(), seed=1).collect(
         CollectPlan(vector_steps=5)
     )
@@ -127,7 +127,7 @@ def test_experience_holds_vectors_and_int64_actions() -> None:
 
 
 def test_composite_observations_are_flattened_for_built_in_agents() -> None:
-    env = Nested()
+    env = NestedSpacesEnv()
     vector = SerialVector([lambda: EpisodeEnv(env, 0, None)])
     vector.begin(np.array([True]), [4])
     vector.advance(np.array([[2, 1]]))

@@ -69,7 +69,7 @@ def test_the_success_rate_is_the_share_of_the_counted_episodes(
     num_envs: int, vectorization: str
 ) -> None:
     spec = EnvDefinition(
-        id="OddJudged-v0",
+        id="OddSuccess-v0",
         num_envs=num_envs,
         kwargs={"random_length": True},
         vectorization=vectorization,

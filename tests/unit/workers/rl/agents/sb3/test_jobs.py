@@ -112,7 +112,7 @@ def test_an_exception_within_the_library_reaches_the_report_and_the_state_is_sav
     ]
 
 
-@pytest.mark.parametrize(("env", "at"), [("OddBroken-v0", 2), ("OddLeaver-v0", 0)])
+@pytest.mark.parametrize(("env", "at"), [("OddRaising-v0", 2), ("OddExiting-v0", 0)])
 def test_an_exception_of_the_environment_is_reported_as_such(env, at, tmp_path: Path) -> None:
     _, report = execute(tmp_path, document("A2C", env={"id": env}))
     assert (report.outcome, report.cause, report.env_step) == (
