@@ -114,7 +114,7 @@ def engine_alone(*, learns: bool) -> LoopCase:
 
 def training_function(file: EpisodesFile) -> LoopCase:
     """Returns a `LoopCase` of the engine in `train_agent_with_evaluation`, with one step hook."""
-    return lambda iterations: engine(iterations, learns=False, around=functional_face(file)).run
+    return lambda iterations: engine(iterations, learns=False, around=functional_parts(file)).run
 
 
 def training_process(iterations: int) -> Callable[[], object]:
@@ -172,7 +172,7 @@ def estimator(iterations: int) -> Callable[[], object]:
     ).run
 
 
-def functional_face(file: EpisodesFile) -> dict[str, Any]:
+def functional_parts(file: EpisodesFile) -> dict[str, Any]:
     """Returns the parts around the engine in `train_agent_with_evaluation`, with one step hook."""
     episodes = EpisodeCount(None)
     log = LogRecorder(logging.getLogger(__name__), "", list, interval=10**9)

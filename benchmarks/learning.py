@@ -26,7 +26,7 @@ from palestra.contract.agents import PACKABLE_AGENTS
 README = FOLDER / "README.md"
 
 
-def trained(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
+def train_seeds(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
     """Trains some seeds; several are trained as a pack.
 
     Raises:
@@ -65,7 +65,7 @@ def rows(paths: list[Path], seeds: int, jobs: int) -> Iterator[Row]:
             together = (
                 [range(seeds)] if packed else [range(seed, seed + 1) for seed in range(seeds)]
             )
-            waiting.append((preset, [pool.submit(trained, path, some) for some in together]))
+            waiting.append((preset, [pool.submit(train_seeds, path, some) for some in together]))
         for preset, futures in waiting:
             try:
                 results = [result for future in futures for result in future.result()]

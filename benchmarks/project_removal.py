@@ -64,7 +64,7 @@ ALONE = 300
 """Requests of each kind that are measured without the removal."""
 
 
-class Watched:
+class TimedDatabase:
     """A database whose writing transactions are timed from their first statement to the commit."""
 
     def __init__(self, database: Database) -> None:
@@ -165,7 +165,7 @@ def _run(world: World, model: dict[Any, Any], number: int, first: int) -> dict[A
     }
 
 
-class Beside:
+class OtherProjectRequests:
     """Requests of another project."""
 
     def __init__(self, world: World, run_id: str, attempt_id: str) -> None:
@@ -205,13 +205,13 @@ async def measure(url: str, directory: Path, count: int) -> None:
     registered = await other.register(name="w2", by=other.machine)
     await _to_project(other, registered.worker_id)
     order = (await other.start(job.id, registered.worker_id)).work_order
-    beside = Beside(other, job.run_ids[0], order.attempt_id)
+    beside = OtherProjectRequests(other, job.run_ids[0], order.attempt_id)
     alone = await beside.until(asyncio.Event(), ALONE)
     async with database.write() as session:
         await projects.archive(session, world.admin, "default")
         settings = Settings(project_restore_days=0)
         await deletion.delete(session, world.admin, "default", "default", settings)
-    watched, done = Watched(database), asyncio.Event()
+    watched, done = TimedDatabase(database), asyncio.Event()
     requests = asyncio.create_task(beside.until(done))
     begun = time.perf_counter()
     rows = await ProjectRemover(watched, store).tick()  # type: ignore[arg-type]
