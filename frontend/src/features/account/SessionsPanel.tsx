@@ -94,8 +94,12 @@ function sessionColumns(end: (id: string) => void): Column<LoginSession>[] {
     {
       id: "address",
       header: "Address",
-      width: 150,
-      cell: (row) => <span className="mono">{row.address ?? "–"}</span>,
+      width: "min(250px, 36%)",
+      cell: (row) => (
+        <span className="mono" title={row.address ?? undefined}>
+          {row.address ?? "–"}
+        </span>
+      ),
     },
     {
       id: "opened",
