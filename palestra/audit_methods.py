@@ -8,7 +8,7 @@ from palestra.contract.audit import AuditEntry, AuditQuery
 
 
 class AuditMethods(ClientMethods):
-    """The audit log. Requires the scope `admin`."""
+    """Reads and exports the audit log. Requires the scope `admin`."""
 
     def audit(self, query: AuditQuery | None = None) -> Iterator[AuditEntry]:
         """Yields entries of the audit log, newest first. Requires the scope `admin`."""

@@ -44,7 +44,7 @@ class SeriesInfo(View):
 
 
 class SeriesSelector(Document):
-    """One curve."""
+    """Names one curve: a run and one of its series."""
 
     run_id: RunId
     series: SeriesName

@@ -139,7 +139,7 @@ class Shipper:
     def _encode(self, batch: SpoolBatch) -> bytes:
         payloads = batch.payloads
         if self._substitute == batch.first_seq:
-            payloads = (_note_instead_of(payloads[0], self._why, self._runs), *payloads[1:])
+            payloads = (_replacement_note(payloads[0], self._why, self._runs), *payloads[1:])
         return b'{"first_seq":%d,"records":[%s]}' % (batch.first_seq, b",".join(payloads))
 
     def _act(self, reply: Reply, batch: SpoolBatch) -> None:
@@ -210,7 +210,7 @@ class Shipper:
         self._pause = self._backoff.next_wait(asked)
 
 
-def _note_instead_of(payload: bytes, reason: str, runs: Sequence[str]) -> bytes:
+def _replacement_note(payload: bytes, reason: str, runs: Sequence[str]) -> bytes:
     """Returns the note that replaces a refused record under its number.
 
     It names the record's run, or the first of `runs` if the record names none.

@@ -140,7 +140,7 @@ async def unfinished_jobs(session: Session, project_ids: Sequence[str]) -> dict[
 
 
 async def jobs_to_cancel(session: Session, project_id: str, limit: int) -> Sequence[JobRow]:
-    """Returns, locked, jobs of a project that were not told to end yet."""
+    """Returns, locked, jobs of a project that were not cancelled yet."""
     query = (
         select(JobRow)
         .where(JobRow.project_id == project_id, JobRow.state.in_(_TO_CANCEL))

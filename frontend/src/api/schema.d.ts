@@ -7191,7 +7191,7 @@ export interface components {
         };
         /**
          * SeriesSelector
-         * @description One curve.
+         * @description Names one curve: a run and one of its series.
          */
         SeriesSelector: {
             /** Run Id */
