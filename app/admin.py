@@ -23,16 +23,20 @@ from app.db.migrate import upgrade
 from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.audit_chain import ChainPlace
 from app.domain.errors import DomainError, InvalidError, UnavailableError
+from app.domain.principal import Principal
 from app.logging import scrub_text
 from app.services.access import break_glass, logins, members, principals, tokens
 from app.services.access.device_keys import FILE, DeviceKeys
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
 from app.services.audit.verification import verify
+from app.services.pools import DEFAULT
+from app.services.workers import enrolment_tokens, pools
 from app.settings import Settings, SettingsError, load_settings
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.documents import canonical_json
 from palestra.contract.names import Scope, Title
+from palestra.contract.pools import EnrolmentTokenRequest, EnrolmentTokenView
 from palestra.contract.problems import explain
 
 _NEVER: Final = 0
@@ -157,32 +161,41 @@ async def _prepare(
     session: Session, settings: Settings, values: argparse.Namespace
 ) -> dict[str, Any]:
     """Runs the steps of an embedded start in one process, since each process imports the server."""
-    tokens: dict[str, str | None] = {}
+    first = await members.bootstrap(session)
+    await pools.provide(session, values.pool, first.project_id, worker=values.worker)
+    made: dict[str, str | None] = {}
     for name, scopes, file in values.token:
-        kept = await _is_good(session, Path(file), set(scopes.split(",")))
-        tokens[name] = (
-            None
-            if kept
-            else (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret
-        )
-    return {
-        **await _new_link(session, settings, (await members.bootstrap(session)).user_id),
-        "tokens": tokens,
-    }
+        held = await _holder(session, Path(file))
+        enrols = _enrols(scopes)
+        good_pool = not enrols or (held is not None and held.pool == values.pool)
+        if held is not None and held.scopes >= set(scopes.split(",")) and good_pool:
+            made[name] = None
+        elif enrols:
+            if held is not None and held.token_id and held.scopes == {Scope.WORKER}:
+                # The token of a user with which earlier versions enrolled this worker.
+                await tokens.end(session, held)
+            made[name] = (await _issue_enrolment(session, name, values.pool, _NEVER)).secret
+        else:
+            made[name] = (await _issue(session, _token_request(name, scopes, _TOKEN_DAYS))).secret
+    return {**await _new_link(session, settings, first.user_id), "tokens": made}
 
 
-async def _is_good(session: Session, file: Path, scopes: set[str]) -> bool:
+async def _holder(session: Session, file: Path) -> Principal | None:
+    """Returns the caller whose valid token is in a file."""
     try:
         secret = await asyncio.to_thread(file.read_text, "utf-8")
     except (OSError, UnicodeDecodeError):
-        return False
-    principal = await principals.principal_of_token(session, secret.strip())
-    return principal is not None and principal.scopes >= scopes
+        return None
+    return await principals.principal_of_token(session, secret.strip())
 
 
 async def _token(
     session: Session, _settings: Settings, values: argparse.Namespace
 ) -> dict[str, Any]:
+    if _enrols(values.scopes):
+        await members.bootstrap(session)
+        token = await _issue_enrolment(session, values.name, values.pool, values.days)
+        return token.model_dump(mode="json")
     return (
         await _issue(session, _token_request(values.name, values.scopes, values.days))
     ).model_dump(mode="json")
@@ -203,10 +216,34 @@ async def _rotate_device_keys(
 
 
 async def _issue(session: Session, request: TokenRequest) -> TokenView:
+    """Makes a token that covers all projects of the first administrator."""
     first = await members.bootstrap(session)
-    # A worker's token stays in one project; any other covers all projects of the administrator.
-    project_id = first.project_id if Scope.WORKER in request.scopes else None
-    return await tokens.issue_token(session, project_id, first.user_id, request)
+    return await tokens.issue_token(session, None, first.user_id, request)
+
+
+def _enrols(scopes: str) -> bool:
+    """Returns whether a token is to enrol workers; the scope `worker` goes with no other.
+
+    Raises:
+        InvalidError: `worker_alone`.
+    """
+    wanted = set(scopes.split(","))
+    if Scope.WORKER in wanted and len(wanted) > 1:
+        raise InvalidError(
+            "worker_alone",
+            "--scopes: a token of the scope worker belongs to a pool and has no other scope. Make "
+            "a second token for the other scopes.",
+        )
+    return Scope.WORKER in wanted
+
+
+async def _issue_enrolment(
+    session: Session, name: str, pool: str, days: int | None
+) -> EnrolmentTokenView:
+    request = EnrolmentTokenRequest.model_validate_json(
+        canonical_json({"name": name, "expires_in_days": None if days == _NEVER else days})
+    )
+    return await enrolment_tokens.issue(session, pool, request)
 
 
 def _token_request(name: str, scopes: str, days: int) -> TokenRequest:
@@ -237,10 +274,19 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--user", help="name of the administrator; the first one, or `admin`, by default"
     )
     bootstrap.set_defaults(command=_bootstrap)
-    token = commands.add_parser("token", help="make an API token of the first administrator")
+    token = commands.add_parser(
+        "token",
+        help="make an API token of the first administrator, or an enrolment token of a pool",
+    )
     token.add_argument("--name", required=True)
     token.add_argument(
         "--scopes", required=True, help="comma-separated: read, submit, admin, worker"
+    )
+    token.add_argument(
+        "--pool",
+        default=DEFAULT,
+        help="pool of a token of the scope worker, which enrols workers in it "
+        "(default: %(default)s)",
     )
     token.add_argument(
         "--days", type=int, default=_TOKEN_DAYS, help="life in days; 0 never expires"
@@ -281,6 +327,10 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar=("NAME", "SCOPES", "FILE"),
         help="kept if FILE holds it",
     )
+    prepare.add_argument(
+        "--pool", default=DEFAULT, help="pool of the worker (default: %(default)s)"
+    )
+    prepare.add_argument("--worker", help="name of the worker, which is moved to the pool")
     prepare.set_defaults(command=_prepare)
     return parser.parse_args(arguments)
 

@@ -15,7 +15,7 @@ _SECRET_KEYS: Final = re.compile(
     r"password|secret|token|authorization|cookie|csrf|broker_url|database_url", re.IGNORECASE
 )
 _PATTERNS: Final = (
-    (re.compile(r"\b(pl[rasl])_[0-9A-Za-z]{8,}"), r"\1_***"),
+    (re.compile(r"\b(pl[aerslw])_[0-9A-Za-z]{8,}"), r"\1_***"),
     (re.compile(r"(?<=://)([^\s:/@]*):[^\s/@]+@"), r"\1:***@"),
     (re.compile(r"(?i)\b(password=)[^&\s\"']+"), r"\1***"),
     (re.compile(r"(?i)\b(bearer|basic)\s+[^\s\"',]+"), r"\1 ***"),

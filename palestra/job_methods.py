@@ -5,12 +5,18 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from pydantic import RootModel
+
 from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import path_part
 from palestra.contract.job_options import EvaluateOptions, JobRequest, RetryRequest
 from palestra.contract.names import ExportFormat, Schedule
-from palestra.contract.resources import JobAction, JobView, ResumeAction
+from palestra.contract.resources import CancelledJobView, JobAction, JobView, ResumeAction
 from palestra.contract.states import FINAL_JOB_STATES, JobState
+
+
+class _AnyCancelled(RootModel[JobView | CancelledJobView]):
+    """The answer to a cancellation."""
 
 
 class JobMethods(ClientMethods):
@@ -164,6 +170,14 @@ class JobMethods(ClientMethods):
     def cancel(self, job_id: str, reason: str = "") -> JobView:
         """Cancels a job; a training saves a snapshot first."""
         return self._act(job_id, "cancel", reason)
+
+    def cancel_any(self, job_id: str, reason: str = "") -> JobView | CancelledJobView:
+        """Cancels a job of whatever project, as an administrator of the server may.
+
+        Of a job in a project that you may not read it returns the ID and the state.
+        """
+        path = f"/jobs/{path_part(job_id)}:cancel"
+        return self._connection.post(_AnyCancelled, path, JobAction(reason=reason)).root
 
     def give_up(self, job_id: str, reason: str = "") -> JobView:
         """Discards the results of a job that its worker has not uploaded yet.

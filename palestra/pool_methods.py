@@ -1,30 +1,96 @@
-"""The methods of `palestra.Client` that read pools and workers."""
+"""The methods of `palestra.Client` that manage pools and workers."""
 
 from collections.abc import Iterator
 
 from palestra.client_methods import ClientMethods
 from palestra.connection import path_part
-from palestra.contract.resources import CatalogueView, PoolView, WorkerView
+from palestra.contract.pools import (
+    EnrolmentTokenRequest,
+    EnrolmentTokenView,
+    PoolAdmission,
+    PoolChange,
+    PoolPause,
+    PoolRequest,
+    PoolView,
+    WorkerView,
+)
+from palestra.contract.resources import CatalogueView
 
 
 class PoolMethods(ClientMethods):
-    """Pools of workers, and what the workers offer."""
+    """Pools of workers, and what the workers offer.
+
+    Changes need a server administrator with the scope `admin`.
+    """
 
     def pools(self) -> Iterator[PoolView]:
-        """Yields pools with their queues."""
+        """Yields the pools that you may use, or all of them for an administrator, by name."""
         return self._connection.pages(PoolView, "/pools")
+
+    def pool(self, name: str) -> PoolView:
+        """Returns a pool with its queue."""
+        return self._connection.get(PoolView, _path(name))
+
+    def create_pool(self, request: PoolRequest) -> PoolView:
+        """Creates a pool."""
+        return self._connection.post(PoolView, "/pools", request)
+
+    def change_pool(self, name: str, change: PoolChange) -> PoolView:
+        """Changes what is set in `change`, with explicit `None` too; the rest stays."""
+        return self._connection.send(PoolView, "PATCH", _path(name), body=change)[0]
+
+    def pause_pool(self, name: str, reason: str) -> PoolView:
+        """Pauses a pool: no job of it starts, running ones go on."""
+        return self._connection.post(PoolView, f"{_path(name)}:pause", PoolPause(reason=reason))
+
+    def resume_pool(self, name: str) -> PoolView:
+        """Ends the pause of a pool."""
+        return self._connection.post(PoolView, f"{_path(name)}:resume")
+
+    def delete_pool(self, name: str) -> None:
+        """Deletes a pool that has no live worker and no job that has not ended."""
+        self._connection.delete(_path(name))
+
+    def admit_project(self, name: str, project: str, *, share: float = 1.0) -> PoolView:
+        """Admits a project to a pool, or changes its share."""
+        path = f"{_path(name)}/projects/{path_part(project)}"
+        return self._connection.send(PoolView, "PUT", path, body=PoolAdmission(share=share))[0]
+
+    def remove_project(self, name: str, project: str) -> None:
+        """Ends the admission of a project: its queued jobs wait, its running ones go on."""
+        self._connection.delete(f"{_path(name)}/projects/{path_part(project)}")
+
+    def enrolment_tokens(self, name: str) -> Iterator[EnrolmentTokenView]:
+        """Yields the tokens with which workers enrol in a pool."""
+        return self._connection.pages(EnrolmentTokenView, f"{_path(name)}/enrolment-tokens")
+
+    def create_enrolment_token(
+        self, name: str, request: EnrolmentTokenRequest
+    ) -> EnrolmentTokenView:
+        """Creates a token with which workers enrol in a pool; the answer alone has its secret."""
+        path = f"{_path(name)}/enrolment-tokens"
+        return self._connection.post(EnrolmentTokenView, path, request)
+
+    def revoke_enrolment_token(self, name: str, token_id: str) -> None:
+        """Revokes an enrolment token; workers that enrolled with it go on."""
+        self._connection.delete(f"{_path(name)}/enrolment-tokens/{path_part(token_id)}")
 
     def catalogue(self, pool: str = "default") -> CatalogueView:
         """Returns the agents and environments that a pool's workers offer."""
         return self._connection.get(CatalogueView, "/catalogue", {"pool": pool})
 
     def workers(self) -> Iterator[WorkerView]:
-        """Yields workers."""
+        """Yields the workers of the pools that you may use."""
         return self._connection.pages(WorkerView, "/workers")
 
     def forget_worker(self, worker_id: str) -> WorkerView:
-        """Revokes a worker's secret, so that its name can be enrolled again at once.
-
-        Requires the scope `admin`.
-        """
+        """Revokes a worker's secret, so that its name can be enrolled again at once."""
         return self._connection.post(WorkerView, f"/workers/{path_part(worker_id)}:forget")
+
+    def rotate_worker_secret(self, worker_id: str) -> WorkerView:
+        """Asks for a new secret of a worker, which gets it with its next heartbeat and goes on."""
+        return self._connection.post(WorkerView, f"/workers/{path_part(worker_id)}:rotate-secret")
+
+
+def _path(name: str) -> str:
+    return f"/pools/{path_part(name)}"

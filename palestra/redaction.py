@@ -31,7 +31,7 @@ _WHOLE: Final = re.compile(
     r"|\bhf_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bpypi-[A-Za-z0-9_-]{40,}"
     r"|\bdapi[0-9a-f]{32}\b|\bdo[opr]_v1_[0-9a-f]{40,}"
     r"|\bAIza[A-Za-z0-9_-]{35}|\bGOCSPX-[A-Za-z0-9_-]{20,}|\bya29\.[A-Za-z0-9_-]{20,}"
-    r"|\bpl[arsl]_[A-Za-z0-9]{20,}"
+    r"|\bpl[aerslw]_[A-Za-z0-9]{20,}"
     r"|\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+",
     re.DOTALL,
 )

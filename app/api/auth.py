@@ -238,8 +238,10 @@ def require_reader_or_attempt(principal: CurrentPrincipal) -> Principal:
 
 def require_login(principal: CurrentPrincipal) -> Principal:
     """Requires any login or user token, independent of its scopes."""
-    if principal.attempt_id is not None or principal.worker_id is not None:
-        raise forbidden("missing_scope", "An attempt's token or a worker's secret may not do this.")
+    if principal.via not in {"cookie", "token"}:
+        raise forbidden(
+            "missing_scope", "The credential of an attempt, a worker or a pool may not do this."
+        )
     return principal
 
 
@@ -294,6 +296,9 @@ setattr(require_login, NEEDS, "login")
 
 Reader = Annotated[Principal, Depends(require(Permission.PROJECT_READ))]
 Submitter = Annotated[Principal, Depends(require(Permission.RUN_SUBMIT))]
+JobCanceller = Annotated[
+    Principal, Depends(require(Permission.RUN_CONTROL_OWN, Permission.SERVER_CANCEL))
+]
 Controller = Annotated[Principal, Depends(require(Permission.RUN_CONTROL_OWN))]
 AuditReader = Annotated[
     Principal, Depends(require(Permission.PROJECT_AUDIT, Permission.SERVER_AUDIT))

@@ -29,7 +29,7 @@ FIELDS: Final[Mapping[type[BaseModel], Mapping[str, int]]] = {
         "heartbeat_seconds": 1,
         "work_order_versions": 1,
     },
-    WorkerHeartbeatAnswer: {"order": 1},
+    WorkerHeartbeatAnswer: {"order": 1, "secret": 2},
     ClaimAnswer: {"work_order": 1, "token": 1, "lease_seconds": 1, "renew_seconds": 1},
     RenewalAnswer: {"order": 1, "acked_seq": 1, "lease_seconds": 1, "give_up": 1},
     AdoptionAnswer: {"token": 1, "slot": 1, "renew_seconds": 1},

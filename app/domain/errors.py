@@ -14,6 +14,14 @@ _NO_PROJECT: Final = (
     "There is no such project, or you are no member of it, or your token is limited to another "
     "one. `palestra projects list` names yours."
 )
+_SENTENCES: Final = {
+    "project": _NO_PROJECT,
+    "pool": (
+        "There is no such pool, or it admits none of your projects. `palestra pools list` names "
+        "those that you may use."
+    ),
+    "worker": "There is no such worker in a pool that you may use.",
+}
 
 
 class DomainError(Exception):
@@ -40,7 +48,7 @@ class NotFoundError(DomainError):
     def __init__(self, what: str = "resource") -> None:
         where = "" if what in _OF_NO_PROJECT else " in this project"
         detail = f"There is no such {what}{where}."
-        super().__init__("not_found", _NO_PROJECT if what == "project" else detail)
+        super().__init__("not_found", _SENTENCES.get(what, detail))
 
 
 class ConflictError(DomainError):

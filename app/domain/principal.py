@@ -12,7 +12,7 @@ from app.domain.permissions import (
 from palestra.contract.names import Scope
 from palestra.contract.permissions import Permission, Role
 
-Via = Literal["cookie", "token", "worker", "attempt"]
+Via = Literal["cookie", "token", "enrolment", "worker", "attempt"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Principal:
 
     Changes are attributed to `user_id`: the user who logged in or who created the token. An attempt
     token has an `attempt_id` and no scope: it permits only the routes of that attempt. A worker's
-    secret has a `worker_id`.
+    secret has a `worker_id`, an enrolment token of a pool an `enrolment_id`; neither has a user.
     """
 
     user_id: str
@@ -57,8 +57,13 @@ class Principal:
     session_id: str | None = None
     attempt_id: str | None = None
     worker_id: str | None = None
+    enrolment_id: str | None = None
+    pool: str | None = None
+    """The pool of an enrolment token or of a worker."""
+    uses_next_secret: bool = False
+    """Whether a worker uses the secret of a pending rotation."""
     bound_project_id: str | None = None
-    """The project of an attempt or of a worker, which have no memberships."""
+    """The project of an attempt, which has no memberships."""
     derivation_key: str = field(default="", repr=False)
     """Key from which this caller's secrets are derived (`app.domain.secrets.derive_secret`).
 
@@ -75,7 +80,8 @@ class Principal:
     @property
     def credential_id(self) -> str:
         """ID of the token, login, worker or attempt with which the caller authenticated."""
-        return self.attempt_id or self.worker_id or self.token_id or self.session_id or ""
+        of_machine = self.attempt_id or self.worker_id or self.enrolment_id
+        return of_machine or self.token_id or self.session_id or ""
 
     def permits(self, permission: Permission, project_id: str | None = None) -> bool:
         """Returns whether the caller has a permission.

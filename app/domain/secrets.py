@@ -13,9 +13,9 @@ _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 _LENGTH: Final = 43
 _CHECK: Final = 6
 
-SecretPrefix = Literal["plr", "plw", "pla", "pls", "pll"]
-"""`plr` API token, `plw` a worker's own secret, `pla` attempt token, `pls` browser session, `pll`
-setup or login link.
+SecretPrefix = Literal["plr", "ple", "plw", "pla", "pls", "pll"]
+"""`plr` API token, `ple` enrolment token of a pool, `plw` a worker's own secret, `pla` attempt
+token, `pls` browser session, `pll` setup or login link.
 """
 
 

@@ -8,6 +8,8 @@ class PoolFacts:
     """What the workers of a pool offer and what is ahead in its queue."""
 
     name: str
+    paused: str | None = None
+    """Why the pool is paused; `None` if it is not."""
     registered: int = 0
     """Number of workers that ever registered."""
     workers: int = 0
@@ -29,13 +31,28 @@ class WaitingJob:
     position: int
     delay_seconds: float
     """Seconds until the job may be dispatched; 0 if it may be now."""
+    admitted: bool = True
+    """Whether the pool admits the job's project."""
     held: bool = False
     """Whether it is a continuous evaluation without new snapshots whose training is not running."""
 
 
 def explain(job: WaitingJob, pool: PoolFacts) -> str:
     """Returns one sentence that states what the job waits for."""
-    return _no_worker(job, pool) or _not_yet(job, pool)
+    return _not_permitted(job, pool) or _no_worker(job, pool) or _not_yet(job, pool)
+
+
+def _not_permitted(job: WaitingJob, pool: PoolFacts) -> str | None:
+    if not job.admitted:
+        return (
+            f"The pool {pool.name} does not admit this project any more. Ask an administrator of "
+            "the server, or cancel the job and submit it to another pool."
+        )
+    if pool.paused is not None:
+        return f"The pool {pool.name} is paused, and starts no job until it is resumed: " + (
+            pool.paused.rstrip(".") + "."
+        )
+    return None
 
 
 def _no_worker(job: WaitingJob, pool: PoolFacts) -> str | None:

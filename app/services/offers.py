@@ -61,8 +61,14 @@ _CODE: Final[TypeAdapter[BuiltinCode | EntrypointCode | GitCode]] = TypeAdapter(
 
 
 async def get(session: Session, principal: Principal, pool: str) -> CatalogueView:
-    """Returns what the workers of a pool reported; `known` is false until one has registered."""
-    workers = await rows.of_pool(session, principal.project_ids, pool)
+    """Returns what the workers of a pool reported.
+
+    `known` is false until one has registered, and for a pool that the caller does not see.
+    """
+    visible = await pools.visible_names(session, principal)
+    workers = (
+        [] if visible is not None and pool not in visible else await rows.of_pool(session, pool)
+    )
     return CatalogueView(
         pool=pool, known=bool(workers), catalogue=merge([_catalogue(worker) for worker in workers])
     )
@@ -108,26 +114,32 @@ async def resolve(session: Session, project_id: str, submission: Submission) -> 
     built-in parts: its jobs wait.
 
     Raises:
-        InvalidError: With the codes `unknown_pool`, `unknown_environment`, `unknown_agent`,
-            `unknown_part`, `invalid_parameters`, `action_space_mismatch`,
+        InvalidError: With the codes `unknown_pool`, `wall_time_too_long`, `unknown_environment`,
+            `unknown_agent`, `unknown_part`, `invalid_parameters`, `action_space_mismatch`,
             `observation_space_mismatch`, `code_mismatch`, `unsupported_format` or
             `unsupported_schedule`.
     """
     pool = submission.options.pool
-    await pools.check(session, project_id, pool, "/options/pool")
-    workers = [_catalogue(worker) for worker in await rows.of_pool(session, [project_id], pool)]
+    row = await pools.check(session, project_id, pool, "/options/pool")
+    limits = pools.with_wall_time(submission.options.limits, row, "/options/limits")
+    options = submission.options.model_copy(update={"limits": limits})
+    workers = [_catalogue(worker) for worker in await rows.of_pool(session, pool)]
     definition, code = registered_parts.resolve(
         submission.definition, submission.code, workers, pool
     )
     check(definition, submission.options.schedule, workers, pool)
     check_formats(definition.export.formats, workers, pool, "/definition/export/formats")
-    return submission.model_copy(update={"definition": definition, "code": code})
+    return submission.model_copy(
+        update={"definition": definition, "code": code, "options": options}
+    )
 
 
 async def check_job(
     session: Session, experiment: ExperimentRow, request: JobRequest, *, any_code: bool = False
-) -> None:
-    """Refuses a job on an experiment that no worker of its pool can execute with the right code.
+) -> JobRequest:
+    """Returns a job on an experiment with the wall time of its pool.
+
+    Refuses one that no worker of its pool can execute with the right code.
 
     Args:
         session: A session.
@@ -140,15 +152,15 @@ async def check_job(
     """
     assert request.pool is not None
     pool, definition = request.pool, load_definition(experiment.definition)
-    await pools.check(session, experiment.project_id, pool, "/pool")
-    workers = [
-        _catalogue(worker) for worker in await rows.of_pool(session, [experiment.project_id], pool)
-    ]
+    row = await pools.check(session, experiment.project_id, pool, "/pool")
+    limits = pools.with_wall_time(request.limits, row, "/limits")
+    workers = [_catalogue(worker) for worker in await rows.of_pool(session, pool)]
     code = BuiltinCode() if any_code else _CODE.validate_json(canonical_json(experiment.code))
     registered_parts.resolve(definition, code, workers, pool)
     check(definition, request.schedule, workers, pool)
     named = request.evaluate.formats if request.schedule is Schedule.EXPORT else None
     check_formats(named or definition.export.formats, workers, pool, "/evaluate/formats")
+    return request.model_copy(update={"limits": limits})
 
 
 async def check_same_code(session: Session, experiment: ExperimentRow, pool: str) -> None:
@@ -160,7 +172,7 @@ async def check_same_code(session: Session, experiment: ExperimentRow, pool: str
     Raises:
         ConflictError: With the code `code_changed`.
     """
-    workers = await rows.of_pool(session, [experiment.project_id], pool)
+    workers = await rows.of_pool(session, pool)
     others = [pair for worker in workers for pair in _other_codes(worker, experiment)]
     if others and not any(_fits(worker, experiment) for worker in workers):
         made, there = (
@@ -230,7 +242,7 @@ async def is_for_another(
     """
     if _has(worker, job, experiment):
         return False
-    known = await rows.of_pool(session, [worker.project_id], worker.pool)
+    known = await rows.of_pool(session, worker.pool)
     others = [one for one in known if not one.draining and _has(one, job, experiment)]
     silence = await rows.silence(session, [one.id for one in others]) if others else {}
     return any(silence[one.id] <= one.silent_seconds for one in others)

@@ -1,27 +1,128 @@
-"""The pools of a project: `default`, and those in which a worker has ever registered."""
+"""What pools permit: which a caller sees, which jobs they take, and which of these may start."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from app.db.engine import Session
-from app.db.repositories import workers as rows
-from app.domain.errors import InvalidError
+from app.db.models.jobs import JobRow
+from app.db.models.pools import PoolRow
+from app.db.repositories import pools as rows
+from app.domain.errors import ConflictError, InvalidError
+from app.domain.principal import Principal
+from palestra.contract.job_options import Limits
+from palestra.contract.names import new_id
+from palestra.contract.permissions import Permission
 from palestra.contract.problems import nearest
 
 DEFAULT: Final = "default"
 
 
-async def check(session: Session, project_id: str, pool: str, pointer: str) -> None:
-    """Refuses a pool without registered workers; the workers may be offline.
+async def visible_names(session: Session, principal: Principal) -> frozenset[str] | None:
+    """Returns the pools that admit one of the caller's projects; `None` for all pools.
+
+    An administrator of the server sees all of them, but not within the path of one project.
+    """
+    if _sees_all(principal):
+        return None
+    return frozenset(await rows.admitting(session, principal.project_ids))
+
+
+def _sees_all(principal: Principal) -> bool:
+    return principal.permits(Permission.SERVER_POOLS) and not principal.is_within_project
+
+
+async def names_by_project(session: Session) -> Mapping[str, frozenset[str]]:
+    """Returns the names of the pools that admit each project, by its ID."""
+    return await rows.names_by_project(session)
+
+
+def seen_by(
+    principal: Principal, admitted: Mapping[str, frozenset[str]], *, only_project: str | None
+) -> frozenset[str] | None:
+    """Returns the pools whose events a stream's caller receives; `None` for all pools.
+
+    Args:
+        principal: The caller as it is now.
+        admitted: The answer of `names_by_project`.
+        only_project: ID of the project to which the stream is limited; `None` for no limit.
+    """
+    if only_project is None and _sees_all(principal):
+        return None
+    mine = principal.project_ids if only_project is None else {only_project} & principal.project_ids
+    return frozenset[str]().union(*(admitted.get(project_id, ()) for project_id in mine))
+
+
+async def admit_to_default(session: Session, project_id: str) -> None:
+    """Admits a project to the pool `default`, which is made if there is no pool at all."""
+    if await rows.is_empty(session):
+        await rows.insert(session, {"id": new_id("pol"), "name": DEFAULT})
+    pool = await rows.named(session, DEFAULT)
+    if pool is not None:
+        await rows.admit(session, pool.id, project_id)
+
+
+async def check(session: Session, project_id: str, pool: str, pointer: str) -> PoolRow:
+    """Returns a pool that admits a project; the pool is not deleted before the commit.
+
+    A pool that does not admit the project is refused like one that does not exist.
 
     Raises:
-        InvalidError: With the code `unknown_pool`; names the existing pools.
+        InvalidError: With the code `unknown_pool`; names the pools of the project.
     """
-    known = sorted({DEFAULT, *await rows.registered(session, [project_id])})
-    if pool not in known:
+    found = await rows.held(session, pool)
+    if found is not None and await rows.admits(session, found.id, project_id):
+        return found
+    known = sorted(await rows.admitting(session, [project_id]))
+    if not known:
         message = (
-            f"No worker was ever registered in the pool {pool}{nearest(pool, known) or '.'} "
-            f"The pools are: {', '.join(known)}. Name one of them, or start a worker of "
-            "the new pool first: "
-            f"palestra worker --pool {pool}."
+            "This project is admitted to no pool of workers, so no job of it can run. Ask an "
+            "administrator of the server to admit it to one."
         )
-        raise InvalidError("unknown_pool", message, pointer=pointer)
+    else:
+        message = (
+            f"This project has no pool {pool}{nearest(pool, known) or '.'} "
+            f"Its pools are: {', '.join(known)}. Name one of them, or ask an administrator of the "
+            "server to admit the project to another."
+        )
+    raise InvalidError("unknown_pool", message, pointer=pointer)
+
+
+def with_wall_time(limits: Limits, pool: PoolRow, pointer: str) -> Limits:
+    """Returns the limits of a job of a pool; without a wall time it gets the pool's default.
+
+    Raises:
+        InvalidError: `wall_time_too_long` if the job asks for more than the pool's maximum.
+    """
+    longest = pool.max_wall_seconds
+    if limits.wall_seconds is None:
+        wall = longest if pool.default_wall_seconds is None else pool.default_wall_seconds
+        return limits.model_copy(update={"wall_seconds": wall})
+    if longest is not None and limits.wall_seconds > longest:
+        raise InvalidError(
+            "wall_time_too_long",
+            f"The pool {pool.name} permits at most {longest} s, not {limits.wall_seconds}. Ask for "
+            "less, or leave this out for the pool's default; a run that needs longer can be "
+            "resumed from its last snapshot.",
+            pointer=f"{pointer}/wall_seconds",
+        )
+    return limits
+
+
+async def check_start(session: Session, job: JobRow) -> None:
+    """Refuses to start a job whose pool is paused or does not admit its project any more.
+
+    The pool is not paused before the commit.
+
+    Raises:
+        ConflictError: `project_not_admitted` or `pool_paused`.
+    """
+    pool = await rows.held(session, job.pool)
+    if pool is None or not await rows.admits(session, pool.id, job.project_id):
+        raise ConflictError(
+            "project_not_admitted",
+            "The pool does not admit the job's project any more. Drop the dispatch message.",
+        )
+    if pool.paused_at is not None:
+        raise ConflictError(
+            "pool_paused", "The pool is paused: no job of it starts. Drop the dispatch message."
+        )

@@ -19,7 +19,7 @@ from palestra.cli.output import (
 )
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
-from palestra.contract.resources import JobView
+from palestra.contract.resources import CancelledJobView, JobView
 from palestra.contract.states import FINAL_JOB_STATES, JobState
 from palestra.errors import ConflictError, NotFoundError
 
@@ -118,7 +118,7 @@ def cancel(
 ) -> None:
     """Cancels jobs; a training saves a snapshot first."""
     with connect(server, token_file) as client:
-        _act(client, client.cancel, "cancel", target, reason=reason, as_json=json)
+        _act(client, client.cancel_any, "cancel", target, reason=reason, as_json=json)
 
 
 def give_up(
@@ -165,7 +165,7 @@ def unarchive(
 
 def _act(
     client: Client,
-    action: Callable[[str, str], JobView],
+    action: Callable[[str, str], JobView | CancelledJobView],
     verb: str,
     target: str,
     *,
@@ -177,7 +177,7 @@ def _act(
     Raises:
         CommandError: After the output, if the server refused some; names each with the reason.
     """
-    changed: list[JobView] = []
+    changed: list[JobView | CancelledJobView] = []
     refused: list[str] = []
     for job_id in _jobs(client, verb, target):
         try:
@@ -194,12 +194,14 @@ def _act(
         )
 
 
-def _print_changed(changed: Sequence[JobView], target: str, *, as_json: bool) -> None:
+def _print_changed(
+    changed: Sequence[JobView | CancelledJobView], target: str, *, as_json: bool
+) -> None:
     if as_json:
         emit_json(changed)
         return
     for job in changed:
-        if target.startswith("run_") and len(job.run_ids) > 1:
+        if target.startswith("run_") and isinstance(job, JobView) and len(job.run_ids) > 1:
             say(
                 f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of "
                 f"{job.id}"

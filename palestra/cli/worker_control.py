@@ -7,8 +7,8 @@ import typer
 from palestra.cli.output import emit_json, say, usage
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
+from palestra.contract.pools import WorkerView
 from palestra.contract.problems import nearest
-from palestra.contract.resources import WorkerView
 
 
 def register(app: typer.Typer) -> None:

@@ -52,6 +52,8 @@ IdPrefix = Literal[
     "ses",
     "aud",
     "inv",
+    "pol",
+    "ent",
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from palestra.contract.documents import Document, Patch
-from palestra.contract.names import MAX_STEP, Slug, Text, Title
+from palestra.contract.names import MAX_STEP, Name, Slug, Text, Title
 from palestra.contract.permissions import Permission, Role
 from palestra.contract.views import View
 
@@ -23,6 +23,8 @@ class ProjectRequest(Document):
     description: Text = ""
     storage_limit: StorageLimit | None = None
     """Bytes of stored files above which nothing can be submitted; `null` for no limit."""
+    pools: Annotated[tuple[Name, ...], Field(max_length=1_000)] | None = None
+    """Pools that admit it from the start; `null`: the pool `default`, where there is one."""
 
 
 class ProjectChange(Patch):

@@ -23,7 +23,8 @@ class Registration(Document):
     """The registration that a worker sends when it starts."""
 
     name: Title
-    pool: Name
+    pool: Name | None = None
+    """`null` takes the pool of the enrolment token, or the worker's present one."""
     host: Title
     boot_id: Annotated[str, Field(max_length=64)]
     pid: Annotated[int, Field(ge=1)]
@@ -79,3 +80,7 @@ class WorkerHeartbeatAnswer(Document):
     """The answer to a heartbeat: the order for the worker."""
 
     order: Literal["continue", "drain"]
+    secret: str | None = None
+    """New secret of the worker, repeated until the worker uses it. The present one stays valid
+    until then. Workers of version 1 are not sent it.
+    """

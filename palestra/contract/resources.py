@@ -11,8 +11,7 @@ from palestra.contract.code import Code
 from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
 from palestra.contract.job_options import EvaluateOptions, Limits, Resources
-from palestra.contract.names import Counter, EvaluationSource, Name, Schedule
-from palestra.contract.registration import Gpu
+from palestra.contract.names import Counter, EvaluationSource, Schedule
 from palestra.contract.states import (
     AttemptState,
     Cause,
@@ -22,7 +21,6 @@ from palestra.contract.states import (
     RunState,
     SnapshotReason,
     SnapshotState,
-    WorkerState,
 )
 from palestra.contract.telemetry import Number, RunId
 from palestra.contract.views import SubmissionWarning, View
@@ -349,39 +347,11 @@ class ProvenanceView(View):
     """Per attempt: worker, start time, packages, hardware, code as it really ran."""
 
 
-class SlotView(View):
-    """A slot of a worker, with the attempt that holds it, if any."""
-
-    index: int
-    attempt_id: str | None
-    job_id: str | None
-    run_ids: list[str]
-
-
-class WorkerView(View):
-    """A worker with its slots and GPUs."""
+class CancelledJobView(View):
+    """A job of a project that the caller may not read, once it was asked to cancel it."""
 
     id: str
-    name: str
-    pool: str
-    host: str
-    state: WorkerState
-    version: str
-    slots: list[SlotView]
-    gpus: list[Gpu]
-    registered_at: datetime
-    last_heartbeat_at: datetime
-
-
-class PoolView(View):
-    """A pool and its queue."""
-
-    name: Name
-    workers: int
-    slots: int
-    free_slots: int
-    queued: int
-    running: int
+    state: JobState
 
 
 class CatalogueView(View):

@@ -243,8 +243,11 @@ def test_prepare_keeps_valid_token_files_and_replaces_others(
     (tmp_path / "worker.token").write_text(first["tokens"]["up"])
     again = prepare()
     assert again["tokens"]["up"] is None, "the file holds a good one"
-    assert again["tokens"]["w"].startswith("plr_"), "a good token with other scopes is no worker's"
+    assert first["tokens"]["w"].startswith("ple_"), "an enrolment token of the pool"
+    assert again["tokens"]["w"].startswith("ple_"), "a good token with other scopes is no worker's"
     assert again["code"] != first["code"]
+    (tmp_path / "worker.token").write_text(again["tokens"]["w"])
+    assert prepare()["tokens"] == {"up": None, "w": None}
     (tmp_path / "user.token").write_bytes(b"\xff")
     assert prepare()["tokens"]["up"].startswith("plr_")
 

@@ -18,7 +18,7 @@ class Sees(StrEnum):
     MEMBERS = "members of its project"
     MEMBERS_AND_ADMINISTRATORS = "members of its project and server administrators"
     HOLDER = "the user that the token or login belongs to"
-    POOL = "members of the projects that the worker's pool admits"
+    POOL = "members of the projects that the worker's pool admits, and server administrators"
     ALL = "all, since it belongs to no project"
 
 
@@ -36,7 +36,7 @@ class Call:
 
 
 _ANY = Sees.MEMBERS_AND_ADMINISTRATORS
-_SUBMISSION = {"definition": definition(loop={"env_steps": 7})}
+_SUBMISSION = {"definition": definition(loop={"env_steps": 7}), "options": {"pool": "{project}"}}
 _TOKEN = {"name": "x", "scopes": ["read"]}
 _CURVE = {"run_id": "{run}", "series": "loss"}
 
@@ -74,7 +74,7 @@ CALLS = {
     "GET /jobs/{job_id}": Call(200),
     "POST /jobs/{job_id}:pause": Call(200, body={}, of_submitter=True),
     "POST /jobs/{job_id}:resume": Call(200, body={}, of_submitter=True),
-    "POST /jobs/{job_id}:cancel": Call(200, body={}, of_submitter=True),
+    "POST /jobs/{job_id}:cancel": Call(200, _ANY, {}, of_submitter=True),
     "POST /jobs/{job_id}:give-up": Call(409, body={}, of_submitter=True),
     "POST /projects/{project}/experiments": Call(201, body=_SUBMISSION),
     "GET /projects/{project}/experiments": Call(200),
@@ -102,4 +102,18 @@ CALLS = {
     "POST /workers/{worker_id}:drain": Call(200, Sees.POOL),
     "POST /workers/{worker_id}:undrain": Call(200, Sees.POOL),
     "POST /workers/{worker_id}:forget": Call(200, Sees.POOL),
+    "POST /workers/{worker_id}:rotate-secret": Call(200, Sees.POOL),
+    "POST /pools": Call(201, Sees.ALL, {"name": "new"}),
+    "GET /pools/{pool}": Call(200, _ANY),
+    "PATCH /pools/{pool}": Call(200, Sees.ALL, {"description": "x"}),
+    "DELETE /pools/{pool}": Call(409, Sees.ALL),
+    "POST /pools/{pool}:pause": Call(200, Sees.ALL, {"reason": "x"}),
+    "POST /pools/{pool}:resume": Call(200, Sees.ALL),
+    "PUT /pools/{pool}/projects/{slug}": Call(200, Sees.ALL, {"share": 2}),
+    "DELETE /pools/{pool}/projects/{slug}": Call(204, Sees.ALL),
+    "GET /pools/{pool}/enrolment-tokens": Call(200, Sees.ALL),
+    "POST /pools/{pool}/enrolment-tokens": Call(
+        201, Sees.ALL, {"name": "x", "expires_in_days": None}
+    ),
+    "DELETE /pools/{pool}/enrolment-tokens/{enrolment_id}": Call(204, Sees.ALL),
 }

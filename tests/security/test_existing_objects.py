@@ -61,7 +61,7 @@ WITHOUT_OBJECT = {
     "GET /catalogue",
 }
 """Lists and calls that name no object: `test_crawler.py` reads what they show."""
-MACHINES = {"own_worker", "live_attempt"}
+MACHINES = {"own_worker", "live_attempt", "enrolment"}
 """Credentials of no user, for which paths are not looked up."""
 SIDES = ("default", "elsewhere")
 Objects = dict[str, str]
@@ -98,11 +98,14 @@ async def _make_objects(shared: AppServer, side: str) -> Objects:
         "experiment_id": names["experiment" if ours else "foreign_experiment"],
         "worker_id": names["worker"],
         "user": f"victim-{side}",
+        "pool": side,
     }
     async with shared.client("user") as client:
         body = {"invitations": [{"name": f"invited-{side}"}]}
         invited = (await client.post("/api/v1/users:invite", json=body)).json()
         made["invitation_id"] = invited["items"][0]["id"]
+        path, body = f"/api/v1/pools/{side}/enrolment-tokens", {"name": "x", "expires_in_days": 1}
+        made["enrolment_id"] = (await client.post(path, json=body)).json()["id"]
     async with shared.client("maintainer" if ours else "foreign") as client:
         path = f"/api/v1/projects/{side}/service-accounts"
         answer = await client.post(path, json={"name": f"robot-{side}"})
@@ -212,9 +215,9 @@ def _sees(who: str, side: str, sees: Sees) -> bool:
     if sees is Sees.HOLDER:
         holders = {"default": {"user", "admin_only"}, "elsewhere": {"foreign"}}
         return who in holders[side]
-    if sees is Sees.POOL:
-        return _is_member(who, "default")
     is_administrator = who in {"user", "admin_only", "administrator"}
+    if sees is Sees.POOL:
+        return _is_member(who, "default") or is_administrator
     return who not in MACHINES and (
         sees is Sees.ALL
         or _is_member(who, side)

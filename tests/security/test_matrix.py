@@ -20,6 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 PUBLIC = "public"
 READ, SUBMIT, ADMIN, ATTEMPT = "read", "submit", "server administrator", "attempt"
 MAINTAIN, GOVERN = "maintainer", "maintainer or server administrator"
+CANCEL = "submit, or server administrator"
 READ_OR_ATTEMPT, MANAGE, ANYONE = "read or attempt", "login or admin", "anyone"
 PERSON = "login of a person, or admin of all projects"
 OWN, ENROL = "worker's own secret", "worker, or own secret"
@@ -79,7 +80,7 @@ NEEDS = {
     "GET /jobs/{job_id}": READ,
     "POST /jobs/{job_id}:pause": SUBMIT,
     "POST /jobs/{job_id}:resume": SUBMIT,
-    "POST /jobs/{job_id}:cancel": SUBMIT,
+    "POST /jobs/{job_id}:cancel": CANCEL,
     "POST /jobs/{job_id}:give-up": SUBMIT,
     "POST /projects/{project}/experiments": SUBMIT,
     "GET /projects/{project}/experiments": READ,
@@ -113,10 +114,22 @@ NEEDS = {
     "GET /workers": READ,
     "GET /workers/{worker_id}": READ,
     "GET /pools": READ,
+    "POST /pools": ADMIN,
+    "GET /pools/{pool}": READ,
+    "PATCH /pools/{pool}": ADMIN,
+    "DELETE /pools/{pool}": ADMIN,
+    "POST /pools/{pool}:pause": ADMIN,
+    "POST /pools/{pool}:resume": ADMIN,
+    "PUT /pools/{pool}/projects/{slug}": ADMIN,
+    "DELETE /pools/{pool}/projects/{slug}": ADMIN,
+    "GET /pools/{pool}/enrolment-tokens": ADMIN,
+    "POST /pools/{pool}/enrolment-tokens": ADMIN,
+    "DELETE /pools/{pool}/enrolment-tokens/{enrolment_id}": ADMIN,
     "GET /catalogue": READ,
     "POST /workers/{worker_id}:drain": ADMIN,
     "POST /workers/{worker_id}:undrain": ADMIN,
     "POST /workers/{worker_id}:forget": ADMIN,
+    "POST /workers/{worker_id}:rotate-secret": ADMIN,
     "POST /workers": ENROL,
     "POST /workers/{worker_id}:heartbeat": OWN,
     "POST /leases": OWN,
@@ -140,7 +153,7 @@ The calls have no body and name objects that do not exist; those of streams have
 """
 
 EVERYTHING = frozenset(
-    {READ, READ_OR_ATTEMPT, SUBMIT, MAINTAIN, GOVERN, ADMIN, MANAGE, PERSON, ANYONE}
+    {READ, READ_OR_ATTEMPT, SUBMIT, CANCEL, MAINTAIN, GOVERN, ADMIN, MANAGE, PERSON, ANYONE}
 )
 """What a user may do, apart from what only workers and attempts may."""
 
@@ -149,17 +162,18 @@ PERMITS: dict[str, frozenset[str] | set[str]] = {
     "expired": set(),
     "revoked": set(),
     "reader": {READ, READ_OR_ATTEMPT, ANYONE},
-    "submitter": {SUBMIT, ANYONE},
+    "submitter": {SUBMIT, CANCEL, ANYONE},
     "admin_only": EVERYTHING,
     "user": EVERYTHING,
     "viewer": {READ, READ_OR_ATTEMPT, MANAGE, PERSON, ANYONE},
-    "member": {READ, READ_OR_ATTEMPT, SUBMIT, MANAGE, PERSON, ANYONE},
-    "service": {READ, READ_OR_ATTEMPT, SUBMIT, MANAGE, ANYONE},
+    "member": {READ, READ_OR_ATTEMPT, SUBMIT, CANCEL, MANAGE, PERSON, ANYONE},
+    "service": {READ, READ_OR_ATTEMPT, SUBMIT, CANCEL, MANAGE, ANYONE},
     "maintainer": EVERYTHING - {ADMIN},
     "foreign": EVERYTHING - {ADMIN, PERSON},
     "administrator": EVERYTHING - {SUBMIT, MAINTAIN},
     "disabled": set(),
     "worker": {ENROL, ANYONE},
+    "enrolment": {ENROL},
     "own_worker": {OWN, ENROL},
     "live_attempt": {ATTEMPT, READ_OR_ATTEMPT},
     "cookie": EVERYTHING,
@@ -188,11 +202,25 @@ def _routes_with_needs() -> list[tuple[str, str, str]]:
     return [(method, path, NEEDS[name]) for method, path, name in named if name in NEEDS]
 
 
+_IDS = (
+    "experiment",
+    "run",
+    "job",
+    "worker",
+    "token",
+    "artifact",
+    "invitation",
+    "user",
+    "enrolment",
+    "session",
+)
+
+
 def _with_unknown_ids(path: str) -> str:
     """Returns the path with IDs that do not exist, so that a permitted request changes nothing."""
-    names = ("experiment", "run", "job", "worker", "token", "artifact", "invitation", "user")
-    for name in (*names, "session"):
+    for name in _IDS:
         path = path.replace(f"{{{name}_id}}", f"no-{name}")
+    path = path.replace("{pool}", "no-pool")
     return path.replace("{project}", "default").replace("{slug}", "no-project")
 
 
@@ -290,11 +318,13 @@ async def test_users_of_another_project_cannot_read_or_change_resources(shared: 
         "invitation": "no-invitation",
         "user": "no-user",
         "session": "no-session",
+        "enrolment": "no-enrolment",
     }
     wrong = []
     async with shared.client("foreign") as client:
         for method, path, need in _routes_with_needs():
             url = path.replace("{project}", "default").replace("{slug}", "default")
+            url = url.replace("{pool}", "default")
             for name, value in ours.items():
                 url = url.replace(f"{{{name}_id}}", value)
             answer = await client.request(method, url, headers={"Last-Event-ID": "x"})

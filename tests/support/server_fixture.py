@@ -9,6 +9,7 @@ from app.db.clock import SKEW
 from app.db.engine import Database
 from app.db.models import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import attempts as attempt_rows
+from app.db.repositories import pools as pool_rows
 from app.domain.principal import Membership, Principal
 from app.domain.secrets import derivation_key
 from app.services.access import principals
@@ -16,7 +17,7 @@ from app.services.attempts import claims, leases
 from app.services.experiments import experiments
 from app.services.jobs import jobs, retries
 from app.services.runs import runs
-from app.services.workers import workers
+from app.services.workers import heartbeats, workers
 from app.settings import Settings
 from palestra.contract.job_options import JobRequest, RetryRequest, Submission
 from palestra.contract.names import Schedule, Scope, new_id
@@ -222,11 +223,15 @@ class World:
 
     async def cancel(self, job_id: str) -> JobView:
         async with self.database.write() as session:
-            return await jobs.cancel(session, self.admin, job_id)
+            view = await jobs.cancel(session, self.admin, job_id)
+            assert isinstance(view, JobView)
+            return view
 
     async def register(self, *, by: Principal | None = None, **changes: Any) -> RegistrationAnswer:
         """Registers a worker as `by`, or by its own secret if it has one."""
         body = registration(**changes)
+        if body.pool is not None:
+            await self.make_pool(body.pool)
         known = next(
             (own for own in self.own.values() if own.user == f"worker {body.name}"), self.machine
         )
@@ -238,6 +243,14 @@ class World:
             assert own is not None
             self.own[answer.worker_id] = own
         return answer
+
+    async def make_pool(self, name: str, *, project_id: str | None = None, **values: Any) -> None:
+        """Makes a pool if it is missing, and admits a project to it; the first one by default."""
+        async with self.database.write() as session:
+            await pool_rows.insert(session, {"id": new_id("pol"), "name": name, **values})
+            pool = await pool_rows.named(session, name)
+            assert pool is not None
+            await pool_rows.admit(session, pool.id, project_id or self.project_id)
 
     async def heartbeat(
         self,
@@ -263,7 +276,7 @@ class World:
                 busy_slots=tuple(busy),
             )
             return (
-                await workers.heartbeat(
+                await heartbeats.heartbeat(
                     session, self.own[worker_id], worker_id, body, self.settings
                 )
             ).order
@@ -318,7 +331,9 @@ async def make_world(database: Database) -> World:
         )
     admin, other = (principal(project, user, ALL) for user in people)
     machine = principal(project, people[0], frozenset({Scope.WORKER}))
-    return World(database, project.id, admin, other, machine)
+    world = World(database, project.id, admin, other, machine)
+    await world.make_pool("default")
+    return world
 
 
 def principal(

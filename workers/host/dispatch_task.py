@@ -48,6 +48,7 @@ _SLOT_SECONDS: Final = 20.0
 While no slot is free, this worker cannot answer other dispatch messages.
 """
 _CLAIM_PAUSE_SECONDS: Final = 0.5
+_UNAUTHENTICATED: Final = 401
 
 
 class DispatchOutcome(StrEnum):
@@ -157,17 +158,27 @@ class DispatchTask:
     def _claim(self, claim: Claim, secret: str) -> ClaimAnswer:
         """Sends a claim to the server and returns the answer.
 
-        Repeats the claim for some seconds if the server is unreachable or its answer was lost.
+        Repeats the claim for some seconds if the server is unreachable or its answer was lost, and
+        with the worker's new secret if that was rotated in between.
         """
         end = time.monotonic() + _CLAIM_SECONDS
-        with open_client(self._settings.server, secret) as client:
-            while True:
-                try:
+        while True:
+            try:
+                with open_client(self._settings.server, secret) as client:
                     return WorkerApi(client).claim(claim)
-                except ServerUnreachableError as error:
-                    if time.monotonic() > end:
-                        raise
-                    time.sleep(max(_CLAIM_PAUSE_SECONDS, min(error.wait, 2.0)))
+            except ServerUnreachableError as error:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(max(_CLAIM_PAUSE_SECONDS, min(error.wait, 2.0)))
+            except RefusedError as refusal:
+                present = Enrolment.read(self._settings.state_directory)
+                if (
+                    refusal.status != _UNAUTHENTICATED
+                    or present is None
+                    or (present.secret in {"", secret})
+                ):
+                    raise
+                secret = present.secret
 
     def _start(self, answer: ClaimAnswer, slot: HeldSlot) -> DispatchOutcome:
         order = answer.work_order

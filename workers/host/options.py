@@ -51,7 +51,8 @@ class WorkerOptions:
 
     server: str
     token: str = field(repr=False)
-    pool: str
+    pool: str | None
+    """`None` takes the pool of the token, or the worker's present one."""
     slots: int
     gpus: tuple[Gpu, ...]
     state_directory: Path
@@ -74,7 +75,7 @@ def parse_options(arguments: list[str] | None = None) -> WorkerOptions:
     return WorkerOptions(
         server=_server(found.server),
         token=read_token(found.token_file),
-        pool=_checked(_POOL, found.pool, "--pool"),
+        pool=None if found.pool is None else _checked(_POOL, found.pool, "--pool"),
         slots=_slots(found.slots),
         gpus=choose_gpus(found.gpus, list_gpus() if found.gpus else ()),
         state_directory=found.state_dir.expanduser().resolve(),
@@ -155,10 +156,10 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         required=True,
         help=(
-            "file with a token of the scope worker, which enrols this worker; readable only by you"
+            "file with an enrolment token of a pool (palestra pools token); readable only by you"
         ),
     )
-    parser.add_argument("--pool", default="default", help="pool to join (default: %(default)s)")
+    parser.add_argument("--pool", default=None, help="pool to join (default: the one of the token)")
     parser.add_argument(
         "--slots", type=int, default=1, help="attempts at the same time (default: %(default)s)"
     )

@@ -167,10 +167,27 @@ class WorkerHost:
                 self._register_again()
             return 0.0
         self.draining = answer.order == "drain"
+        if answer.secret is not None and answer.secret != self._enrolment.secret:
+            self._take_secret(answer.secret)
         for attempt in attempts.dead:
             attempt.reported_dead.touch()
             self._log.info("attempt.reported_dead", attempt_id=attempt.attempt_id)
         return 0.0
+
+    def _take_secret(self, secret: str) -> None:
+        """Replaces the worker's secret: kept in the state directory first, then used.
+
+        While it cannot be kept, the present secret stays in use; each heartbeat brings the new one.
+        """
+        try:
+            self._enrolment = self._enrolment.answered(
+                self._options.state_directory, self.worker_id, secret
+            )
+        except OSError as error:
+            self._log.warning("worker.secret_not_kept", reason=str(error))
+            return
+        self._api = WorkerApi(open_client(self._options.server, secret))
+        self._log.info("worker.secret_rotated")
 
     def _register_again(self) -> None:
         assert self._registration is not None

@@ -18,6 +18,7 @@ from app.api.v1 import (
     invitations,
     jobs,
     leases,
+    pools,
     projects,
     runs,
     series,
@@ -53,6 +54,7 @@ PARTS: Final[tuple[ModuleType, ...]] = (
     telemetry,
     artifacts,
     workers,
+    pools,
     audit,
 )
 

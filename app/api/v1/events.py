@@ -5,8 +5,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from app.api.auth import Reader
+from app.api.deps import database
 from app.api.errors import invalid
 from app.api.stream import EventStream
+from app.services import pools
 from app.services.events.event_log import EventType
 from app.services.events.hub import EventHub, StreamFilter
 from palestra.contract.names import MAX_STEP
@@ -29,14 +31,18 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _stream_filter(
+async def _stream_filter(
+    request: Request,
     principal: Reader,
     run: Names = [],  # noqa: B006 - FastAPI copies defaults
     experiment: Names = [],  # noqa: B006
     kind: Annotated[list[EventType], Query(alias="type", max_length=MAX_FILTERS)] = [],  # noqa: B006
 ) -> StreamFilter:
+    async with database(request).read() as session:
+        visible = await pools.visible_names(session, principal)
     return StreamFilter(
         project_ids=principal.project_ids,
+        pools=visible,
         only_project=min(principal.project_ids) if principal.is_within_project else None,
         runs=frozenset(run),
         experiments=frozenset(experiment),

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 
-from app.api.auth import Controller, Reader
+from app.api.auth import Controller, JobCanceller, Reader
 from app.api.deps import ReadSession, WriteSession
 from app.api.paging import page_request
 from app.api.strict_body import json_body
@@ -13,7 +13,7 @@ from app.domain.paging import PageRequest
 from app.services.jobs import jobs, unstored_results
 from app.services.jobs.jobs import JobFilter
 from palestra.contract.names import Schedule
-from palestra.contract.resources import JobAction, JobView, ResumeAction
+from palestra.contract.resources import CancelledJobView, JobAction, JobView, ResumeAction
 from palestra.contract.states import JobState
 from palestra.contract.views import Page
 
@@ -81,9 +81,13 @@ async def resume_job(
 
 @router.post("/{job_id}:cancel", responses={409: {}})
 async def cancel_job(
-    job_id: str, principal: Controller, body: Action, session: WriteSession
-) -> JobView:
-    """Cancels a job; a running one saves a snapshot first."""
+    job_id: str, principal: JobCanceller, body: Action, session: WriteSession
+) -> JobView | CancelledJobView:
+    """Cancels a job; a running one saves a snapshot first.
+
+    An administrator of the server cancels jobs of all projects, and gets the ID and the state alone
+    of a job that it may not read.
+    """
     return await jobs.cancel(session, principal, job_id, body.reason)
 
 

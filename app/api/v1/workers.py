@@ -1,23 +1,24 @@
-"""Workers, pools and what they offer."""
+"""Workers, and what the workers of a pool offer."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
-from app.api.answer_route import AnswerRoute
+from app.api.answer_route import AnswerRoute, contract_version
 from app.api.auth import Enroller, PoolManager, Reader, WorkerCaller
 from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.strict_body import json_body
 from app.services import offers
-from app.services.workers import workers
+from app.services.workers import heartbeats, workers
 from palestra.contract.names import NAME_PATTERN
+from palestra.contract.pools import WorkerView
 from palestra.contract.registration import (
     Registration,
     RegistrationAnswer,
     WorkerHeartbeat,
     WorkerHeartbeatAnswer,
 )
-from palestra.contract.resources import CatalogueView, PoolView, WorkerView
+from palestra.contract.resources import CatalogueView
 from palestra.contract.views import Page
 
 router = APIRouter(tags=["workers"], route_class=AnswerRoute)
@@ -32,12 +33,14 @@ async def register_worker(
     body: Annotated[Registration, json_body(Registration, limit=MAX_REGISTRATION)],
     session: WriteSession,
     settings: SettingsDep,
+    request: Request,
 ) -> RegistrationAnswer:
     """Enrols a worker, or registers it again after a restart.
 
     A worker that is registered again authenticates with its own secret.
     """
-    return await workers.register(session, principal, body, settings)
+    version = contract_version(request)
+    return await workers.register(session, principal, body, settings, contract_version=version)
 
 
 @router.post("/workers/{worker_id}:heartbeat", responses={409: {}})
@@ -49,7 +52,7 @@ async def heartbeat_worker(
     settings: SettingsDep,
 ) -> WorkerHeartbeatAnswer:
     """Stores a worker's heartbeat; attempts that the worker does not list are marked as lost."""
-    return await workers.heartbeat(session, principal, worker_id, body, settings)
+    return await heartbeats.heartbeat(session, principal, worker_id, body, settings)
 
 
 @router.post("/workers/{worker_id}:drain")
@@ -74,6 +77,18 @@ async def forget_worker(
     return await workers.forget(session, principal, worker_id)
 
 
+@router.post("/workers/{worker_id}:rotate-secret", responses={409: {}})
+async def rotate_worker_secret(
+    worker_id: str, principal: PoolManager, session: WriteSession
+) -> WorkerView:
+    """Asks for a new secret of a worker, which gets it with its next heartbeat and goes on.
+
+    The present secret stays valid until the worker uses the new one. `secret_rotation` tells
+    whether that is pending, and whether the worker's version can do it.
+    """
+    return await workers.rotate_secret(session, principal, worker_id)
+
+
 @router.get("/workers")
 async def list_workers(principal: Reader, session: ReadSession) -> Page[WorkerView]:
     """Lists workers with their slots."""
@@ -84,12 +99,6 @@ async def list_workers(principal: Reader, session: ReadSession) -> Page[WorkerVi
 async def get_worker(worker_id: str, principal: Reader, session: ReadSession) -> WorkerView:
     """Returns a worker."""
     return await workers.get(session, principal, worker_id)
-
-
-@router.get("/pools")
-async def list_pools(principal: Reader, session: ReadSession) -> Page[PoolView]:
-    """Lists pools with their queues."""
-    return await workers.list_pools(session, principal)
 
 
 @router.get("/catalogue")

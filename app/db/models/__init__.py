@@ -16,6 +16,7 @@ from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.invitations import InvitationRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow
 from app.db.models.logs import LogBlockRow
+from app.db.models.pools import EnrolmentTokenRow, PoolRow, ProjectPoolRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.uptime import ServerUptimeRow
@@ -30,6 +31,7 @@ __all__ = [
     "Base",
     "BlobRow",
     "BlockRow",
+    "EnrolmentTokenRow",
     "EpochStatsRow",
     "EvaluationRow",
     "EventRow",
@@ -42,6 +44,8 @@ __all__ = [
     "LoginLinkRow",
     "LoginSessionRow",
     "MembershipRow",
+    "PoolRow",
+    "ProjectPoolRow",
     "ProjectRow",
     "RunRow",
     "SeriesRow",

@@ -20,7 +20,7 @@ class EventRow(Base):
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     project_id: Mapped[str | None] = mapped_column(String(64))
-    """NULL for events that every project receives: those of workers."""
+    """NULL for events of pools and of workers, which all who see the pool receive."""
     type: Mapped[str] = mapped_column(String(16))
     experiment_id: Mapped[str | None] = mapped_column(String(64))
     run_id: Mapped[str | None] = mapped_column(String(64))

@@ -1,8 +1,9 @@
 """Workers and what they offer."""
 
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint
+from sqlalchemy import BigInteger, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
@@ -16,17 +17,18 @@ class WorkerRow(Base):
 
     __tablename__ = "workers"
     __table_args__ = (
-        UniqueConstraint("project_id", "name"),
-        Index(None, "project_id", "pool"),
+        UniqueConstraint("name"),
+        Index(None, "pool"),
         Index(None, "secret_hash", unique=True),
+        Index(None, "next_secret_hash", unique=True),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    project_id: Mapped[str] = mapped_column(
-        String(64), ForeignKey("projects.id", ondelete="CASCADE")
-    )
     name: Mapped[str] = mapped_column(String(64))
+    former_name: Mapped[str | None] = mapped_column(String(64))
+    """Its name before names were unique in the server, with which it may still register."""
     pool: Mapped[str] = mapped_column(String(64))
+    """Name of its pool; empty once that was deleted, until the worker enrols again."""
     host: Mapped[str] = mapped_column(String(64))
     boot_id: Mapped[str] = mapped_column(String(64))
     pid: Mapped[int] = mapped_column(BigInteger)
@@ -41,10 +43,20 @@ class WorkerRow(Base):
     catalogue: Mapped[dict[str, Any]]
     secret_hash: Mapped[str | None] = mapped_column(String(64))
     """SHA-256 of the worker's own secret; `None` permits another enrolment under the name."""
+    secret_since: Mapped[datetime | None]
+    """When the worker first used its present secret after a rotation; `None` before the first."""
+    next_secret_hash: Mapped[str | None] = mapped_column(String(64))
+    """SHA-256 of the secret that replaces the present one once the worker uses it."""
+    rotation_nonce: Mapped[str | None] = mapped_column(String(64))
+    """Random number from which the next secret is derived; set while a rotation is pending."""
+    contract_version: Mapped[int] = mapped_column(default=1, server_default="1")
+    """Version of the answers that the worker knows, as of its latest registration."""
     silent_seconds: Mapped[float]
     """Silence after which it is shown as unreachable and gets no jobs, as agreed at registration.
     """
     draining: Mapped[bool] = mapped_column(default=False)
-    created_by: Mapped[str] = mapped_column(String(64), ForeignKey("users.id"))
+    created_by: Mapped[str | None] = mapped_column(String(64))
+    """ID of the user who made the token that enrolled it. Information only: that user may be gone.
+    """
     registered_at: Mapped[Created]
     last_heartbeat_at: Mapped[Created]

@@ -188,8 +188,9 @@ async def attempt_by_token(session: Session, secret_hash: str) -> AttemptRow | N
 
 
 async def worker_by_secret(session: Session, secret_hash: str) -> WorkerRow | None:
-    """Returns the worker whose own secret has this hash."""
-    return await session.scalar(select(WorkerRow).where(WorkerRow.secret_hash == secret_hash))
+    """Returns the worker whose own secret, or the one that replaces it, has this hash."""
+    own = or_(WorkerRow.secret_hash == secret_hash, WorkerRow.next_secret_hash == secret_hash)
+    return await session.scalar(select(WorkerRow).where(own))
 
 
 async def live_login(

@@ -13,7 +13,8 @@ from sqlalchemy import func, select, update
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.experiments import RunRow
-from app.db.models.jobs import AttemptRow, AttemptRunRow
+from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
+from app.db.models.projects import ProjectRow, UserRow
 from app.db.upsert import insert_new
 from palestra.contract.states import AttemptState, Cause, Outcome
 
@@ -120,6 +121,12 @@ async def begin_lease_anew(session: Session, attempt: AttemptRow, lease_seconds:
     ).first() is not None
 
 
+async def set_token(session: Session, attempt: AttemptRow, token_hash: str) -> None:
+    """Replaces the token of an attempt."""
+    attempt.token_hash = token_hash
+    await session.flush()
+
+
 async def silent_on(
     session: Session, worker_id: str, state: AttemptState, seconds: float
 ) -> Sequence[AttemptRow]:
@@ -203,6 +210,20 @@ async def live_on(session: Session, worker_ids: Collection[str]) -> Sequence[Att
         AttemptRow.worker_id.in_(worker_ids), AttemptRow.state.in_(LIVE)
     )
     return (await session.scalars(query.order_by(AttemptRow.slot, AttemptRow.id))).all()
+
+
+async def submitters(session: Session, attempt_ids: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Returns login name and project slug behind the job of each of some attempts."""
+    query = (
+        select(AttemptRow.id, UserRow.name, ProjectRow.slug)
+        .join(JobRow, JobRow.id == AttemptRow.job_id)
+        .join(UserRow, UserRow.id == JobRow.created_by)
+        .join(ProjectRow, ProjectRow.id == JobRow.project_id)
+        .where(AttemptRow.id.in_(attempt_ids))
+    )
+    return {
+        attempt_id: (user, project) for attempt_id, user, project in await session.execute(query)
+    }
 
 
 async def live_of_job(session: Session, job_id: str) -> AttemptRow | None:

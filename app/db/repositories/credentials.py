@@ -9,6 +9,7 @@ from sqlalchemy import Select, func, null, select
 from app.db.engine import Session
 from app.db.models.access import LoginSessionRow, TokenRow
 from app.db.models.jobs import AttemptRow
+from app.db.models.pools import EnrolmentTokenRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories import chunked_in
 
@@ -19,7 +20,8 @@ class Credential:
 
     id: str
     actor: str
-    """`user:ID` of a login; `token:ID`, `worker:ID` or `attempt:ID`."""
+    """`user:ID` of a login; `token:ID`, `enrolment:ID`, `worker:ID` or
+    `attempt:ID`."""
     project_id: str | None
     user_id: str | None
     """The person; `None` for workers and attempts."""
@@ -56,9 +58,12 @@ def _queries(hashes: list[str]) -> Mapping[str, Select[Any, Any, Any, Any]]:
         "worker": select(
             func.coalesce(WorkerRow.secret_hash, ""),
             WorkerRow.id,
-            WorkerRow.project_id,
-            WorkerRow.created_by,
+            null(),
+            null(),
         ).where(WorkerRow.secret_hash.in_(hashes)),
+        "enrolment": select(
+            EnrolmentTokenRow.secret_hash, EnrolmentTokenRow.id, null(), null()
+        ).where(EnrolmentTokenRow.secret_hash.in_(hashes)),
         "attempt": select(
             AttemptRow.token_hash, AttemptRow.id, AttemptRow.project_id, AttemptRow.worker_id
         ).where(AttemptRow.token_hash.in_(hashes)),

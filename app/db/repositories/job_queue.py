@@ -13,6 +13,7 @@ from app.db.models.curves import EvaluationRow
 from app.db.models.jobs import JobRow, JobRunRow
 from app.db.models.snapshots import SnapshotRow
 from app.db.repositories.jobs import FINAL, LIVE, TRAINING, may_start_now
+from app.db.repositories.pools import is_admitted, is_open
 from palestra.contract.names import Schedule
 from palestra.contract.states import JobState, SnapshotState
 
@@ -32,23 +33,21 @@ class ReadyJob:
 class Queue:
     """The queue of a pool, with the GPUs and versions that its free workers support."""
 
-    project_id: str
     pool: str
     most_gpus: int
     versions: frozenset[int]
 
 
-def _queued(
-    project_ids: Collection[str], pools: Collection[str], *conditions: ColumnElement[bool]
-) -> Subquery:
-    """The queued jobs of some pools, each with its `turn`.
+def _queued(pools: Collection[str], *conditions: ColumnElement[bool]) -> Subquery:
+    """The queued jobs of some pools, each with its `turn`; those of admitted projects alone.
 
     The order of a pool's queue is priority, then fair share between users, then age. A user's n-th
-    job comes after the first n - 1 jobs of every other user; running jobs count.
+    job comes after the first n - 1 jobs of every other user; running jobs count. All projects of a
+    pool have one queue.
     """
-    mine = (JobRow.project_id.in_(project_ids), JobRow.pool.in_(pools))
+    mine = JobRow.pool.in_(pools)
     held = select(JobRow.pool, JobRow.created_by, func.count().label("jobs")).where(
-        *mine, JobRow.state.in_(LIVE)
+        mine, JobRow.state.in_(LIVE)
     )
     busy = held.group_by(JobRow.pool, JobRow.created_by).subquery()
     place = func.row_number().over(
@@ -68,7 +67,8 @@ def _queued(
     query = query.outerjoin(
         busy, and_(busy.c.pool == JobRow.pool, busy.c.created_by == JobRow.created_by)
     )
-    return query.where(*mine, JobRow.state == JobState.QUEUED.value, *conditions).subquery()
+    is_queued = JobRow.state == JobState.QUEUED.value
+    return query.where(mine, is_queued, is_admitted(), *conditions).subquery()
 
 
 def _turn(queued: Subquery) -> tuple[ColumnElement[Any], ...]:
@@ -81,11 +81,9 @@ def _turn(queued: Subquery) -> tuple[ColumnElement[Any], ...]:
     )
 
 
-async def positions(
-    session: Session, project_ids: Collection[str], pools: Collection[str]
-) -> dict[str, int]:
+async def positions(session: Session, pools: Collection[str]) -> dict[str, int]:
     """Returns the place of every queued job of some pools in its pool's queue, from 1."""
-    queued = _queued(project_ids, pools)
+    queued = _queued(pools)
     place = func.row_number().over(partition_by=queued.c.pool, order_by=_turn(queued))
     return dict((await session.execute(select(queued.c.id, place))).all())
 
@@ -103,7 +101,7 @@ async def ready(
         may_start_now(),
         ~_is_idle_evaluation(),
     )
-    queued = _queued([queue.project_id], [queue.pool], *fits)
+    queued = _queued([queue.pool], *fits)
     silent = or_(queued.c.rung_at.is_(None), queued.c.rung_at <= db_now(-ring_seconds))
     query = (
         select(queued.c.id, queued.c.pool, queued.c.attempt)
@@ -161,19 +159,14 @@ def _is_idle_evaluation() -> ColumnElement[bool]:
     return and_(JobRow.schedule.in_(_FOLLOWING), ~live, unfinished, ~new)
 
 
-async def waiting_queues(session: Session) -> Sequence[tuple[str, str]]:
-    """Returns the (project, pool) pairs with queued jobs."""
+async def waiting_pools(session: Session) -> Sequence[str]:
+    """Returns the names of the pools with queued jobs, without paused ones."""
     query = (
-        select(JobRow.project_id, JobRow.pool)
-        .where(JobRow.state == JobState.QUEUED.value, may_start_now())
+        select(JobRow.pool)
+        .where(JobRow.state == JobState.QUEUED.value, may_start_now(), is_open())
         .distinct()
     )
-    return [
-        (project_id, pool)
-        for project_id, pool in await session.execute(
-            query.order_by(JobRow.project_id, JobRow.pool)
-        )
-    ]
+    return (await session.scalars(query.order_by(JobRow.pool))).all()
 
 
 async def mark_dispatched(session: Session, sent: Collection[ReadyJob]) -> None:
@@ -189,16 +182,19 @@ async def mark_dispatched(session: Session, sent: Collection[ReadyJob]) -> None:
 
 
 async def counts_by_pool(
-    session: Session, project_ids: Collection[str]
+    session: Session, project_ids: Collection[str] | None
 ) -> dict[str, tuple[int, int]]:
-    """Returns, per pool, how many jobs are queued and how many hold a lease."""
+    """Returns, per pool, how many jobs of some projects are queued and how many hold a lease.
+
+    `None` counts the jobs of all projects.
+    """
     queued = func.count().filter(JobRow.state == JobState.QUEUED.value)
     live = func.count().filter(JobRow.state.in_(LIVE))
     query = (
-        select(JobRow.pool, queued, live)
-        .where(JobRow.project_id.in_(project_ids), JobRow.state.not_in(FINAL))
-        .group_by(JobRow.pool)
+        select(JobRow.pool, queued, live).where(JobRow.state.not_in(FINAL)).group_by(JobRow.pool)
     )
+    if project_ids is not None:
+        query = query.where(JobRow.project_id.in_(project_ids))
     return {pool: (waiting, running) for pool, waiting, running in await session.execute(query)}
 
 
@@ -207,7 +203,6 @@ async def outstanding_messages(session: Session, queue: Queue, ring_seconds: flo
     young = and_(JobRow.rung_at.is_not(None), JobRow.rung_at > db_now(-ring_seconds))
     mine = (
         JobRow.state == JobState.QUEUED.value,
-        JobRow.project_id == queue.project_id,
         JobRow.pool == queue.pool,
     )
     query = select(func.count()).select_from(JobRow).where(*mine, young)

@@ -48,6 +48,12 @@ async def by_slug(session: Session, slug: str) -> ProjectRow | None:
     return await session.scalar(query.execution_options(populate_existing=True))
 
 
+async def by_id(session: Session, project_id: str) -> ProjectRow:
+    """Returns a project that exists."""
+    query = select(ProjectRow).where(ProjectRow.id == project_id)
+    return (await session.scalars(query)).one()
+
+
 async def lock(session: Session, project_id: str) -> None:
     """Locks a project's row until the transaction ends: changes of its members follow in turn."""
     await session.execute(

@@ -19,7 +19,6 @@ class Offer:
     """The slots of a worker that is online and not draining, and the number in use."""
 
     pool: str
-    project_id: str
     slots: int
     live: int
     gpus: int
@@ -27,7 +26,7 @@ class Offer:
 
 
 async def add(session: Session, row: dict[str, Any]) -> bool:
-    """Adds a worker; returns false if the project has one of that name."""
+    """Adds a worker; returns false if another one has that name."""
     return (
         await session.execute(insert_new(session, WorkerRow, [row]).returning(WorkerRow.id))
     ).first() is not None
@@ -35,11 +34,7 @@ async def add(session: Session, row: dict[str, Any]) -> bool:
 
 async def register_again(session: Session, worker: WorkerRow, row: dict[str, Any]) -> None:
     """Updates a worker's row from a new registration."""
-    kept = {
-        key: value
-        for key, value in row.items()
-        if key not in {"id", "project_id", "name", "created_by"}
-    }
+    kept = {key: value for key, value in row.items() if key not in {"id", "name", "created_by"}}
     kept |= {"draining": False, "registered_at": db_now(), "last_heartbeat_at": db_now()}
     await session.execute(
         update(WorkerRow)
@@ -50,30 +45,53 @@ async def register_again(session: Session, worker: WorkerRow, row: dict[str, Any
     await session.refresh(worker)
 
 
-async def named(session: Session, project_id: str, name: str) -> WorkerRow:
-    """Returns the project's worker of that name, locked until the transaction ends."""
+async def named(session: Session, name: str) -> WorkerRow:
+    """Returns the worker of that name, locked until the transaction ends."""
     query = (
-        select(WorkerRow)
-        .where(WorkerRow.project_id == project_id, WorkerRow.name == name)
-        .execution_options(populate_existing=True)
+        select(WorkerRow).where(WorkerRow.name == name).execution_options(populate_existing=True)
     )
     return (await session.scalars(query.with_for_update())).one()
 
 
 async def forget_secret(session: Session, worker: WorkerRow) -> None:
-    """Revokes a worker's own secret."""
-    worker.secret_hash = None
+    """Revokes a worker's own secret, and the one that was to replace it."""
+    worker.secret_hash = worker.next_secret_hash = worker.rotation_nonce = None
     await session.flush()
 
 
-async def get(session: Session, project_ids: Collection[str], worker_id: str) -> WorkerRow | None:
-    """Returns a worker of one of some projects."""
-    query = (
-        select(WorkerRow)
-        .where(WorkerRow.project_id.in_(project_ids), WorkerRow.id == worker_id)
-        .execution_options(populate_existing=True)
+async def ask_for_rotation(session: Session, worker: WorkerRow, nonce: str) -> None:
+    """Stores that a worker is to get a new secret, unless that is pending already."""
+    if worker.rotation_nonce is None:
+        worker.rotation_nonce = nonce
+        await session.flush()
+
+
+async def set_next_secret(session: Session, worker: WorkerRow, secret_hash: str) -> None:
+    """Stores the hash of the secret that replaces a worker's present one."""
+    if worker.next_secret_hash != secret_hash:
+        worker.next_secret_hash = secret_hash
+        await session.flush()
+
+
+async def take_next_secret(session: Session, worker_id: str) -> None:
+    """Ends a worker's former secret: the next one is its only secret from now on."""
+    statement = (
+        update(WorkerRow)
+        .where(WorkerRow.id == worker_id, WorkerRow.next_secret_hash.is_not(None))
+        .values(
+            secret_hash=WorkerRow.next_secret_hash,
+            next_secret_hash=None,
+            rotation_nonce=None,
+            secret_since=db_now(),
+        )
     )
-    return await session.scalar(query)
+    await session.execute(statement.execution_options(synchronize_session=False))
+
+
+async def get(session: Session, worker_id: str) -> WorkerRow | None:
+    """Returns a worker."""
+    query = select(WorkerRow).where(WorkerRow.id == worker_id)
+    return await session.scalar(query.execution_options(populate_existing=True))
 
 
 async def touch(session: Session, worker_id: str) -> None:
@@ -101,16 +119,35 @@ async def silence(session: Session, worker_ids: Collection[str]) -> dict[str, fl
     }
 
 
-async def all_of(session: Session, project_ids: Collection[str]) -> Sequence[WorkerRow]:
-    """Returns the workers of some projects by name."""
-    query = select(WorkerRow).where(WorkerRow.project_id.in_(project_ids))
-    return (await session.scalars(query.order_by(WorkerRow.name, WorkerRow.id))).all()
+async def of_pools(session: Session, pools: Collection[str] | None) -> Sequence[WorkerRow]:
+    """Returns the workers of some pools, or all workers, by name."""
+    query = select(WorkerRow).order_by(WorkerRow.name, WorkerRow.id)
+    if pools is not None:
+        query = query.where(WorkerRow.pool.in_(pools))
+    return (await session.scalars(query.execution_options(populate_existing=True))).all()
 
 
-async def of_pool(session: Session, project_ids: Collection[str], pool: str) -> Sequence[WorkerRow]:
+async def alive(session: Session, pool: str) -> Sequence[str]:
+    """Returns the names of the workers of a pool that were heard of lately, draining ones too."""
+    query = select(WorkerRow.name).where(
+        WorkerRow.pool == pool, WorkerRow.last_heartbeat_at > db_now(-WorkerRow.silent_seconds)
+    )
+    return (await session.scalars(query.order_by(WorkerRow.name))).all()
+
+
+async def move(session: Session, name: str, pool: str) -> None:
+    """Moves a worker to another pool; it takes jobs of that pool once it registers again."""
+    await session.execute(
+        update(WorkerRow)
+        .where(WorkerRow.name == name)
+        .values(pool=pool)
+        .execution_options(synchronize_session=False)
+    )
+
+
+async def of_pool(session: Session, pool: str) -> Sequence[WorkerRow]:
     """Returns all workers of a pool, ordered by registration, the latest last."""
-    mine = WorkerRow.project_id.in_(project_ids), WorkerRow.pool == pool
-    query = select(WorkerRow).where(*mine)
+    query = select(WorkerRow).where(WorkerRow.pool == pool)
     return (await session.scalars(query.order_by(WorkerRow.registered_at, WorkerRow.id))).all()
 
 
@@ -124,7 +161,6 @@ async def offers(session: Session, pools: Collection[str] | None = None) -> Sequ
     )
     query = select(
         WorkerRow.pool,
-        WorkerRow.project_id,
         WorkerRow.slots,
         live,
         WorkerRow.gpu_count,
@@ -138,16 +174,16 @@ async def offers(session: Session, pools: Collection[str] | None = None) -> Sequ
         query = query.where(WorkerRow.pool.in_(pools))
     rows = await session.execute(query)
     return [
-        Offer(pool, owner, slots, busy, gpus, frozenset(versions))
-        for pool, owner, slots, busy, gpus, versions in rows
+        Offer(pool, slots, busy, gpus, frozenset(versions))
+        for pool, slots, busy, gpus, versions in rows
     ]
 
 
-async def registered(session: Session, project_ids: Collection[str]) -> dict[str, int]:
-    """Returns how many workers each pool of some projects has ever had."""
+async def registered(session: Session, pools: Collection[str]) -> dict[str, int]:
+    """Returns how many workers each of some pools has, offline ones included."""
     query = (
         select(WorkerRow.pool, func.count())
-        .where(WorkerRow.project_id.in_(project_ids))
+        .where(WorkerRow.pool.in_(pools))
         .group_by(WorkerRow.pool)
     )
     return dict((await session.execute(query)).all())

@@ -8,6 +8,7 @@ from app.db.engine import Session
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import access as rows
 from app.domain.errors import ConflictError
+from app.services import pools
 from app.services.access.login_names import login_name
 from app.services.audit import audit_log
 from palestra.contract.names import new_id, slugify
@@ -53,6 +54,7 @@ async def bootstrap(
         found = ProjectRow(id=new_id("prj"), slug=slug, name=project or slug)
         session.add(found)
         await session.flush()
+        await pools.admit_to_default(session, found.id)
     elif found.deleted_at is not None:
         raise ConflictError(
             "project_deleted",

@@ -7,6 +7,7 @@ from typing import Final
 from app.db.engine import Session
 from app.db.models.access import LoginSessionRow, TokenRow
 from app.db.repositories import access as rows
+from app.db.repositories import pools as pool_rows
 from app.db.repositories import tokens as token_rows
 from app.domain.principal import Principal, Via
 from app.domain.secrets import csrf_token, derivation_key, hash_secret, is_well_formed
@@ -26,7 +27,7 @@ class Identity:
 
 
 async def principal_of_token(session: Session, secret: str) -> Principal | None:
-    """Returns the principal of a bearer token: a user, a worker or an attempt.
+    """Returns the principal of a bearer token: a user, a pool's enrolment, a worker or an attempt.
 
     `None` if the token is not valid.
     """
@@ -37,6 +38,8 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
         return await _principal_of_attempt(session, digest)
     if secret.startswith("plw_"):
         return await _principal_of_worker(session, secret, digest)
+    if secret.startswith("ple_"):
+        return await _principal_of_enrolment(session, secret, digest)
     token = await token_rows.live_token(session, digest)
     found = None if token is None else await rows.holder(session, token.user_id, token.project_id)
     if token is None or found is None:
@@ -68,17 +71,34 @@ async def _principal_of_attempt(session: Session, digest: str) -> Principal | No
     )
 
 
+async def _principal_of_enrolment(session: Session, secret: str, digest: str) -> Principal | None:
+    found = await pool_rows.token_by_secret(session, digest)
+    if found is None:
+        return None
+    token, pool = found
+    return Principal(
+        user_id="",
+        user=f"enrolment token {token.name}",
+        via="enrolment",
+        scopes=frozenset({Scope.WORKER}),
+        enrolment_id=token.id,
+        pool=pool.name,
+        derivation_key=derivation_key(secret),
+    )
+
+
 async def _principal_of_worker(session: Session, secret: str, digest: str) -> Principal | None:
     worker = await rows.worker_by_secret(session, digest)
     if worker is None:
         return None
     return Principal(
-        bound_project_id=worker.project_id,
-        user_id=worker.created_by,
+        user_id="",
         user=f"worker {worker.name}",
         via="worker",
         scopes=frozenset({Scope.WORKER}),
         worker_id=worker.id,
+        pool=worker.pool,
+        uses_next_secret=worker.secret_hash != digest,
         derivation_key=derivation_key(secret),
     )
 

@@ -87,6 +87,19 @@ def check_open(principal: Principal, project_id: str) -> None:
         )
 
 
+def require_pool_management(principal: Principal) -> None:
+    """Refuses callers who may not manage pools and workers.
+
+    Raises:
+        ForbiddenError: `missing_permission`.
+    """
+    if not principal.permits(Permission.SERVER_POOLS):
+        raise ForbiddenError(
+            "missing_permission",
+            "Only an administrator of the server may manage pools and workers. Ask one.",
+        )
+
+
 def only_project(principal: Principal) -> str:
     """Returns the ID of the one project that a caller's credential covers.
 

@@ -6,6 +6,7 @@ import structlog
 
 from app.bus import Bus
 from app.db.engine import ACCESS, Database
+from app.services import pools
 from app.services.access.principals import present_principals
 from app.services.events.hub import EventHub
 from app.settings import Settings
@@ -38,7 +39,8 @@ async def watch(hub: EventHub, database: Database, bus: Bus, settings: Settings)
 async def check(hub: EventHub, database: Database, settings: Settings) -> None:
     """Closes the streams whose credential is not valid any more, and limits the others.
 
-    A stream receives the events of the projects that its caller may read now.
+    A stream receives the events of the projects that its caller may read now, and of the pools that
+    admit one of them.
     """
     streams = hub.streams
     if not streams:
@@ -49,9 +51,12 @@ async def check(hub: EventHub, database: Database, settings: Settings) -> None:
             {stream.caller.credential_id: stream.caller for stream in streams}.values(),
             settings,
         )
+        admitted = await pools.names_by_project(session)
     for stream in streams:
         caller = present.get(stream.caller.credential_id)
         if caller is None:
             stream.close()
         else:
-            stream.stream_filter = stream.stream_filter.for_caller(caller)
+            within = stream.stream_filter.only_project
+            seen = pools.seen_by(caller, admitted, only_project=within)
+            stream.stream_filter = stream.stream_filter.for_caller(caller, seen)

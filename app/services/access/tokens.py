@@ -344,6 +344,15 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
     announce(session, ACCESS)
 
 
+async def end(session: Session, held: Principal) -> None:
+    """Revokes the token with which a caller authenticated, without a check of permissions."""
+    assert held.token_id is not None
+    await rows.revoke_tokens(session, [held.token_id])
+    audit_log.record(
+        session, "token.revoke", held.token_id, project_id=None, actor="daemon:bootstrap"
+    )
+
+
 async def _descendants(session: Session, token_id: str) -> list[str]:
     """Returns the tokens created with a token, directly or indirectly, without those of workers."""
     found: list[str] = []

@@ -9,7 +9,7 @@ from app.db.repositories import attempts as rows
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import hash_secret
-from app.services.access.own_worker import check_own
+from app.services.access.own_worker import confirm_own
 from app.services.attempts import claims
 from app.settings import Settings
 from palestra.contract.work_order import Adoption, AdoptionAnswer
@@ -25,7 +25,7 @@ async def adopt(
         NotFoundError: If the worker has no such attempt.
         ConflictError: `stale_attempt` if it has ended or was marked as lost.
     """
-    check_own(principal, body.worker_id)
+    await confirm_own(session, principal, body.worker_id)
     attempt = await rows.get(session, attempt_id, lock=True)
     if attempt is None or attempt.worker_id != body.worker_id:
         raise NotFoundError("attempt of this worker")

@@ -7,12 +7,13 @@ from app.db.repositories import attempts as rows
 from app.db.repositories import deleted_projects
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
+from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import derive_secret, hash_secret
-from app.services import offers
-from app.services.access.own_worker import check_own
+from app.services import offers, pools
+from app.services.access.own_worker import confirm_own
 from app.services.attempts import endings, work_orders
 from app.services.curves import series
 from app.services.jobs import job_state
@@ -38,17 +39,19 @@ async def claim(
     supervisor has renewed the lease, since the first answer may have been lost.
 
     Raises:
-        NotFoundError: If the project has no such worker or job.
+        NotFoundError: If there is no such worker, or no such job of a project that the worker's
+            pool admits.
         ConflictError: If the dispatch message is out of date (`not_claimable`), the project is
             deleted (`project_deleted`), the worker drains (`worker_draining`), the job does not fit
-            the worker (`does_not_fit`), or the slot (`slot_busy`) or one of the runs (`run_busy`)
-            has a live attempt. The worker drops the dispatch message.
+            the worker (`does_not_fit`), its pool is paused (`pool_paused`) or does not admit the
+            job's project any more (`project_not_admitted`), or the slot (`slot_busy`) or one of the
+            runs (`run_busy`) has a live attempt. The worker drops the dispatch message.
         ForbiddenError: `other_worker` if the secret belongs to another worker.
         InvalidError: If the worker has no such slot.
     """
     worker = await _worker(session, principal, body)
-    job = await _job(session, principal, body)
-    held = await _repeated_claim(session, principal, job, body, settings)
+    job = await _job(session, worker, body)
+    held = await _repeated_claim(session, principal, worker, job, body, settings)
     if held is not None:
         orders = await work_orders.repeat_run_orders(session, job, held)
         return await _answer(session, principal, job, held, orders, settings)
@@ -90,8 +93,8 @@ async def _answer(
 
 
 async def _worker(session: Session, principal: Principal, body: Claim) -> WorkerRow:
-    check_own(principal, body.worker_id)
-    worker = await worker_rows.get(session, principal.project_ids, body.worker_id)
+    await confirm_own(session, principal, body.worker_id)
+    worker = await worker_rows.get(session, body.worker_id)
     if worker is None:
         raise NotFoundError("worker")
     if body.slot >= worker.slots:
@@ -103,17 +106,29 @@ async def _worker(session: Session, principal: Principal, body: Claim) -> Worker
     return worker
 
 
-async def _job(session: Session, principal: Principal, body: Claim) -> JobRow:
-    job = await job_rows.get(session, principal.project_ids, body.job_id, lock=True)
-    if job is None:
+async def _job(session: Session, worker: WorkerRow, body: Claim) -> JobRow:
+    job = await job_rows.by_id(session, body.job_id, lock=True)
+    # A job of another pool is one that exists only where the worker's pool admits its project.
+    if job is None or (
+        job.pool != worker.pool
+        and (worker.pool, job.project_id)
+        not in await pool_rows.admitted_pairs(session, [worker.pool])
+    ):
         raise NotFoundError("job")
     return job
 
 
 async def _repeated_claim(
-    session: Session, principal: Principal, job: JobRow, body: Claim, settings: Settings
+    session: Session,
+    principal: Principal,
+    worker: WorkerRow,
+    job: JobRow,
+    body: Claim,
+    settings: Settings,
 ) -> AttemptRow | None:
     """Returns the attempt that the same claim created before, with a new lease.
+
+    If the worker's secret was rotated in between, the attempt gets a token of the new secret.
 
     `None` if the claim is new, or if a supervisor has renewed the lease.
     """
@@ -124,11 +139,18 @@ async def _repeated_claim(
         body.slot,
     ):
         return None
-    if attempt.token_hash != hash_secret(token_of(principal, attempt.id)):
+    token_hash = hash_secret(token_of(principal, attempt.id))
+    if attempt.token_hash != token_hash and not _was_rotated_since(worker, attempt):
         return None
-    return (
-        attempt if await rows.begin_lease_anew(session, attempt, settings.lease_seconds) else None
-    )
+    if not await rows.begin_lease_anew(session, attempt, settings.lease_seconds):
+        return None
+    if attempt.token_hash != token_hash:
+        await rows.set_token(session, attempt, token_hash)
+    return attempt
+
+
+def _was_rotated_since(worker: WorkerRow, attempt: AttemptRow) -> bool:
+    return worker.secret_since is not None and worker.secret_since >= attempt.started_at
 
 
 def token_of(principal: Principal, attempt_id: str) -> str:
@@ -165,6 +187,7 @@ async def _check_claimable(session: Session, job: JobRow, body: Claim, worker: W
                 "version. Drop it."
             ),
         )
+    await pools.check_start(session, job)
     if await offers.is_for_another(
         session, worker, job, await work_orders.experiment_of(session, job)
     ):

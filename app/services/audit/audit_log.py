@@ -8,7 +8,7 @@ from app.db.engine import Session
 from app.db.repositories import audit as rows
 
 _ORIGIN: Final = "palestra_audit_origin"
-_SECRETS_OF: Final = frozenset({"token", "attempt", "worker"})
+_SECRETS_OF: Final = frozenset({"token", "enrolment", "attempt", "worker"})
 """Kinds of actors that are credentials themselves."""
 
 
@@ -46,7 +46,8 @@ def record(
         action: Type of the object and what was done, for example `token.revoke`.
         object_id: The object.
         project_id: Project of the object; `None` for what concerns the whole server.
-        actor: `user:ID`, `token:ID`, `attempt:ID`, `worker:ID` or `daemon:NAME`.
+        actor: `user:ID`, `token:ID`, `enrolment:ID`, `attempt:ID`, `worker:ID` or
+            `daemon:NAME`.
         data: What changed.
     """
     origin: RequestOrigin = session.info.get(_ORIGIN, RequestOrigin())

@@ -17,6 +17,7 @@ EventType = Literal[
     "job",
     "attempt",
     "worker",
+    "pool",
     "snapshot",
     "evaluation",
     "points",
@@ -41,7 +42,8 @@ def record(  # noqa: PLR0913 - three positional ones; the rest names what the ev
         session: A writing session.
         kind: Type of the event, for example `run` or `attempt`.
         data: View of the changed resource.
-        project_id: Project whose members see the event; `None` for all projects.
+        project_id: Project whose members see the event; `None` for an event of a pool or a worker,
+            which all who see the pool receive.
         experiment_id: Experiment of the resource, for the filters of the stream.
         run_id: Run of the resource.
         job_id: Job of the resource.

@@ -19,6 +19,8 @@ from palestra.contract.telemetry import write_number
 
 POINTS: Final = "points"
 LOG: Final = "log"
+OF_POOLS: Final = frozenset({"pool", "worker"})
+"""Types of events whose `data` names a pool, and whose receivers are those who see it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class LiveEvent:
     experiment_id: str | None
     run_id: str | None
     frame: bytes
+    pool: str | None = None
+    """Name of the pool that an event of a pool or of a worker is about; who sees it receives it."""
 
 
 async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent]:
@@ -115,6 +119,7 @@ def _event(event: EventRow, data: Mapping[str, Any]) -> LiveEvent:
         "data": data,
     }
     content = frame(event.id, event.type, view)
+    pool = event.data.get("pool") if event.type in OF_POOLS else None
     return LiveEvent(
-        event.id, event.type, event.project_id, event.experiment_id, event.run_id, content
+        event.id, event.type, event.project_id, event.experiment_id, event.run_id, content, pool
     )

@@ -22,7 +22,7 @@ from app.db.repositories import events as rows
 from app.domain.errors import TooManyRequestsError, UnavailableError
 from app.domain.principal import Principal
 from app.services.events import frames
-from app.services.events.frames import LiveEvent
+from app.services.events.frames import OF_POOLS, LiveEvent
 from palestra.contract.permissions import Permission
 
 _log = structlog.get_logger("palestra.live")
@@ -49,28 +49,40 @@ class StreamFilter:
     """The events that a stream receives; empty sets of the other members admit all."""
 
     project_ids: frozenset[str]
-    """Projects whose events it receives; those of no project are received by all."""
+    """Projects whose events it receives."""
+    pools: frozenset[str] | None = frozenset()
+    """Pools whose events, and those of their workers, it receives; `None` for all pools."""
     runs: frozenset[str] = frozenset()
     experiments: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     only_project: str | None = None
     """ID of the project to which the client limited the stream; `None` for all that it may read."""
 
-    def for_caller(self, caller: Principal) -> "StreamFilter":
-        """Returns the filter limited to what a caller may read now."""
+    def for_caller(self, caller: Principal, pools: frozenset[str] | None) -> "StreamFilter":
+        """Returns the filter limited to what a caller may read now.
+
+        Args:
+            caller: The caller as it is now.
+            pools: The pools that the caller sees; `None` for all.
+        """
         readable = caller.projects_with(Permission.PROJECT_READ)
         if self.only_project is not None:
             readable &= {self.only_project}
-        return replace(self, project_ids=readable)
+        return replace(self, project_ids=readable, pools=pools)
 
     def takes(self, event: LiveEvent) -> bool:
         """Returns whether `event` passes the filter."""
         return (
-            (event.project_id is None or event.project_id in self.project_ids)
+            self._may_see(event)
             and (not self.types or event.type in self.types)
             and (not self.runs or event.run_id in self.runs)
             and (not self.experiments or event.experiment_id in self.experiments)
         )
+
+    def _may_see(self, event: LiveEvent) -> bool:
+        if event.type in OF_POOLS:
+            return self.pools is None or event.pool in self.pools
+        return event.project_id in self.project_ids
 
 
 @dataclass(slots=True, eq=False)

@@ -22,7 +22,9 @@ _ACTOR: Final = "daemon:dispatcher"
 
 
 async def plan(session: Session, ring_seconds: float) -> list[ReadyJob]:
-    """Returns the jobs to dispatch, in the order of each queue.
+    """Returns the jobs to dispatch, in the order of each pool's queue.
+
+    All projects that a pool admits share its queue and its slots; a paused pool has nothing due.
 
     A job is included if no dispatch message was sent for it since it was queued, or if no worker
     claimed it within `ring_seconds` of the last one. Each dispatch message younger than
@@ -30,20 +32,19 @@ async def plan(session: Session, ring_seconds: float) -> list[ReadyJob]:
     """
     offers = await worker_rows.offers(session)
     found: list[ReadyJob] = []
-    for project_id, pool in await rows.waiting_queues(session):
-        mine = [offer for offer in offers if offer.project_id == project_id and offer.pool == pool]
-        found += await _ready(session, project_id, pool, mine, ring_seconds)
+    for pool in await rows.waiting_pools(session):
+        mine = [offer for offer in offers if offer.pool == pool]
+        found += await _ready(session, pool, mine, ring_seconds)
     return found
 
 
 async def _ready(
-    session: Session, project_id: str, pool: str, offers: Sequence[Offer], ring_seconds: float
+    session: Session, pool: str, offers: Sequence[Offer], ring_seconds: float
 ) -> Sequence[ReadyJob]:
     free = [offer for offer in offers if offer.live < offer.slots]
     if not free:
         return []
     queue = Queue(
-        project_id=project_id,
         pool=pool,
         most_gpus=max(offer.gpus for offer in free),
         versions=frozenset().union(*(offer.versions for offer in free)),

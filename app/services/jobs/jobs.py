@@ -28,7 +28,7 @@ from palestra.contract.agents import PACKABLE_AGENTS
 from palestra.contract.job_options import EvaluateOptions, JobOptions, JobRequest
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.permissions import Permission
-from palestra.contract.resources import JobView
+from palestra.contract.resources import CancelledJobView, JobView
 from palestra.contract.states import Cause, JobState
 from palestra.contract.views import Page
 from palestra.contract.work_order import WORK_ORDER_VERSION
@@ -157,7 +157,7 @@ async def submit(
     pool = request.pool or await _training_pool(session, run)
     request = request.model_copy(update={"pool": pool})
     start = start or JobStart()
-    await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
+    request = await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
     if request.schedule.writes_training_state:
         await _check_idle(session, run)
     elif not request.schedule.starts_runs and await _must_have_snapshot(
@@ -328,17 +328,34 @@ async def _check_code(session: Session, job: JobRow, *, allow: bool) -> None:
         await offers.check_same_code(session, experiment, job.pool)
 
 
-async def cancel(session: Session, principal: Principal, job_id: str, reason: str = "") -> JobView:
+async def cancel(
+    session: Session, principal: Principal, job_id: str, reason: str = ""
+) -> JobView | CancelledJobView:
     """Cancels a job; a running one saves a snapshot first. Cancelling twice changes nothing.
 
+    An administrator of the server cancels jobs of all projects. Of a job in a project that it may
+    not read it gets the ID and the state.
+
     Raises:
-        NotFoundError: If the project has no job with that ID.
+        NotFoundError: If no such job exists for the caller.
+        ForbiddenError: If the caller may not act on it.
         ConflictError: With the code `already_final` if the job succeeded or failed.
     """
-    job = await find_to_control(session, principal, job_id)
+    job = await _find_to_cancel(session, principal, job_id)
     if (to := transitions.on_cancel(JobState(job.state))) is not None:
         await job_state.move(session, job, to, _reason(principal, reason))
+    if job.project_id not in principal.projects_with(Permission.PROJECT_READ):
+        return CancelledJobView(id=job.id, state=JobState(job.state))
     return await _view(session, job)
+
+
+async def _find_to_cancel(session: Session, principal: Principal, job_id: str) -> JobRow:
+    if not principal.permits(Permission.SERVER_CANCEL):
+        return await find_to_control(session, principal, job_id)
+    job = await rows.by_id(session, job_id, lock=True)
+    if job is None:
+        raise NotFoundError("job")
+    return job
 
 
 def _reason(principal: Principal, reason: str) -> TransitionDetails:

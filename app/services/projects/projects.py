@@ -16,6 +16,7 @@ from app.services.access.audit_actor import actor
 from app.services.access.members import free_slug
 from app.services.audit import audit_log
 from app.services.views import pages
+from app.services.workers import pools
 from palestra.contract.names import new_id
 from palestra.contract.permissions import Permission, Role
 from palestra.contract.projects import ProjectChange, ProjectRequest, ProjectView
@@ -32,6 +33,7 @@ async def create(session: Session, principal: Principal, request: ProjectRequest
 
     Raises:
         ConflictError: `name_taken` or `slug_taken`.
+        InvalidError: `unknown_pool`.
     """
     slug = request.slug or await free_slug(session, request.name)
     project_id, role = new_id("prj"), Role.MAINTAINER
@@ -47,6 +49,7 @@ async def create(session: Session, principal: Principal, request: ProjectRequest
     session.add(MembershipRow(project_id=project_id, user_id=principal.user_id, role=role.value))
     await session.flush()
     _record(session, principal, "project.create", project_id, slug=slug, name=request.name)
+    await pools.admit_new_project(session, principal, project_id, request.pools)
     announce(session, ACCESS)
     own = Membership(project_id=project_id, slug=slug, name=request.name, role=role)
     return await get(session, replace(principal, memberships=(*principal.memberships, own)), slug)

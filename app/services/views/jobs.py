@@ -8,6 +8,7 @@ from app.db.repositories import access as access_rows
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import job_queue
 from app.db.repositories import jobs as job_rows
+from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
 from app.domain import waiting_reason
 from app.domain.waiting_reason import PoolFacts, WaitingJob
@@ -77,9 +78,9 @@ async def _waiting(
     if not queued:
         return {}, {}
     pools = {row.pool for row in queued}
-    projects = {row.project_id for row in queued}
-    places = await job_queue.positions(session, projects, pools)
-    facts = await pool_facts(session, projects, pools)
+    places = await job_queue.positions(session, pools)
+    facts = await pool_facts(session, pools)
+    admitted = await pool_rows.admitted_pairs(session, pools)
     delays = await job_rows.seconds_until(
         session, {row.not_before for row in queued if row.not_before is not None}
     )
@@ -95,27 +96,25 @@ async def _waiting(
             position=places.get(row.id, 0),
             delay_seconds=delay,
             held=row.id in held,
+            admitted=(row.pool, row.project_id) in admitted,
         )
         reasons[row.id] = waiting_reason.explain(job, facts[row.pool])
     return places, reasons
 
 
-async def pool_facts(
-    session: Session, project_ids: Collection[str], pools: Collection[str] | None = None
-) -> dict[str, PoolFacts]:
-    """Returns what the pools of some projects offer now.
-
-    Includes all pools with workers if no pool is named.
-    """
-    registered = await worker_rows.registered(session, project_ids)
-    offers = [
-        offer
-        for offer in await worker_rows.offers(session, pools)
-        if offer.project_id in project_ids
-    ]
+async def pool_facts(session: Session, pools: Collection[str]) -> dict[str, PoolFacts]:
+    """Returns what some pools offer now."""
+    registered = await worker_rows.registered(session, pools)
+    offers = await worker_rows.offers(session, pools)
+    paused = {
+        pool.name: pool.pause_reason
+        for pool in await pool_rows.by_names(session, pools)
+        if pool.paused_at is not None
+    }
     return {
         pool: PoolFacts(
             name=pool,
+            paused=paused.get(pool),
             registered=registered.get(pool, 0),
             workers=sum(offer.pool == pool for offer in offers),
             slots=sum(offer.slots for offer in offers if offer.pool == pool),
@@ -125,7 +124,7 @@ async def pool_facts(
             most_gpus=max((offer.gpus for offer in offers if offer.pool == pool), default=0),
             versions=frozenset().union(*(offer.versions for offer in offers if offer.pool == pool)),
         )
-        for pool in (registered if pools is None else pools)
+        for pool in pools
     }
 
 

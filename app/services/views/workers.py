@@ -1,48 +1,67 @@
 """Views of workers and their slots, many at a time: a list costs a fixed number of queries."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as attempt_rows
+from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
 from app.domain.derived_states import worker_state
+from app.domain.principal import Principal
 from app.services.views.columns import columns_of, view_of
-from palestra.contract.resources import (
-    SlotView,
-    WorkerView,
-)
-from palestra.contract.states import AttemptState
+from palestra.contract.permissions import Permission
+from palestra.contract.pools import SecretRotation, SlotView, WorkerView
+
+_ROTATION_SINCE: Final = 2
+"""Version of the contract since which workers take a new secret with a heartbeat."""
 
 
-async def worker_views(session: Session, rows: Sequence[WorkerRow]) -> list[WorkerView]:
-    """Returns the views of workers."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotReader:
+    """What a caller sees of the jobs in slots."""
+
+    project_ids: frozenset[str] = frozenset()
+    """Projects whose jobs it may read."""
+    is_manager: bool = False
+    """Whether it manages pools: it sees the ID, user and project of every job."""
+
+    @classmethod
+    def of(cls, principal: Principal) -> "SlotReader":
+        """Returns what a caller sees."""
+        return cls(
+            project_ids=principal.projects_with(Permission.PROJECT_READ),
+            is_manager=principal.permits(Permission.SERVER_POOLS),
+        )
+
+
+EVERYBODY: Final = SlotReader()
+"""Sees which slots are busy."""
+
+
+async def worker_views(
+    session: Session, rows: Sequence[WorkerRow], reader: SlotReader
+) -> list[WorkerView]:
+    """Returns the views of workers as a reader sees them."""
     if not rows:
         return []
     ids = [row.id for row in rows]
     silence = await worker_rows.silence(session, ids)
     live = await attempt_rows.live_on(session, ids)
-    carried = await attempt_rows.runs_of(session, [attempt.id for attempt in live])
+    slots = await _occupied(session, rows, live, reader)
     return [
         view_of(
             WorkerView,
             {
-                **columns_of(
-                    row,
-                    "id",
-                    "name",
-                    "pool",
-                    "host",
-                    "version",
-                    "gpus",
-                    "registered_at",
-                    "last_heartbeat_at",
-                ),
+                **columns_of(row, "id", "name", "pool", "host", "version", "gpus", "secret_since"),
+                **columns_of(row, "registered_at", "last_heartbeat_at"),
                 "state": worker_state(silence[row.id], row.silent_seconds, draining=row.draining),
+                "secret_rotation": _rotation(row),
                 "slots": _slots(
-                    row, [attempt for attempt in live if attempt.worker_id == row.id], carried
+                    row, [slots[attempt.id] for attempt in live if attempt.worker_id == row.id]
                 ),
             },
         )
@@ -50,20 +69,44 @@ async def worker_views(session: Session, rows: Sequence[WorkerRow]) -> list[Work
     ]
 
 
-def _slots(
-    worker: WorkerRow, live: Sequence[AttemptRow], carried: Mapping[str, Sequence[Any]]
-) -> list[SlotView]:
-    taken = {attempt.slot: attempt for attempt in live if attempt.state != AttemptState.ENDED}
-    slots = []
-    for index in range(max([worker.slots, *(slot + 1 for slot in taken)])):
-        attempt = taken.get(index)
-        run_ids = [] if attempt is None else [run.run_id for run in carried[attempt.id]]
-        slots.append(
-            SlotView(
-                index=index,
-                attempt_id=attempt and attempt.id,
-                job_id=attempt and attempt.job_id,
-                run_ids=run_ids,
-            )
+def _rotation(worker: WorkerRow) -> SecretRotation | None:
+    if worker.rotation_nonce is None:
+        return None
+    return "pending" if worker.contract_version >= _ROTATION_SINCE else "unsupported"
+
+
+async def _occupied(
+    session: Session, workers: Sequence[WorkerRow], live: Sequence[AttemptRow], reader: SlotReader
+) -> dict[str, SlotView]:
+    """Returns the occupied slots of some workers by the attempts in them."""
+    ids = [attempt.id for attempt in live]
+    own = {attempt.id for attempt in live if attempt.project_id in reader.project_ids}
+    pools = await pool_rows.by_names(session, {worker.pool for worker in workers})
+    named = {pool.name for pool in pools if pool.shows_names} if reader != EVERYBODY else set()
+    of_worker = {worker.id: worker.pool for worker in workers}
+    carried = await attempt_rows.runs_of(session, own)
+    submitters = {} if reader == EVERYBODY else await attempt_rows.submitters(session, ids)
+    found = {}
+    for attempt in live:
+        is_own = attempt.id in own
+        shows = is_own or reader.is_manager or of_worker[attempt.worker_id] in named
+        user, project = submitters.get(attempt.id, (None, None)) if shows else (None, None)
+        found[attempt.id] = SlotView(
+            index=attempt.slot,
+            busy=True,
+            attempt_id=attempt.id if is_own else None,
+            job_id=attempt.job_id if is_own or reader.is_manager else None,
+            run_ids=[run.run_id for run in carried[attempt.id]] if is_own else [],
+            user=user,
+            project=project,
         )
-    return slots
+    return found
+
+
+def _slots(worker: WorkerRow, occupied: Sequence[SlotView]) -> list[SlotView]:
+    taken = {slot.index: slot for slot in occupied}
+    count = max([worker.slots, *(index + 1 for index in taken)])
+    return [
+        taken.get(index) or SlotView(index=index, attempt_id=None, job_id=None, run_ids=[])
+        for index in range(count)
+    ]

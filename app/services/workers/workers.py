@@ -1,48 +1,47 @@
-"""Workers: registered, alive, drained; pools and what they offer."""
+"""Workers: registered, alive, drained, with secrets that are rotated or revoked."""
 
+import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
 from app.db.engine import QUEUE, Session, announce
 from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as attempt_rows
-from app.db.repositories import job_queue
+from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as rows
-from app.domain.errors import ConflictError, NotFoundError
+from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import derive_secret, hash_secret, new_secret
-from app.services import offers as catalogues
+from app.services import pools
 from app.services.access import rights
 from app.services.access.audit_actor import actor
-from app.services.access.own_worker import check_own
+from app.services.access.own_worker import confirm_own
 from app.services.attempts import endings
 from app.services.audit import audit_log
 from app.services.events import event_log
-from app.services.views.jobs import pool_facts
-from app.services.views.workers import worker_views
+from app.services.views.workers import EVERYBODY, SlotReader, worker_views
 from app.settings import Settings
+from palestra.contract.answers import CONTRACT_VERSION
 from palestra.contract.names import new_id, pool_queue
+from palestra.contract.pools import WorkerView
 from palestra.contract.registration import (
     Registration,
     RegistrationAnswer,
-    WorkerHeartbeat,
-    WorkerHeartbeatAnswer,
 )
-from palestra.contract.resources import CatalogueView, PoolView, WorkerView
-from palestra.contract.states import AttemptState, Cause
+from palestra.contract.states import Cause
 from palestra.contract.views import Page
 from palestra.contract.work_order import WORK_ORDER_VERSION, WORK_ORDER_VERSIONS
 
-_HEARTBEATS_OF_GRACE: Final = 2
-"""Heartbeats within which a claim may be missing in a worker's heartbeat.
-
-The claim may have been answered after the worker wrote the heartbeat.
-"""
-_RENEWALS_OF_GRACE: Final = 3
+_NO_ROTATION: Final = {"next_secret_hash": None, "rotation_nonce": None, "secret_since": None}
 
 
 async def register(
-    session: Session, principal: Principal, body: Registration, settings: Settings
+    session: Session,
+    principal: Principal,
+    body: Registration,
+    settings: Settings,
+    *,
+    contract_version: int = CONTRACT_VERSION,
 ) -> RegistrationAnswer:
     """Enrols a worker, or registers it again after a restart with the same id.
 
@@ -52,7 +51,16 @@ async def register(
     the same worker registers again. Attempts of an earlier boot of its machine are marked as lost.
     An enrolment that is repeated because its answer was lost returns the same secret.
 
+    Args:
+        session: A writing session.
+        principal: An enrolment token, or the worker.
+        body: The registration.
+        settings: The settings.
+        contract_version: Version of the answers that the worker knows.
+
     Raises:
+        InvalidError: `other_pool` if the credential is for another pool than the worker asks for;
+            `unknown_pool` if a user's token names a pool that does not admit its project.
         ConflictError: With the code `worker_name_taken` if another worker has the name and is not
             dead for the reclaim time; with `version_mismatch` if server and worker share no version
             of the work order.
@@ -63,16 +71,17 @@ async def register(
             "does not. Install one version of Palestra."
         )
         raise ConflictError("version_mismatch", detail)
+    row = _row(body, settings) | {"contract_version": contract_version}
     if principal.worker_id is None:
-        worker, secret = await _enrol(session, principal, body, settings)
+        worker, secret = await _enrol(session, principal, body, row, settings)
     else:
-        worker, secret = await _take_back(session, principal, body, settings), None
+        worker, secret = await _take_back(session, principal, body, row), None
     _record(
         session,
         principal,
         worker,
         "worker.register",
-        {"host": body.host, "pool": body.pool, "version": body.version},
+        {"host": body.host, "pool": worker.pool, "version": body.version},
     )
     announce(session, QUEUE)
     await append_worker_event(session, worker)
@@ -88,7 +97,11 @@ async def register(
 
 
 async def _enrol(
-    session: Session, principal: Principal, body: Registration, settings: Settings
+    session: Session,
+    principal: Principal,
+    body: Registration,
+    row: dict[str, object],
+    settings: Settings,
 ) -> tuple[WorkerRow, str]:
     """Creates a worker with its secret, or enrols one anew whose name is free again."""
     label = f"{body.name} {body.enrolment}"
@@ -97,21 +110,39 @@ async def _enrol(
         if body.enrolment is None
         else derive_secret("plw", principal.derivation_key, label)
     )
-    project_id = rights.only_project(principal)
-    row = {
-        **_row(principal, body, settings),
-        "project_id": project_id,
-        "secret_hash": hash_secret(secret),
-    }
+    row |= {"pool": await _pool_of(session, principal, body), "secret_hash": hash_secret(secret)}
+    row["created_by"] = await _enrolled_by(session, principal)
     is_new = await rows.add(session, row)
-    worker = await rows.named(session, project_id, body.name)
+    worker = await rows.named(session, body.name)
     if not is_new:
         if worker.secret_hash not in {None, row["secret_hash"]} and not await _is_dead(
             session, worker, settings
         ):
             raise ConflictError("worker_name_taken", _name_taken(settings), pointer="/name")
-        await rows.register_again(session, worker, row)
+        await rows.register_again(session, worker, row | _NO_ROTATION | {"former_name": None})
     return worker, secret
+
+
+async def _pool_of(session: Session, principal: Principal, body: Registration) -> str:
+    """Returns the pool in which a worker enrols."""
+    if principal.pool is None:
+        wanted = body.pool or pools.DEFAULT
+        await pools.check(session, rights.only_project(principal), wanted, "/pool")
+        return wanted
+    if body.pool not in {None, principal.pool}:
+        raise InvalidError(
+            "other_pool",
+            f"This enrolment token is one of the pool {principal.pool}, not of {body.pool}. Start "
+            f"the worker with --pool {principal.pool}, or with a token of the other pool.",
+            pointer="/pool",
+        )
+    return principal.pool
+
+
+async def _enrolled_by(session: Session, principal: Principal) -> str | None:
+    if principal.enrolment_id is None:
+        return principal.user_id
+    return await pool_rows.use_token(session, principal.enrolment_id)
 
 
 def _name_taken(settings: Settings) -> str:
@@ -132,23 +163,33 @@ async def _is_dead(session: Session, worker: WorkerRow, settings: Settings) -> b
 
 
 async def _take_back(
-    session: Session, principal: Principal, body: Registration, settings: Settings
+    session: Session, principal: Principal, body: Registration, row: dict[str, object]
 ) -> WorkerRow:
-    worker = await _find(session, principal, principal.worker_id or "")
-    if worker.name != body.name:
+    worker_id = principal.worker_id or ""
+    await confirm_own(session, principal, worker_id)
+    worker = await find_own(session, worker_id)
+    if body.name not in {worker.name, worker.former_name}:
         detail = (
             f"This secret belongs to the worker {worker.name}. Enrol under another name with "
             "an enrolment token."
         )
         raise ConflictError("other_worker", detail, pointer="/name")
+    if body.pool not in {None, worker.pool}:
+        raise InvalidError(
+            "other_pool",
+            f"This worker belongs to the pool {worker.pool}, not to {body.pool}. Start it with "
+            f"--pool {worker.pool}; or forget it (palestra forget-worker {worker.name}) and start "
+            "it with an enrolment token of the other pool.",
+            pointer="/pool",
+        )
     former_boot = worker.boot_id
-    await rows.register_again(session, worker, _row(principal, body, settings))
+    await rows.register_again(session, worker, row | {"pool": worker.pool})
     if former_boot != body.boot_id:
         await _give_up_older_boots(session, worker)
     return worker
 
 
-def _row(principal: Principal, body: Registration, settings: Settings) -> dict[str, object]:
+def _row(body: Registration, settings: Settings) -> dict[str, object]:
     shown = body.model_dump(mode="json", exclude={"gpus", "catalogue", "enrolment"})
     return {
         **shown,
@@ -157,7 +198,6 @@ def _row(principal: Principal, body: Registration, settings: Settings) -> dict[s
         "gpu_count": len(body.gpus),
         "catalogue": body.catalogue.model_dump(mode="json"),
         "silent_seconds": settings.worker_offline_seconds,
-        "created_by": principal.user_id,
     }
 
 
@@ -169,59 +209,29 @@ async def _give_up_older_boots(session: Session, worker: WorkerRow) -> None:
             await endings.as_lost(session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}")
 
 
-async def heartbeat(
-    session: Session,
-    principal: Principal,
-    worker_id: str,
-    body: WorkerHeartbeat,
-    settings: Settings,
-) -> WorkerHeartbeatAnswer:
-    """Stores a worker's heartbeat and returns its order.
+async def rotate_secret(session: Session, principal: Principal, worker_id: str) -> WorkerView:
+    """Asks for a new secret of a worker, which it gets with its next heartbeat.
 
-    Marks attempts as lost that the worker reports as dead, or does not list at all.
+    The present secret stays valid until the worker uses the new one. Asking again before that
+    changes nothing.
 
     Raises:
-        ForbiddenError: `other_worker` if the secret belongs to another worker.
-        NotFoundError: If the project has no such worker: it must register again.
+        NotFoundError: If there is no such worker.
+        ConflictError: `not_enrolled` if the worker has no secret.
     """
-    check_own(principal, worker_id)
+    rights.require_pool_management(principal)
     worker = await _find(session, principal, worker_id)
-    silent = (await rows.silence(session, [worker.id]))[worker.id]
-    await rows.touch(session, worker.id)
-    mine = {attempt.id for attempt in await attempt_rows.live_on(session, [worker.id])}
-    for attempt_id in body.dead_attempts:
-        if attempt_id in mine:
-            await endings.as_lost(session, attempt_id, Cause.WORKER_LOST, f"worker:{worker.id}")
-    await _give_up_unknown(session, worker, body, settings)
-    if silent > worker.silent_seconds:
-        announce(session, QUEUE)
-        await session.refresh(worker)
+    if worker.secret_hash is None:
+        raise ConflictError(
+            "not_enrolled",
+            "This worker has no secret: it was forgotten, or its pool was deleted. Start it with "
+            "an enrolment token of a pool.",
+        )
+    if worker.rotation_nonce is None:
+        await rows.ask_for_rotation(session, worker, secrets.token_hex(32))
+        _record(session, principal, worker, "worker.rotate")
         await append_worker_event(session, worker)
-    return WorkerHeartbeatAnswer(order="drain" if worker.draining else "continue")
-
-
-async def _give_up_unknown(
-    session: Session, worker: WorkerRow, body: WorkerHeartbeat, settings: Settings
-) -> None:
-    """Ends the attempts that are live on the server but missing in the worker's heartbeat.
-
-    A claim whose answer was lost leaves such an attempt. The worker holds the slot's lock of an
-    attempt that it is claiming, and a live supervisor renews the lease of its attempt; a heartbeat
-    may have been under way while the claim was committed.
-    """
-    unheard = await attempt_rows.silent_on(
-        session, worker.id, AttemptState.STARTING, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds
-    )
-    unheard = [attempt for attempt in unheard if attempt.slot not in body.busy_slots]
-    left = await attempt_rows.silent_on(
-        session, worker.id, AttemptState.RUNNING, _RENEWALS_OF_GRACE * settings.renew_seconds
-    )
-    for attempt in (*unheard, *left):
-        if attempt.id not in body.live_attempts:
-            began = attempt.state != AttemptState.STARTING
-            await endings.as_lost(
-                session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}", began=began
-            )
+    return await _view(session, principal, worker)
 
 
 async def drain(
@@ -232,15 +242,16 @@ async def drain(
     The state ends when the worker registers again.
 
     Raises:
-        NotFoundError: If the project has no such worker.
+        NotFoundError: If there is no such worker.
     """
+    rights.require_pool_management(principal)
     worker = await _find(session, principal, worker_id)
     if worker.draining is not draining:
         await rows.set_draining(session, worker, draining=draining)
         _record(session, principal, worker, "worker.drain" if draining else "worker.undrain")
         announce(session, QUEUE)
         await append_worker_event(session, worker)
-    return await _view(session, worker)
+    return await _view(session, principal, worker)
 
 
 async def forget(session: Session, principal: Principal, worker_id: str) -> WorkerView:
@@ -249,12 +260,14 @@ async def forget(session: Session, principal: Principal, worker_id: str) -> Work
     Its attempts continue with their own tokens.
 
     Raises:
-        NotFoundError: If the project has no such worker.
+        NotFoundError: If there is no such worker.
     """
+    rights.require_pool_management(principal)
     worker = await _find(session, principal, worker_id)
     await rows.forget_secret(session, worker)
     _record(session, principal, worker, "worker.forget")
-    return await _view(session, worker)
+    await append_worker_event(session, worker)
+    return await _view(session, principal, worker)
 
 
 def _record(
@@ -268,64 +281,57 @@ def _record(
         session,
         action,
         worker.id,
-        project_id=worker.project_id,
+        project_id=None,
         actor=actor(principal),
         data=data,
     )
 
 
 async def append_worker_event(session: Session, worker: WorkerRow) -> None:
-    """Appends the event of a changed worker."""
-    event_log.record(session, "worker", await _view(session, worker), project_id=worker.project_id)
+    """Appends the event of a changed worker; all who see its pool receive it.
+
+    It holds what all of them may see: of each slot, whether it is busy.
+    """
+    (view,) = await worker_views(session, [worker], EVERYBODY)
+    event_log.record(session, "worker", view, project_id=None)
 
 
 async def list_workers(session: Session, principal: Principal) -> Page[WorkerView]:
-    """Returns the project's workers by name."""
-    found = await rows.all_of(session, principal.project_ids)
-    return Page(items=await worker_views(session, found), next_cursor=None)
+    """Returns the workers of the pools that the caller sees, by name."""
+    found = await rows.of_pools(session, await pools.visible_names(session, principal))
+    views = await worker_views(session, found, SlotReader.of(principal))
+    return Page(items=views, next_cursor=None)
 
 
 async def get(session: Session, principal: Principal, worker_id: str) -> WorkerView:
     """Returns a worker.
 
     Raises:
-        NotFoundError: If the project has no worker with that ID.
+        NotFoundError: If there is none of that id in a pool that the caller sees.
     """
-    return await _view(session, await _find(session, principal, worker_id))
-
-
-async def list_pools(session: Session, principal: Principal) -> Page[PoolView]:
-    """Returns the pools that have workers or waiting jobs, by name."""
-    counts = await job_queue.counts_by_pool(session, principal.project_ids)
-    known = await rows.registered(session, principal.project_ids)
-    names = sorted({*counts, *known})
-    facts = await pool_facts(session, principal.project_ids, names)
-    pools = [
-        PoolView(
-            name=name,
-            workers=facts[name].workers,
-            slots=facts[name].slots,
-            free_slots=facts[name].free_slots,
-            queued=counts.get(name, (0, 0))[0],
-            running=counts.get(name, (0, 0))[1],
-        )
-        for name in names
-    ]
-    return Page(items=pools, next_cursor=None)
-
-
-async def catalogue(session: Session, principal: Principal, pool: str) -> CatalogueView:
-    """Returns the agents and environments that a pool's workers reported."""
-    return await catalogues.get(session, principal, pool)
+    return await _view(session, principal, await _find(session, principal, worker_id))
 
 
 async def _find(session: Session, principal: Principal, worker_id: str) -> WorkerRow:
-    worker = await rows.get(session, principal.project_ids, worker_id)
+    worker = await rows.get(session, worker_id)
+    visible = await pools.visible_names(session, principal)
+    if worker is None or (visible is not None and worker.pool not in visible):
+        raise NotFoundError("worker")
+    return worker
+
+
+async def find_own(session: Session, worker_id: str) -> WorkerRow:
+    """Returns the worker of a request with a worker's secret.
+
+    Raises:
+        NotFoundError: If there is none of that ID.
+    """
+    worker = await rows.get(session, worker_id)
     if worker is None:
         raise NotFoundError("worker")
     return worker
 
 
-async def _view(session: Session, worker: WorkerRow) -> WorkerView:
-    (view,) = await worker_views(session, [worker])
+async def _view(session: Session, principal: Principal, worker: WorkerRow) -> WorkerView:
+    (view,) = await worker_views(session, [worker], SlotReader.of(principal))
     return view

@@ -23,6 +23,7 @@ export function workers(): t.Worker[] {
   const live = experiments.flatMap((one) => one.runs.filter((run) => run.view.state === "running"));
   const slot = (index: number): t.Worker["slots"][number] => ({
     index,
+    busy: live[index] !== undefined,
     attempt_id: live[index]?.view.attempts[0]?.id ?? null,
     job_id: live[index]?.view.job_id ?? null,
     run_ids: live[index] ? [live[index].view.id] : [],

@@ -525,6 +525,9 @@ export interface paths {
         /**
          * Cancel Job
          * @description Cancels a job; a running one saves a snapshot first.
+         *
+         *     An administrator of the server cancels jobs of all projects, and gets the ID and the state alone
+         *     of a job that it may not read.
          */
         post: operations["cancel_job"];
         delete?: never;
@@ -726,11 +729,153 @@ export interface paths {
         };
         /**
          * List Pools
-         * @description Lists pools with their queues.
+         * @description Lists the pools that admit one of the caller's projects; all of them for who manages pools.
+         *
+         *     `queued` and `running` count jobs of the caller's projects, slots are those of all.
          */
         get: operations["list_pools"];
         put?: never;
+        /**
+         * Create Pool
+         * @description Creates a pool.
+         */
+        post: operations["create_pool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pools/{pool}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Pool
+         * @description Returns a pool.
+         */
+        get: operations["get_pool"];
+        put?: never;
         post?: never;
+        /**
+         * Delete Pool
+         * @description Deletes a pool; refused while workers of it are alive or jobs of it have not ended.
+         */
+        delete: operations["delete_pool"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Pool
+         * @description Describes a pool, or changes its wall times or whether it shows names.
+         */
+        patch: operations["change_pool"];
+        trace?: never;
+    };
+    "/api/v1/pools/{pool}/enrolment-tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Enrolment Tokens
+         * @description Lists the tokens with which workers enrol in a pool, users' older ones included.
+         */
+        get: operations["list_enrolment_tokens"];
+        put?: never;
+        /**
+         * Create Enrolment Token
+         * @description Creates a token with which workers enrol in a pool; only this answer holds its secret.
+         */
+        post: operations["create_enrolment_token"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pools/{pool}/enrolment-tokens/{enrolment_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke Enrolment Token
+         * @description Revokes an enrolment token; workers that enrolled with it go on.
+         */
+        delete: operations["revoke_enrolment_token"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pools/{pool}/projects/{slug}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Admit Project
+         * @description Admits a project to a pool, or changes its share.
+         */
+        put: operations["admit_project"];
+        post?: never;
+        /**
+         * Remove Project
+         * @description Ends the admission of a project: its queued jobs wait, its running ones go on.
+         */
+        delete: operations["remove_project"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pools/{pool}:pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause Pool
+         * @description Pauses a pool: no job of it starts, running ones go on; queued ones tell the reason.
+         */
+        post: operations["pause_pool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pools/{pool}:resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume Pool
+         * @description Ends the pause of a pool.
+         */
+        post: operations["resume_pool"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1810,6 +1955,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workers/{worker_id}:rotate-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rotate Worker Secret
+         * @description Asks for a new secret of a worker, which gets it with its next heartbeat and goes on.
+         *
+         *     The present secret stays valid until the worker uses the new one. `secret_rotation` tells
+         *     whether that is pending, and whether the worker's version can do it.
+         */
+        post: operations["rotate_worker_secret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workers/{worker_id}:undrain": {
         parameters: {
             query?: never;
@@ -2724,6 +2892,15 @@ export interface components {
             v_min: number;
         };
         /**
+         * CancelledJobView
+         * @description A job of a project that the caller may not read, once it was asked to cancel it.
+         */
+        CancelledJobView: {
+            /** Id */
+            id: string;
+            state: components["schemas"]["JobState"];
+        };
+        /**
          * Catalogue
          * @description The agents, functions and environments that a worker can use.
          */
@@ -3396,6 +3573,56 @@ export interface components {
              * @default 1
              */
             updates_per_train: number;
+        };
+        /**
+         * EnrolmentTokenRequest
+         * @description A new token with which workers enrol in a pool.
+         */
+        EnrolmentTokenRequest: {
+            /**
+             * Expires In Days
+             * @description Needed; `null` for a token that never expires. Workers that enrolled outlive the token.
+             */
+            expires_in_days: number | null;
+            /** Name */
+            name: string;
+        };
+        /**
+         * EnrolmentTokenView
+         * @description A token with which workers enrol in one pool. It belongs to the pool, not to a user.
+         */
+        EnrolmentTokenView: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Created By
+             * @description Login name of who made it; `null` if that user was deleted, or it was the console.
+             */
+            created_by: string | null;
+            /** Expires At */
+            expires_at: string | null;
+            /** Id */
+            id: string;
+            /** Last Used At */
+            last_used_at: string | null;
+            /**
+             * Legacy
+             * @description Whether it is a user's token of the scope `worker`, which enrols workers in any pool that
+             *     admits its project and ends with its user. Replace it by a token of the pool.
+             */
+            legacy: boolean;
+            /** Name */
+            name: string;
+            /** Pool */
+            pool: string;
+            /**
+             * Secret
+             * @description Only in the answer that creates it.
+             */
+            secret?: string | null;
         };
         /**
          * EntrypointCode
@@ -5184,6 +5411,16 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        /** Page[EnrolmentTokenView] */
+        Page_EnrolmentTokenView_: {
+            /** Items */
+            items: components["schemas"]["EnrolmentTokenView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
         /** Page[EvaluationView] */
         Page_EvaluationView_: {
             /** Items */
@@ -5434,21 +5671,198 @@ export interface components {
             wall: number[];
         };
         /**
-         * PoolView
-         * @description A pool and its queue.
+         * PoolAdmission
+         * @description How a pool admits a project.
          */
-        PoolView: {
-            /** Free Slots */
-            free_slots: number;
+        PoolAdmission: {
+            /**
+             * Share
+             * @description Weight of the project among those of the pool. The order of the queue does not depend on it
+             *     yet.
+             * @default 1
+             */
+            share: number;
+        };
+        /**
+         * PoolChange
+         * @description What to change of a pool; members that are left out stay as they are.
+         */
+        PoolChange: {
+            /**
+             * Default Wall Seconds
+             * @description `null` removes it. Jobs that were queued before keep their limits.
+             */
+            default_wall_seconds?: number | null;
+            /** Description */
+            description?: string | null;
+            /**
+             * Max Wall Seconds
+             * @description `null` removes it.
+             */
+            max_wall_seconds?: number | null;
+            /** Shows Names */
+            shows_names?: boolean | null;
+        };
+        /**
+         * PoolPause
+         * @description Why no job of a pool shall start.
+         */
+        PoolPause: {
+            /**
+             * Reason
+             * @description Shown to everybody whose jobs wait.
+             */
+            reason: string;
+        };
+        /**
+         * PoolProjectView
+         * @description A project that a pool admits.
+         */
+        PoolProjectView: {
             /** Name */
             name: string;
-            /** Queued */
+            /**
+             * Project
+             * @description Slug.
+             */
+            project: string;
+            /**
+             * Share
+             * @description Weight of the project. The order of the queue does not depend on it yet.
+             */
+            share: number;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+        };
+        /**
+         * PoolRequest
+         * @description A new pool. Its name never changes, since workers and jobs name it.
+         */
+        PoolRequest: {
+            /**
+             * Default Wall Seconds
+             * @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit.
+             */
+            default_wall_seconds?: number | null;
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * Max Wall Seconds
+             * @description Longest wall time that a job may ask for; `null` for any.
+             */
+            max_wall_seconds?: number | null;
+            /** Name */
+            name: string;
+            /**
+             * Projects
+             * @description Slugs of the projects that it admits from the start.
+             * @default []
+             */
+            projects: string[];
+            /**
+             * Shows Names
+             * @description Whether a project sees the user and the project of other projects' jobs in the slots.
+             * @default false
+             */
+            shows_names: boolean;
+        };
+        /**
+         * PoolView
+         * @description A pool and its queue, as one caller sees them.
+         */
+        PoolView: {
+            /**
+             * All Queued
+             * @description Queued jobs of all projects, for who has `server.pools`; `null` for others.
+             */
+            all_queued?: number | null;
+            /**
+             * All Running
+             * @description Jobs of all projects that hold a slot, for who has `server.pools`; `null` for others.
+             */
+            all_running?: number | null;
+            /** Created At */
+            created_at?: string | null;
+            /**
+             * Default Wall Seconds
+             * @description Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit.
+             */
+            default_wall_seconds?: number | null;
+            /**
+             * Description
+             * @default
+             */
+            description: string;
+            /**
+             * Free Slots
+             * @description Slots of these workers that no job of any project occupies.
+             */
+            free_slots: number;
+            /**
+             * Id
+             * @description Empty from a server of schema 0014 or before, which knows no pools; the same holds for the
+             *     defaults of the members below.
+             * @default
+             */
+            id: string;
+            /**
+             * Max Wall Seconds
+             * @description Longest wall time that a job may ask for; `null` for any.
+             */
+            max_wall_seconds?: number | null;
+            /** Name */
+            name: string;
+            /**
+             * Pause Reason
+             * @default
+             */
+            pause_reason: string;
+            /**
+             * Paused At
+             * @description While set, no job of the pool starts; running ones go on.
+             */
+            paused_at?: string | null;
+            /**
+             * Projects
+             * @description The caller's projects that it admits; all of them for who has `server.pools`.
+             */
+            projects?: components["schemas"]["PoolProjectView"][];
+            /**
+             * Queued
+             * @description Queued jobs of the caller's projects.
+             */
             queued: number;
-            /** Running */
+            /**
+             * Registered Workers
+             * @description All its workers, offline ones included.
+             */
+            registered_workers?: number | null;
+            /**
+             * Running
+             * @description Jobs of the caller's projects that hold a slot.
+             */
             running: number;
-            /** Slots */
+            /**
+             * Shows Names
+             * @description Whether a project sees the user and the project of other projects' jobs in the slots.
+             * @default false
+             */
+            shows_names: boolean;
+            /**
+             * Slots
+             * @description Slots of these workers.
+             */
             slots: number;
-            /** Workers */
+            /**
+             * Workers
+             * @description Workers that are online and not draining.
+             */
             workers: number;
         };
         /**
@@ -5675,6 +6089,11 @@ export interface components {
             description: string;
             /** Name */
             name: string;
+            /**
+             * Pools
+             * @description Pools that admit it from the start; `null`: the pool `default`, where there is one.
+             */
+            pools?: string[] | null;
             /**
              * Slug
              * @description Its name in addresses; made of `name` by default. It stays when the project is renamed.
@@ -6261,8 +6680,11 @@ export interface components {
             };
             /** Pid */
             pid: number;
-            /** Pool */
-            pool: string;
+            /**
+             * Pool
+             * @description `null` takes the pool of the enrolment token, or the worker's present one.
+             */
+            pool?: string | null;
             /** Slots */
             slots: number;
             /**
@@ -7334,17 +7756,37 @@ export interface components {
         };
         /**
          * SlotView
-         * @description A slot of a worker, with the attempt that holds it, if any.
+         * @description A slot of a worker.
+         *
+         *     Of a job in a project that the caller may not read, it says no more than that the slot is busy;
+         *     where the pool shows names, also whose it is. Who has `server.pools` always sees the names, and
+         *     `job_id` too, which is needed to cancel the job. Events of workers hold `busy` alone.
          */
         SlotView: {
             /** Attempt Id */
             attempt_id: string | null;
+            /**
+             * Busy
+             * @description Whether an attempt occupies it, of whatever project.
+             * @default false
+             */
+            busy: boolean;
             /** Index */
             index: number;
             /** Job Id */
             job_id: string | null;
+            /**
+             * Project
+             * @description Slug of the job's project; `null` for a free slot or where it is not shown.
+             */
+            project?: string | null;
             /** Run Ids */
             run_ids: string[];
+            /**
+             * User
+             * @description Login name of who submitted the job; `null` for a free slot or where it is not shown.
+             */
+            user?: string | null;
         };
         /**
          * SnapshotFile
@@ -8595,6 +9037,12 @@ export interface components {
              * @enum {string}
              */
             order: "continue" | "drain";
+            /**
+             * Secret
+             * @description New secret of the worker, repeated until the worker uses it. The present one stays valid
+             *     until then. Workers of version 1 are not sent it.
+             */
+            secret?: string | null;
         };
         /**
          * WorkerState
@@ -8604,7 +9052,7 @@ export interface components {
         WorkerState: "online" | "draining" | "unreachable" | "offline";
         /**
          * WorkerView
-         * @description A worker with its slots and GPUs.
+         * @description A worker.
          */
         WorkerView: {
             /** Gpus */
@@ -8627,6 +9075,18 @@ export interface components {
              * Format: date-time
              */
             registered_at: string;
+            /**
+             * Secret Rotation
+             * @description `null` unless a rotation is under way: `pending` from the request until the worker uses its
+             *     new secret; `unsupported` if the worker's version takes no new secret with a heartbeat. Such a
+             *     worker keeps its present secret until it was upgraded.
+             */
+            secret_rotation?: ("pending" | "unsupported") | null;
+            /**
+             * Secret Since
+             * @description When it first used its present secret; `null` if that was never rotated.
+             */
+            secret_since?: string | null;
             /** Slots */
             slots: components["schemas"]["SlotView"][];
             state: components["schemas"]["WorkerState"];
@@ -9949,7 +10409,7 @@ export interface operations {
                 after?: number | null;
                 run?: string[];
                 experiment?: string[];
-                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "snapshot" | "evaluation" | "points" | "log" | "stats")[];
+                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats")[];
             };
             header?: {
                 /** @description Sent by browsers; goes before `after`. */
@@ -10874,7 +11334,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["JobView"];
+                    "application/json": components["schemas"]["JobView"] | components["schemas"]["CancelledJobView"];
                 };
             };
             /** @description The request could not be read. */
@@ -11946,6 +12406,968 @@ export interface operations {
             };
         };
     };
+    create_pool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PoolRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_pool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_pool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_pool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PoolChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_enrolment_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_EnrolmentTokenView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_enrolment_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EnrolmentTokenRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EnrolmentTokenView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_enrolment_token: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+                enrolment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admit_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+                /** @description Slug of the project. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PoolAdmission"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+                /** @description Slug of the project. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pause_pool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PoolPause"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resume_pool: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_projects: {
         parameters: {
             query?: {
@@ -12303,7 +13725,7 @@ export interface operations {
                 after?: number | null;
                 run?: string[];
                 experiment?: string[];
-                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "snapshot" | "evaluation" | "points" | "log" | "stats")[];
+                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats")[];
             };
             header?: {
                 /** @description Sent by browsers; goes before `after`. */
@@ -17282,6 +18704,91 @@ export interface operations {
             };
             /** @description Not JSON. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rotate_worker_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                worker_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkerView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

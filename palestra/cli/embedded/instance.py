@@ -166,6 +166,7 @@ class Instance:
             for name, (scopes, path) in wanted.items()
             for part in ("--token", name, scopes, str(path))
         ]
+        options += ["--pool", self.options.pool, "--worker", self._worker_name()]
         made = json.loads(
             self._children.run(self._python("app.admin", "app.admin", "prepare", *options))
         )
@@ -181,7 +182,7 @@ class Instance:
             "--state-dir": str(self.data.worker),
             "--pool": self.options.pool,
             "--slots": str(self.options.slots),
-            "--name": platform.node()[:64] or "embedded",
+            "--name": self._worker_name(),
         }
         if self.options.gpus:
             options["--gpus"] = self.options.gpus
@@ -194,6 +195,10 @@ class Instance:
             settings={"PYTHONUNBUFFERED": "1"},
             grace=_WORKER_GRACE,
         )
+
+    @staticmethod
+    def _worker_name() -> str:
+        return platform.node()[:64] or "embedded"
 
     def _python(
         self,

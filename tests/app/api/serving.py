@@ -22,10 +22,12 @@ from app.domain.principal import Principal
 from app.main import create_app
 from app.services.access import logins, tokens
 from app.services.experiments import experiments
+from app.services.workers import enrolment_tokens
 from app.settings import Settings
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
 from palestra.contract.permissions import Role
+from palestra.contract.pools import EnrolmentTokenRequest
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support.records import points, snapshot
 from tests.support.server_fixture import ALL, World, definition, make_world, principal, submission
@@ -136,6 +138,10 @@ async def _make_tokens(served: AppServer) -> None:
         expired = (await session.scalars(select(TokenRow).where(TokenRow.name == "expired"))).one()
         expired.expires_at = expired.created_at
         served.names["token"] = revoked.id
+        enrolment = await enrolment_tokens.create(
+            session, world.admin, "default", EnrolmentTokenRequest(name="e", expires_in_days=None)
+        )
+        served.tokens["enrolment"] = enrolment.secret or ""
 
 
 async def _make_people(served: AppServer) -> None:
@@ -193,8 +199,11 @@ async def _make_other_project(served: AppServer) -> None:
         served.tokens["foreign"] = await _token(
             session, project.id, person.id, "foreign", "read submit admin"
         )
+    await served.world.make_pool("elsewhere", project_id=project.id)
+    async with served.database.write() as session:
         owner: Principal = principal(project, person, ALL)
-        view, _ = await experiments.submit(session, owner, submission(definition(name="not yours")))
+        submitted = submission(definition(name="not yours"), pool="elsewhere")
+        view, _ = await experiments.submit(session, owner, submitted)
         served.names["foreign_experiment"] = view.id
     async with served.client("foreign") as client:
         served.names["foreign_run"] = (await client.get("/api/v1/runs")).json()["items"][0]["id"]

@@ -43,6 +43,8 @@ SUBSTITUTES = {
     "session_id": "x",
     "user": "x",
     "name": "x",
+    "pool": "x",
+    "enrolment_id": "x",
 }
 """Values of path parameters: a project of the caller, and IDs that do not exist."""
 

@@ -38,6 +38,7 @@ LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
     "/jobs": lambda client: client.jobs(),
     "/workers": lambda client: client.workers(),
     "/pools": lambda client: client.pools(),
+    "/pools/{pool}/enrolment-tokens": lambda client: client.enrolment_tokens("gpu"),
     "/runs/{run_id}/snapshots": lambda client: client.snapshots(RUN),
     "/runs/{run_id}/evaluations": lambda client: client.evaluations(RUN),
     "/runs/{run_id}/series": lambda client: client.series_names(RUN),
@@ -137,7 +138,7 @@ async def test_every_list_of_the_client_reads_all_pages(path: str) -> None:
     with running_fake_server() as peer, Client(peer.url, "plr_test") as client:
         peer.on(
             "GET",
-            path.replace("{run_id}", RUN).replace("{slug}", "lab"),
+            path.replace("{run_id}", RUN).replace("{slug}", "lab").replace("{pool}", "gpu"),
             Answer(200, page(cursor="second")),
             Answer(200, page()),
         )

@@ -233,7 +233,7 @@ async def test_an_idempotency_key_with_two_bodies_is_refused(shared: AppServer) 
     async with shared.client("foreign") as client:
         foreign = await client.post(
             "/api/v1/experiments",
-            json={"definition": another_definition(2)},
+            json={"definition": another_definition(2), "options": {"pool": "elsewhere"}},
             headers={"Idempotency-Key": "k"},
         )
         assert foreign.status_code == 201

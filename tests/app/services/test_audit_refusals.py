@@ -106,7 +106,7 @@ async def test_a_credential_that_has_ended_is_named(
     found = [row for row in await check(database) if row.outcome == "refused"]
     assert [(row.actor, row.credential, row.user_id, row.project_id) for row in found] == [
         (f"token:{token.id}", token.id, world.admin.user_id, world.project_id),
-        (f"worker:{worker.worker_id}", worker.worker_id, None, world.project_id),
+        (f"worker:{worker.worker_id}", worker.worker_id, None, None),
     ]
 
 

@@ -75,6 +75,7 @@ async def test_the_same_document_in_another_project_is_another_experiment(
     )
     async with database.write() as session:
         session.add_all([project, user])
+    await world.make_pool("default", project_id=project.id)
     stranger = principal(project, user, ALL)
     mine, _ = await world.submit()
     theirs, created = await world.submit(by=stranger)

@@ -8,7 +8,7 @@ import pytest
 from app.db.models import WorkerRow
 from app.domain.errors import ConflictError, ForbiddenError
 from app.services.access import principals
-from app.services.workers import workers
+from app.services.workers import heartbeats, workers
 from palestra.contract.names import Scope
 from palestra.contract.registration import RegistrationAnswer, WorkerHeartbeat
 from palestra.contract.states import JobState
@@ -40,9 +40,9 @@ async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) ->
     assert worker.secret_hash is not None
     assert answer.secret not in worker.secret_hash
     own = world.own[answer.worker_id]
-    assert (own.worker_id, own.bound_project_id, own.scopes) == (
+    assert (own.worker_id, own.project_ids, own.scopes) == (
         answer.worker_id,
-        world.project_id,
+        frozenset(),
         {Scope.WORKER},
     )
     again = await world.register(pid=200)
@@ -91,7 +91,7 @@ async def test_a_worker_sends_heartbeats_only_for_itself(world: World) -> None:
     for caller in (world.own[other], world.machine):
         async with world.database.write() as session:
             with pytest.raises(ForbiddenError) as refused:
-                await workers.heartbeat(
+                await heartbeats.heartbeat(
                     session, caller, mine, WorkerHeartbeat(dead_attempts=(attempt,)), world.settings
                 )
             assert refused.value.code == "other_worker"

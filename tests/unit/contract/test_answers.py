@@ -10,8 +10,9 @@ from pydantic import BaseModel, ValidationError
 
 from palestra.connection import read
 from palestra.contract.answers import read_answer
+from palestra.contract.pools import WorkerView
 from palestra.contract.registration import RegistrationAnswer, WorkerHeartbeatAnswer
-from palestra.contract.resources import ExperimentDetail, WorkerView
+from palestra.contract.resources import ExperimentDetail
 from palestra.contract.states import Order
 from palestra.contract.telemetry import TelemetryAck
 from palestra.contract.work_order import (

@@ -56,7 +56,7 @@ export function WorkersPage() {
 }
 
 function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMap<string, Job> }) {
-  const busy = worker.slots.filter((slot) => slot.attempt_id !== null).length;
+  const busy = worker.slots.filter((slot) => slot.busy).length;
   return (
     <Panel
       title={
@@ -99,7 +99,7 @@ function SlotTile({ slot, job }: { slot: Worker["slots"][number]; job: Job | und
     return (
       <li className={classes.slot} data-free>
         <span className="faint">slot {slot.index}</span>
-        <span className="faint">{slot.attempt_id ? "busy" : "free"}</span>
+        <span className="faint">{slot.busy ? "busy" : "free"}</span>
       </li>
     );
   }

@@ -1,0 +1,131 @@
+"""Pools of workers, the projects that they admit, and their enrolment tokens."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from app.api.auth import PoolManager, Reader
+from app.api.deps import ReadSession, WriteSession
+from app.api.strict_body import json_body
+from app.services.workers import enrolment_tokens, pools
+from palestra.contract.pools import (
+    EnrolmentTokenRequest,
+    EnrolmentTokenView,
+    PoolAdmission,
+    PoolChange,
+    PoolPause,
+    PoolRequest,
+    PoolView,
+)
+from palestra.contract.views import Page
+
+router = APIRouter(prefix="/pools", tags=["pools"])
+
+PoolName = Annotated[str, Path(max_length=64, description="Name of the pool.")]
+ProjectSlug = Annotated[str, Path(max_length=64, description="Slug of the project.")]
+
+
+@router.get("")
+async def list_pools(principal: Reader, session: ReadSession) -> Page[PoolView]:
+    """Lists the pools that admit one of the caller's projects; all of them for who manages pools.
+
+    `queued` and `running` count jobs of the caller's projects, slots are those of all.
+    """
+    return await pools.list_pools(session, principal)
+
+
+@router.post("", status_code=201, responses={409: {}})
+async def create_pool(
+    principal: PoolManager,
+    body: Annotated[PoolRequest, json_body(PoolRequest)],
+    session: WriteSession,
+) -> PoolView:
+    """Creates a pool."""
+    return await pools.create(session, principal, body)
+
+
+@router.get("/{pool}")
+async def get_pool(pool: PoolName, principal: Reader, session: ReadSession) -> PoolView:
+    """Returns a pool."""
+    return await pools.get(session, principal, pool)
+
+
+@router.patch("/{pool}")
+async def change_pool(
+    pool: PoolName,
+    principal: PoolManager,
+    body: Annotated[PoolChange, json_body(PoolChange)],
+    session: WriteSession,
+) -> PoolView:
+    """Describes a pool, or changes its wall times or whether it shows names."""
+    return await pools.change(session, principal, pool, body)
+
+
+@router.delete("/{pool}", status_code=204, responses={409: {}})
+async def delete_pool(pool: PoolName, principal: PoolManager, session: WriteSession) -> None:
+    """Deletes a pool; refused while workers of it are alive or jobs of it have not ended."""
+    await pools.delete(session, principal, pool)
+
+
+@router.post("/{pool}:pause")
+async def pause_pool(
+    pool: PoolName,
+    principal: PoolManager,
+    body: Annotated[PoolPause, json_body(PoolPause)],
+    session: WriteSession,
+) -> PoolView:
+    """Pauses a pool: no job of it starts, running ones go on; queued ones tell the reason."""
+    return await pools.pause(session, principal, pool, body.reason)
+
+
+@router.post("/{pool}:resume")
+async def resume_pool(pool: PoolName, principal: PoolManager, session: WriteSession) -> PoolView:
+    """Ends the pause of a pool."""
+    return await pools.resume(session, principal, pool)
+
+
+@router.put("/{pool}/projects/{slug}")
+async def admit_project(
+    pool: PoolName,
+    slug: ProjectSlug,
+    principal: PoolManager,
+    body: Annotated[PoolAdmission, json_body(PoolAdmission, required=False)],
+    session: WriteSession,
+) -> PoolView:
+    """Admits a project to a pool, or changes its share."""
+    return await pools.admit(session, principal, pool, slug, body)
+
+
+@router.delete("/{pool}/projects/{slug}", status_code=204)
+async def remove_project(
+    pool: PoolName, slug: ProjectSlug, principal: PoolManager, session: WriteSession
+) -> None:
+    """Ends the admission of a project: its queued jobs wait, its running ones go on."""
+    await pools.remove(session, principal, pool, slug)
+
+
+@router.get("/{pool}/enrolment-tokens")
+async def list_enrolment_tokens(
+    pool: PoolName, principal: PoolManager, session: ReadSession
+) -> Page[EnrolmentTokenView]:
+    """Lists the tokens with which workers enrol in a pool, users' older ones included."""
+    return await enrolment_tokens.list_tokens(session, principal, pool)
+
+
+@router.post("/{pool}/enrolment-tokens", status_code=201)
+async def create_enrolment_token(
+    pool: PoolName,
+    principal: PoolManager,
+    body: Annotated[EnrolmentTokenRequest, json_body(EnrolmentTokenRequest)],
+    session: WriteSession,
+) -> EnrolmentTokenView:
+    """Creates a token with which workers enrol in a pool; only this answer holds its secret."""
+    return await enrolment_tokens.create(session, principal, pool, body)
+
+
+@router.delete("/{pool}/enrolment-tokens/{enrolment_id}", status_code=204)
+async def revoke_enrolment_token(
+    pool: PoolName, enrolment_id: str, principal: PoolManager, session: WriteSession
+) -> None:
+    """Revokes an enrolment token; workers that enrolled with it go on."""
+    await enrolment_tokens.revoke(session, principal, pool, enrolment_id)

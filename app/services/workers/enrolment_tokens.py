@@ -1,0 +1,134 @@
+"""Enrolment tokens of pools: created, listed, revoked."""
+
+from typing import Final
+
+from app.db.engine import ACCESS, Session, announce
+from app.db.models.access import TokenRow
+from app.db.models.pools import EnrolmentTokenRow
+from app.db.repositories import access as access_rows
+from app.db.repositories import pools as rows
+from app.db.repositories import tokens as token_rows
+from app.domain.errors import NotFoundError
+from app.domain.principal import Principal
+from app.domain.secrets import hash_secret, new_secret
+from app.services.access import rights
+from app.services.access.audit_actor import actor
+from app.services.audit import audit_log
+from app.services.workers import pools
+from palestra.contract.names import new_id
+from palestra.contract.pools import EnrolmentTokenRequest, EnrolmentTokenView
+from palestra.contract.views import Page
+
+_CONSOLE: Final = "daemon:bootstrap"
+
+
+async def create(
+    session: Session, principal: Principal, pool: str, request: EnrolmentTokenRequest
+) -> EnrolmentTokenView:
+    """Creates a token with which workers enrol in a pool; returns it with its secret.
+
+    Raises:
+        NotFoundError: If there is no such pool.
+    """
+    rights.require_pool_management(principal)
+    return await issue(session, pool, request, user_id=principal.user_id, by=actor(principal))
+
+
+async def issue(
+    session: Session,
+    pool: str,
+    request: EnrolmentTokenRequest,
+    *,
+    user_id: str | None = None,
+    by: str = _CONSOLE,
+) -> EnrolmentTokenView:
+    """Creates a token of a pool without a check of permissions.
+
+    Raises:
+        NotFoundError: If there is no such pool.
+    """
+    found = await pools.find(session, pool, lock=True)
+    secret = new_secret("ple")
+    values = {
+        "id": new_id("ent"),
+        "pool_id": found.id,
+        "name": request.name,
+        "secret_hash": hash_secret(secret),
+        "created_by": user_id,
+    }
+    token = await rows.insert_token(session, values, request.expires_in_days)
+    data = {"pool": pool, "name": token.name, "expires_in_days": request.expires_in_days}
+    audit_log.record(
+        session, "enrolment_token.create", token.id, project_id=None, actor=by, data=data
+    )
+    names = await access_rows.user_names(session, {user_id} if user_id is not None else set())
+    return _view(token, pool, names).model_copy(update={"secret": secret})
+
+
+async def list_tokens(
+    session: Session, principal: Principal, pool: str
+) -> Page[EnrolmentTokenView]:
+    """Returns the tokens with which workers enrol in a pool: its own, then those of users.
+
+    Expired ones of the pool are listed until they are revoked.
+
+    Raises:
+        NotFoundError: If there is no such pool.
+    """
+    rights.require_pool_management(principal)
+    found = await pools.find(session, pool)
+    own = await rows.tokens(session, found.id)
+    legacy = await rows.legacy_tokens(session, found.id)
+    makers = {token.created_by for token in own} | {token.user_id for token in legacy}
+    names = await access_rows.user_names(session, {maker for maker in makers if maker is not None})
+    items = [_view(token, pool, names) for token in own]
+    items += [_legacy_view(token, pool, names) for token in legacy]
+    return Page(items=items, next_cursor=None)
+
+
+async def revoke(session: Session, principal: Principal, pool: str, token_id: str) -> None:
+    """Revokes a token with which workers enrol in a pool; workers that enrolled go on.
+
+    Raises:
+        NotFoundError: If there is no such pool, or it has no such token.
+    """
+    rights.require_pool_management(principal)
+    found = await pools.find(session, pool)
+    name = await rows.revoke_token(session, found.id, token_id)
+    action = "enrolment_token.revoke"
+    if name is None:
+        legacy = await rows.legacy_tokens(session, found.id)
+        name = next((token.name for token in legacy if token.id == token_id), None)
+        action = "token.revoke"
+        if name is None:
+            raise NotFoundError("enrolment token")
+        await token_rows.revoke_tokens(session, [token_id])
+    data = {"pool": pool, "name": name}
+    audit_log.record(session, action, token_id, project_id=None, actor=actor(principal), data=data)
+    announce(session, ACCESS)
+
+
+def _view(token: EnrolmentTokenRow, pool: str, names: dict[str, str]) -> EnrolmentTokenView:
+    return EnrolmentTokenView(
+        id=token.id,
+        pool=pool,
+        name=token.name,
+        created_by=names.get(token.created_by or ""),
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        last_used_at=token.last_used_at,
+        legacy=False,
+    )
+
+
+def _legacy_view(token: TokenRow, pool: str, names: dict[str, str]) -> EnrolmentTokenView:
+    return EnrolmentTokenView(
+        id=token.id,
+        pool=pool,
+        name=token.name,
+        created_by=names.get(token.user_id),
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        last_used_at=token.last_used_at,
+        legacy=True,
+    )

@@ -1,0 +1,95 @@
+"""Heartbeats of workers: attempts that were lost, orders, and new secrets."""
+
+from typing import Final
+
+from app.db.engine import QUEUE, Session, announce
+from app.db.models.workers import WorkerRow
+from app.db.repositories import attempts as attempt_rows
+from app.db.repositories import workers as rows
+from app.domain.principal import Principal
+from app.domain.secrets import derive_secret, hash_secret
+from app.services.access.own_worker import confirm_own
+from app.services.attempts import endings
+from app.services.workers.workers import append_worker_event, find_own
+from app.settings import Settings
+from palestra.contract.registration import WorkerHeartbeat, WorkerHeartbeatAnswer
+from palestra.contract.states import AttemptState, Cause
+
+_HEARTBEATS_OF_GRACE: Final = 2
+"""Heartbeats within which a claim may be missing in a worker's heartbeat.
+
+The claim may have been answered after the worker wrote the heartbeat.
+"""
+_RENEWALS_OF_GRACE: Final = 3
+
+
+async def heartbeat(
+    session: Session,
+    principal: Principal,
+    worker_id: str,
+    body: WorkerHeartbeat,
+    settings: Settings,
+) -> WorkerHeartbeatAnswer:
+    """Stores a worker's heartbeat and returns its order, and its new secret during a rotation.
+
+    Marks attempts as lost that the worker reports as dead, or does not list at all.
+
+    Raises:
+        ForbiddenError: `other_worker` if the secret belongs to another worker.
+        NotFoundError: If there is no such worker: it must register again.
+    """
+    await confirm_own(session, principal, worker_id)
+    worker = await find_own(session, worker_id)
+    silent = (await rows.silence(session, [worker.id]))[worker.id]
+    await rows.touch(session, worker.id)
+    mine = {attempt.id for attempt in await attempt_rows.live_on(session, [worker.id])}
+    for attempt_id in body.dead_attempts:
+        if attempt_id in mine:
+            await endings.as_lost(session, attempt_id, Cause.WORKER_LOST, f"worker:{worker.id}")
+    await _give_up_unknown(session, worker, body, settings)
+    if silent > worker.silent_seconds:
+        announce(session, QUEUE)
+        await session.refresh(worker)
+        await append_worker_event(session, worker)
+    return WorkerHeartbeatAnswer(
+        order="drain" if worker.draining else "continue",
+        secret=await _next_secret(session, principal, worker),
+    )
+
+
+async def _next_secret(session: Session, principal: Principal, worker: WorkerRow) -> str | None:
+    """Returns the secret that is to replace a worker's present one; the same until it is used.
+
+    It is derived from the present secret, which the server does not store, and from a random
+    number, which the worker does not know.
+    """
+    if worker.rotation_nonce is None:
+        return None
+    label = f"rotation {worker.id} {worker.rotation_nonce}"
+    secret = derive_secret("plw", principal.derivation_key, label)
+    await rows.set_next_secret(session, worker, hash_secret(secret))
+    return secret
+
+
+async def _give_up_unknown(
+    session: Session, worker: WorkerRow, body: WorkerHeartbeat, settings: Settings
+) -> None:
+    """Ends the attempts that are live on the server but missing in the worker's heartbeat.
+
+    A claim whose answer was lost leaves such an attempt. One that the worker is just claiming has
+    its slot's lock, and one whose supervisor lives renews its lease; a heartbeat may have been
+    under way while the claim was committed.
+    """
+    unheard = await attempt_rows.silent_on(
+        session, worker.id, AttemptState.STARTING, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds
+    )
+    unheard = [attempt for attempt in unheard if attempt.slot not in body.busy_slots]
+    left = await attempt_rows.silent_on(
+        session, worker.id, AttemptState.RUNNING, _RENEWALS_OF_GRACE * settings.renew_seconds
+    )
+    for attempt in (*unheard, *left):
+        if attempt.id not in body.live_attempts:
+            began = attempt.state != AttemptState.STARTING
+            await endings.as_lost(
+                session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}", began=began
+            )

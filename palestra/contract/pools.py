@@ -1,0 +1,183 @@
+"""Pools, their workers and slots, and enrolment tokens as they cross the API."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from palestra.contract.documents import Document, Patch
+from palestra.contract.names import Name, Slug, Text, Title
+from palestra.contract.registration import Gpu
+from palestra.contract.states import WorkerState
+from palestra.contract.views import View
+
+WallSeconds = Annotated[int, Field(ge=1, le=31_536_000)]
+"""Wall time of an attempt."""
+
+PauseReason = Annotated[str, Field(min_length=1, max_length=500)]
+
+Share = Annotated[float, Field(gt=0, le=1_000_000)]
+
+
+class PoolRequest(Document):
+    """A new pool. Its name never changes, since workers and jobs name it."""
+
+    name: Name
+    description: Text = ""
+    default_wall_seconds: WallSeconds | None = None
+    """Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit."""
+    max_wall_seconds: WallSeconds | None = None
+    """Longest wall time that a job may ask for; `null` for any."""
+    shows_names: bool = False
+    """Whether a project sees the user and the project of other projects' jobs in the slots."""
+    projects: Annotated[tuple[Slug, ...], Field(max_length=1_000)] = ()
+    """Slugs of the projects that it admits from the start."""
+
+
+class PoolChange(Patch):
+    """What to change of a pool; members that are left out stay as they are."""
+
+    description: Text | None = None
+    default_wall_seconds: WallSeconds | None = None
+    """`null` removes it. Jobs that were queued before keep their limits."""
+    max_wall_seconds: WallSeconds | None = None
+    """`null` removes it."""
+    shows_names: bool | None = None
+
+
+class PoolPause(Document):
+    """Why no job of a pool shall start."""
+
+    reason: PauseReason
+    """Shown to everybody whose jobs wait."""
+
+
+class PoolAdmission(Document):
+    """How a pool admits a project."""
+
+    share: Share = 1.0
+    """Weight of the project among those of the pool. The order of the queue does not depend on it
+    yet.
+    """
+
+
+class PoolProjectView(View):
+    """A project that a pool admits."""
+
+    project: str
+    """Slug."""
+    name: str
+    share: float
+    """Weight of the project. The order of the queue does not depend on it yet."""
+    since: datetime
+
+
+class PoolView(View):
+    """A pool and its queue, as one caller sees them."""
+
+    name: Name
+    workers: int
+    """Workers that are online and not draining."""
+    slots: int
+    """Slots of these workers."""
+    free_slots: int
+    """Slots of these workers that no job of any project occupies."""
+    queued: int
+    """Queued jobs of the caller's projects."""
+    running: int
+    """Jobs of the caller's projects that hold a slot."""
+    id: str = ""
+    """Empty from a server of schema 0014 or before, which knows no pools; the same holds for the
+    defaults of the members below.
+    """
+    description: str = ""
+    paused_at: datetime | None = None
+    """While set, no job of the pool starts; running ones go on."""
+    pause_reason: str = ""
+    default_wall_seconds: int | None = None
+    """Wall time of an attempt of a job that names none; `null`: `max_wall_seconds`, or no limit."""
+    max_wall_seconds: int | None = None
+    """Longest wall time that a job may ask for; `null` for any."""
+    shows_names: bool = False
+    """Whether a project sees the user and the project of other projects' jobs in the slots."""
+    created_at: datetime | None = None
+    projects: list[PoolProjectView] = Field(default_factory=list)
+    """The caller's projects that it admits; all of them for who has `server.pools`."""
+    registered_workers: int | None = None
+    """All its workers, offline ones included."""
+    all_queued: int | None = None
+    """Queued jobs of all projects, for who has `server.pools`; `null` for others."""
+    all_running: int | None = None
+    """Jobs of all projects that hold a slot, for who has `server.pools`; `null` for others."""
+
+
+class SlotView(View):
+    """A slot of a worker.
+
+    Of a job in a project that the caller may not read, it says no more than that the slot is busy;
+    where the pool shows names, also whose it is. Who has `server.pools` always sees the names, and
+    `job_id` too, which is needed to cancel the job. Events of workers hold `busy` alone.
+    """
+
+    index: int
+    attempt_id: str | None
+    job_id: str | None
+    run_ids: list[str]
+    busy: bool = False
+    """Whether an attempt occupies it, of whatever project."""
+    user: str | None = None
+    """Login name of who submitted the job; `null` for a free slot or where it is not shown."""
+    project: str | None = None
+    """Slug of the job's project; `null` for a free slot or where it is not shown."""
+
+
+SecretRotation = Literal["pending", "unsupported"]
+
+
+class WorkerView(View):
+    """A worker."""
+
+    id: str
+    name: str
+    pool: str
+    host: str
+    state: WorkerState
+    version: str
+    slots: list[SlotView]
+    gpus: list[Gpu]
+    registered_at: datetime
+    last_heartbeat_at: datetime
+    secret_rotation: SecretRotation | None = None
+    """`null` unless a rotation is under way: `pending` from the request until the worker uses its
+    new secret; `unsupported` if the worker's version takes no new secret with a heartbeat. Such a
+    worker keeps its present secret until it was upgraded.
+    """
+    secret_since: datetime | None = None
+    """When it first used its present secret; `null` if that was never rotated."""
+
+
+class EnrolmentTokenRequest(Document):
+    """A new token with which workers enrol in a pool."""
+
+    name: Title
+    expires_in_days: Annotated[int, Field(ge=1, le=3_650)] | None
+    """Needed; `null` for a token that never expires. Workers that enrolled outlive the token."""
+
+
+class EnrolmentTokenView(View):
+    """A token with which workers enrol in one pool. It belongs to the pool, not to a user."""
+
+    id: str
+    pool: str
+    name: str
+    created_by: str | None
+    """Login name of who made it; `null` if that user was deleted, or it was the console."""
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    legacy: bool
+    """Whether it is a user's token of the scope `worker`, which enrols workers in any pool that
+    admits its project and ends with its user. Replace it by a token of the pool.
+    """
+    secret: str | None = None
+    """Only in the answer that creates it."""

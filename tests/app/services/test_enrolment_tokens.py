@@ -1,0 +1,300 @@
+"""Enrolment tokens of pools, and the rotation of a worker's secret without a restart."""
+
+import pytest
+
+from app.db.models import EnrolmentTokenRow, TokenRow, UserRow, WorkerRow
+from app.db.repositories import users as user_rows
+from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from app.domain.principal import Principal
+from app.domain.secrets import hash_secret
+from app.services.access import principals, tokens
+from app.services.workers import enrolment_tokens, heartbeats, workers
+from palestra.contract.access import TokenRequest
+from palestra.contract.names import Scope, new_id
+from palestra.contract.pools import EnrolmentTokenRequest, EnrolmentTokenView, WorkerView
+from palestra.contract.registration import WorkerHeartbeat
+from palestra.contract.states import JobState
+from palestra.contract.work_order import Claim
+from tests.support.server_fixture import World, pass_time, registration
+
+
+async def token_of(world: World, pool: str, days: int | None = None) -> EnrolmentTokenView:
+    request = EnrolmentTokenRequest(name=f"machines of {pool}", expires_in_days=days)
+    async with world.database.write() as session:
+        return await enrolment_tokens.create(session, world.admin, pool, request)
+
+
+async def caller(world: World, secret: str | None) -> Principal | None:
+    async with world.database.read() as session:
+        return await principals.principal_of_token(session, secret or "")
+
+
+async def present(world: World, secret: str | None) -> Principal:
+    found = await caller(world, secret)
+    assert found is not None
+    return found
+
+
+async def listed(world: World, pool: str) -> list[EnrolmentTokenView]:
+    async with world.database.read() as session:
+        return (await enrolment_tokens.list_tokens(session, world.admin, pool)).items
+
+
+async def rotate(world: World, worker_id: str) -> WorkerView:
+    async with world.database.write() as session:
+        return await workers.rotate_secret(session, world.admin, worker_id)
+
+
+async def beat(world: World, own: Principal) -> str | None:
+    """Sends a heartbeat without attempts; returns the new secret in the answer."""
+    async with world.database.write() as session:
+        answer = await heartbeats.heartbeat(
+            session, own, own.worker_id or "", WorkerHeartbeat(), world.settings
+        )
+    return answer.secret
+
+
+async def row_of(world: World, worker_id: str) -> WorkerRow:
+    async with world.database.read() as session:
+        found = await session.get(WorkerRow, worker_id)
+    assert found is not None
+    return found
+
+
+async def test_the_secret_is_shown_once_and_its_hash_is_kept(world: World) -> None:
+    made = await token_of(world, "default", 30)
+    assert made.secret is not None
+    assert made.secret.startswith("ple_")
+    (shown,) = await listed(world, "default")
+    assert shown == made.model_copy(update={"secret": None})
+    assert (shown.created_by, shown.legacy, shown.last_used_at) == ("admin", False, None)
+    async with world.database.read() as session:
+        row = await session.get(EnrolmentTokenRow, made.id)
+    assert row is not None
+    assert row.secret_hash == hash_secret(made.secret)
+
+
+async def test_a_worker_joins_the_pool_of_its_token(world: World) -> None:
+    await world.make_pool("gpu")
+    token = await present(world, (await token_of(world, "gpu")).secret)
+    body = registration(name="w9", pool=None)
+    async with world.database.write() as session:
+        answer = await workers.register(session, token, body, world.settings)
+    assert answer.secret is not None
+    assert (await row_of(world, answer.worker_id)).pool == "gpu"
+    assert answer.queue.endswith("gpu")
+    assert (await listed(world, "gpu"))[0].last_used_at is not None
+
+
+async def test_another_pool_than_that_of_the_token_is_refused(world: World) -> None:
+    await world.make_pool("gpu")
+    token = await present(world, (await token_of(world, "gpu")).secret)
+    async with world.database.write() as session:
+        with pytest.raises(InvalidError, match="--pool gpu") as refused:
+            await workers.register(session, token, registration(name="w9"), world.settings)
+    assert (refused.value.code, refused.value.pointer) == ("other_pool", "/pool")
+
+
+async def test_a_workers_secret_keeps_it_in_its_pool(world: World) -> None:
+    await world.make_pool("gpu")
+    worker = await world.register()
+    with pytest.raises(InvalidError, match="palestra forget-worker w1") as refused:
+        await world.register(pool="gpu")
+    assert refused.value.code == "other_pool"
+    await world.register(pool=None, pid=7)
+    assert (await row_of(world, worker.worker_id)).pool == "default"
+
+
+async def test_expired_and_revoked_tokens_enrol_nobody(world: World) -> None:
+    short, other = await token_of(world, "default", 1), await token_of(world, "default")
+    pass_time(86_500)
+    assert await caller(world, short.secret) is None
+    assert await caller(world, other.secret) is not None
+    async with world.database.write() as session:
+        await enrolment_tokens.revoke(session, world.admin, "default", other.id)
+        with pytest.raises(NotFoundError):
+            await enrolment_tokens.revoke(session, world.admin, "default", other.id)
+    assert await caller(world, other.secret) is None
+    assert [token.id for token in await listed(world, "default")] == [short.id]
+
+
+async def test_a_token_and_its_workers_outlive_who_made_it(world: World) -> None:
+    async with world.database.write() as session:
+        maker = UserRow(id=new_id("usr"), name="maker", is_admin=True)
+        session.add(maker)
+        await session.flush()
+        request = EnrolmentTokenRequest(name="t", expires_in_days=None)
+        made = await enrolment_tokens.issue(session, "default", request, user_id=maker.id)
+    token = await present(world, made.secret)
+    async with world.database.write() as session:
+        answer = await workers.register(session, token, registration(name="w5"), world.settings)
+    assert (await row_of(world, answer.worker_id)).created_by == maker.id
+    async with world.database.write() as session:
+        assert (await user_rows.owned(session, maker.id)) == dict.fromkeys(
+            await user_rows.owned(session, maker.id), 0
+        )
+        await user_rows.delete_user(session, maker.id)
+    assert await caller(world, answer.secret) is not None
+    assert await caller(world, made.secret) is not None
+    assert [token.created_by for token in await listed(world, "default")] == [None]
+
+
+async def test_a_users_token_of_the_scope_worker_is_listed_for_replacement(world: World) -> None:
+    await world.make_pool("gpu")
+    request = TokenRequest(name="old", scopes=(Scope.WORKER,))
+    async with world.database.write() as session:
+        old = await tokens.issue_token(session, world.project_id, world.admin.user_id, request)
+    for pool in ("default", "gpu"):
+        (shown,) = await listed(world, pool)
+        assert (shown.id, shown.legacy, shown.created_by) == (old.id, True, "admin")
+    legacy = await present(world, old.secret)
+    async with world.database.write() as session:
+        answer = await workers.register(
+            session, legacy, registration(name="w5", pool="gpu"), world.settings
+        )
+        assert answer.secret is not None
+        with pytest.raises(InvalidError) as refused:
+            await workers.register(
+                session, legacy, registration(name="w6", pool="lab"), world.settings
+            )
+        assert refused.value.code == "unknown_pool"
+        await enrolment_tokens.revoke(session, world.admin, "gpu", old.id)
+    assert await caller(world, old.secret) is None
+    assert await caller(world, answer.secret) is not None
+    async with world.database.read() as session:
+        row = await session.get(TokenRow, old.id)
+    assert row is not None
+    assert row.revoked_at is not None
+
+
+async def test_names_of_workers_are_unique_in_the_server(world: World) -> None:
+    await world.make_pool("gpu")
+    await world.register()
+    token = await present(world, (await token_of(world, "gpu")).secret)
+    async with world.database.write() as session:
+        with pytest.raises(ConflictError) as refused:
+            await workers.register(session, token, registration(pool="gpu"), world.settings)
+    assert refused.value.code == "worker_name_taken"
+
+
+async def test_members_manage_no_tokens(world: World) -> None:
+    request = EnrolmentTokenRequest(name="t", expires_in_days=None)
+    worker = await world.register()
+    async with world.database.write() as session:
+        with pytest.raises(ForbiddenError):
+            await enrolment_tokens.create(session, world.other, "default", request)
+        with pytest.raises(ForbiddenError):
+            await enrolment_tokens.list_tokens(session, world.other, "default")
+        with pytest.raises(ForbiddenError):
+            await workers.rotate_secret(session, world.other, worker.worker_id)
+
+
+async def test_a_rotation_replaces_the_secret_once_the_worker_uses_the_new_one(
+    world: World,
+) -> None:
+    worker = await world.register()
+    own = world.own[worker.worker_id]
+    assert await beat(world, own) is None
+    assert (await rotate(world, worker.worker_id)).secret_rotation == "pending"
+    new = await beat(world, own)
+    assert new is not None
+    assert new != worker.secret
+    # A lost answer brings the same secret again, and the former one stays valid meanwhile.
+    assert await beat(world, own) == new
+    assert await caller(world, worker.secret) is not None
+    replaced = await present(world, new)
+    assert await beat(world, replaced) is None
+    assert await caller(world, worker.secret) is None
+    async with world.database.read() as session:
+        view = await workers.get(session, world.admin, worker.worker_id)
+    assert view.secret_rotation is None
+    assert view.secret_since is not None
+    assert await beat(world, await present(world, new)) is None
+
+
+async def test_asking_twice_is_one_rotation(world: World) -> None:
+    worker = await world.register()
+    await rotate(world, worker.worker_id)
+    new = await beat(world, world.own[worker.worker_id])
+    await rotate(world, worker.worker_id)
+    assert await beat(world, world.own[worker.worker_id]) == new
+
+
+async def test_a_worker_of_an_older_version_is_shown_as_unsupported(world: World) -> None:
+    worker = await world.register()
+    async with world.database.write() as session:
+        await workers.register(
+            session,
+            world.own[worker.worker_id],
+            registration(),
+            world.settings,
+            contract_version=1,
+        )
+    assert (await rotate(world, worker.worker_id)).secret_rotation == "unsupported"
+    assert await caller(world, worker.secret) is not None
+
+
+async def test_a_forgotten_worker_has_no_secret_to_rotate(world: World) -> None:
+    worker = await world.register()
+    await rotate(world, worker.worker_id)
+    new = await beat(world, world.own[worker.worker_id])
+    async with world.database.write() as session:
+        await workers.forget(session, world.admin, worker.worker_id)
+    assert await caller(world, worker.secret) is None
+    assert await caller(world, new) is None
+    with pytest.raises(ConflictError) as refused:
+        await rotate(world, worker.worker_id)
+    assert refused.value.code == "not_enrolled"
+
+
+async def test_a_claim_repeated_over_a_rotation_returns_the_same_attempt(world: World) -> None:
+    worker = await world.register()
+    job = await world.one_job()
+    first = await world.claim(job.id, worker.worker_id)
+    await rotate(world, worker.worker_id)
+    new = await present(
+        world, await beat_with(world, worker.worker_id, first.work_order.attempt_id)
+    )
+    world.own[worker.worker_id] = new
+    again = await world.claim(job.id, worker.worker_id)
+    assert again.work_order == first.work_order
+    assert again.token != first.token
+    assert await caller(world, first.token) is None
+    assert await caller(world, again.token) is not None
+    # With the renewal the supervisor has the lease: the claim is not repeated any more.
+    await world.renew(again.work_order.attempt_id)
+    with pytest.raises(ConflictError) as refused:
+        await world.claim(job.id, worker.worker_id)
+    assert refused.value.code == "not_claimable"
+    assert (await world.job(job.id)).state is JobState.RUNNING
+
+
+async def beat_with(world: World, worker_id: str, attempt_id: str) -> str | None:
+    """Sends a heartbeat with a live attempt; returns the new secret in the answer."""
+    body = WorkerHeartbeat(live_attempts=(attempt_id,), busy_slots=(0,))
+    async with world.database.write() as session:
+        answer = await heartbeats.heartbeat(
+            session, world.own[worker_id], worker_id, body, world.settings
+        )
+    return answer.secret
+
+
+async def test_a_claim_repeated_within_a_rotation_returns_the_same_token(world: World) -> None:
+    worker = await world.register()
+    job = await world.one_job()
+    first = await world.claim(job.id, worker.worker_id)
+    await rotate(world, worker.worker_id)
+    await beat_with(world, worker.worker_id, first.work_order.attempt_id)
+    assert (await world.claim(job.id, worker.worker_id)).token == first.token
+
+
+async def test_a_claim_with_the_new_secret_ends_the_former_one(world: World) -> None:
+    worker = await world.register()
+    job = await world.one_job()
+    await rotate(world, worker.worker_id)
+    new = await present(world, await beat(world, world.own[worker.worker_id]))
+    claim = Claim(job_id=job.id, expected_attempt=1, worker_id=worker.worker_id, slot=0)
+    world.own[worker.worker_id] = new
+    claimed = await world.claim(claim.job_id, worker.worker_id)
+    assert await caller(world, claimed.token) is not None
+    assert await caller(world, worker.secret) is None
