@@ -19,7 +19,12 @@ export type Snapshot = Schemas["SnapshotView"];
 export type Artifact = Schemas["ArtifactView"];
 export type Provenance = Schemas["ProvenanceView"];
 export type Worker = Schemas["WorkerView"];
-export type Pool = Schemas["PoolView"];
+/** The server always sends every member; clients of older servers do without some. */
+export type Pool = Required<Schemas["PoolView"]>;
+export type PoolRequest = Partial<Schemas["PoolRequest"]> & { name: string };
+export type PoolChange = Schemas["PoolChange"];
+export type PoolProject = Schemas["PoolProjectView"];
+export type EnrolmentToken = Schemas["EnrolmentTokenView"];
 export type Catalogue = Schemas["CatalogueView"];
 export type LoginOptions = Schemas["LoginOptions"];
 /** The server always sends every member; clients of older servers do without some. */

@@ -7,6 +7,7 @@ import classes from "./Sections.module.css";
 interface Section {
   to:
     | "/admin/projects"
+    | "/admin/pools"
     | "/admin/audit"
     | "/p/$project/settings"
     | "/p/$project/members"
@@ -17,6 +18,7 @@ interface Section {
 
 const OF_SERVER: readonly (Section & { needs: Permission })[] = [
   { to: "/admin/projects", label: "Projects", needs: "server.projects" },
+  { to: "/admin/pools", label: "Pools", needs: "server.pools" },
   { to: "/admin/audit", label: "Audit log", needs: "server.audit" },
 ];
 

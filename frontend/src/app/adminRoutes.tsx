@@ -4,6 +4,8 @@ import { AuditPage } from "@/features/admin/AuditPage";
 import { readAuditSearch } from "@/features/admin/auditSearch";
 import { MembersPage } from "@/features/admin/MembersPage";
 import { ServiceAccountsPage } from "@/features/credentials/ServiceAccountsPage";
+import { PoolPage } from "@/features/pools/PoolPage";
+import { PoolsPage } from "@/features/pools/PoolsPage";
 import { ProjectSettingsPage } from "@/features/projects/ProjectSettingsPage";
 import { ProjectsPage } from "@/features/projects/ProjectsPage";
 import { inside, project } from "./frames";
@@ -27,6 +29,21 @@ const projects = createRoute({
   getParentRoute: () => administration,
   path: "/projects",
   component: ProjectsPage,
+});
+
+const pools = createRoute({
+  getParentRoute: () => administration,
+  path: "/pools",
+  component: PoolsPage,
+});
+
+const pool = createRoute({
+  getParentRoute: () => administration,
+  path: "/pools/$pool",
+  component: function Pool() {
+    const name = pool.useParams().pool;
+    return <PoolPage key={name} name={name} />;
+  },
 });
 
 const serverAudit = createRoute({
@@ -97,6 +114,8 @@ const projectAudit = createRoute({
 export const administrationRoutes = administration.addChildren([
   administrationIndex,
   projects,
+  pools,
+  pool,
   serverAudit,
 ]);
 

@@ -1,4 +1,4 @@
-import { Alert, Button, Modal } from "@mantine/core";
+import { Button, Modal } from "@mantine/core";
 import type { FormEvent, ReactNode } from "react";
 import classes from "./FormDialog.module.css";
 
@@ -36,9 +36,9 @@ export function FormDialog(props: FormDialogProps) {
       <form className={classes.form} onSubmit={submit}>
         {props.children}
         {props.problem && (
-          <Alert color="red" role="alert">
+          <p className={classes.problem} role="alert">
             {props.problem}
-          </Alert>
+          </p>
         )}
         <div className={classes.buttons}>
           <Button variant="default" onClick={props.onClose}>

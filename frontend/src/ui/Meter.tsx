@@ -6,14 +6,16 @@ interface MeterProps {
   limit: number | null;
   label: string;
   text: string;
+  /** Nothing is wrong with a full meter: it does not warn. */
+  plain?: boolean;
 }
 
 /** How much of a limit is used; the bar warns from four fifths on. */
-export function Meter({ used, limit, label, text }: MeterProps) {
+export function Meter({ used, limit, label, text, plain = false }: MeterProps) {
   if (limit === null) return null;
   const share = limit === 0 ? 1 : Math.min(1, used / limit);
   return (
-    <span className={classes.meter} data-level={level(share)}>
+    <span className={classes.meter} data-level={plain ? "normal" : level(share)}>
       <span style={{ width: `${share * 100}%` }} />
       <meter className="hidden-visually" aria-label={label} value={share}>
         {text}

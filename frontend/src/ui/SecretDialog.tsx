@@ -3,17 +3,21 @@ import type { ReactNode } from "react";
 import { CodeBlock } from "./Copy";
 import classes from "./FormDialog.module.css";
 
+const COPY = "Copy the secret now: it is shown once, and the server keeps only its hash.";
+
 interface SecretDialogProps {
   title: string;
   /** `null` while the dialog is closed. */
   secret: string | null;
+  /** What to do with it; by default to copy it. */
+  intro?: string;
   onClose(): void;
   /** How to use the secret. */
   children?: ReactNode;
 }
 
 /** Shows a secret that no later answer of the server holds; a click beside it does not close it. */
-export function SecretDialog({ title, secret, onClose, children }: SecretDialogProps) {
+export function SecretDialog({ title, secret, intro, onClose, children }: SecretDialogProps) {
   return (
     <Modal
       opened={secret !== null}
@@ -24,7 +28,7 @@ export function SecretDialog({ title, secret, onClose, children }: SecretDialogP
       closeOnEscape={false}
     >
       <div className={classes.form}>
-        <p>Copy the secret now: it is shown once, and the server keeps only its hash.</p>
+        <p>{intro ?? COPY}</p>
         <CodeBlock text={secret ?? ""} label="Secret" />
         {children}
         <div className={classes.buttons}>

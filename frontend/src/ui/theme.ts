@@ -96,6 +96,7 @@ export const theme = createTheme({
     Textarea: { defaultProps: { size: "xs" } },
     PasswordInput: { defaultProps: { size: "xs" } },
     Select: { defaultProps: { size: "xs", comboboxProps: { shadow: "md" } } },
+    MultiSelect: { defaultProps: { size: "xs", comboboxProps: { shadow: "md" } } },
     SegmentedControl: { defaultProps: { size: "xs" } },
     Switch: { defaultProps: { size: "xs", withThumbIndicator: false } },
     Checkbox: { defaultProps: { size: "xs" } },

@@ -1,16 +1,17 @@
-import { Textarea, TextInput } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { MultiSelect, Textarea, TextInput } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { faultAt, faultBeside } from "@/api/client";
 import { createProject, projectKeys } from "@/api/projects";
 import { keys } from "@/api/queries";
+import { poolsQuery } from "@/api/queueQueries";
 import { bytesOf, type Size } from "@/lib/sizes";
 import { slugOf } from "@/lib/slug";
 import { FormDialog } from "@/ui/FormDialog";
 import { StorageLimit } from "./StorageLimit";
 
-const FIELDS = ["/name", "/slug", "/description", "/storage_limit"];
+const FIELDS = ["/name", "/slug", "/description", "/storage_limit", "/pools"];
 
 /** Creates a project, and leads to its members. */
 export function CreateProject({ onClose }: { onClose(): void }) {
@@ -20,10 +21,13 @@ export function CreateProject({ onClose }: { onClose(): void }) {
   const [slug, setSlug] = useState<string | null>(null);
   const [description, setDescription] = useState("");
   const [limit, setLimit] = useState<Size>({ number: "", unit: "GiB" });
+  const [pools, setPools] = useState<string[] | null>(null);
+  const known = useQuery(poolsQuery).data?.map((pool) => pool.name) ?? [];
+  const byDefault = known.filter((pool) => pool === "default");
   const bytes = bytesOf(limit);
   const create = useMutation({
     mutationFn: () =>
-      createProject({ name, slug: slug || null, description, storage_limit: bytes }),
+      createProject({ name, slug: slug || null, description, storage_limit: bytes, pools }),
     onSuccess: async (project) => {
       await Promise.all([
         client.invalidateQueries({ queryKey: projectKeys.all }),
@@ -71,6 +75,16 @@ export function CreateProject({ onClose }: { onClose(): void }) {
         error={faultAt(create.error, "/description")}
         onChange={(event) => setDescription(event.currentTarget.value)}
       />
+      {known.length > 0 && (
+        <MultiSelect
+          label="Pools"
+          description="Where its jobs may run; administrators can change this later"
+          data={known}
+          value={pools ?? byDefault}
+          error={faultAt(create.error, "/pools")}
+          onChange={setPools}
+        />
+      )}
       <StorageLimit
         value={limit}
         onChange={setLimit}

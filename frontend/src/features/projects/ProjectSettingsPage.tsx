@@ -7,6 +7,7 @@ import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
 import { EndOfProject } from "./EndOfProject";
 import { GeneralSettings } from "./GeneralSettings";
+import { ProjectPools } from "./ProjectPools";
 import classes from "./Projects.module.css";
 import { StorageSettings } from "./StorageSettings";
 
@@ -41,7 +42,10 @@ export function ProjectSettingsPage({ slug }: { slug: string }) {
         <>
           <div className={classes.columns}>
             <GeneralSettings key={project.slug} project={project} right={right} />
-            <StorageSettings key={String(project.storage_limit)} project={project} />
+            <div>
+              <StorageSettings key={String(project.storage_limit)} project={project} />
+              <ProjectPools project={project} />
+            </div>
           </div>
           <EndOfProject project={project} right={right} />
         </>

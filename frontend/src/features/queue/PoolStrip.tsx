@@ -9,13 +9,23 @@ export function PoolStrip({ pools }: { pools: readonly Pool[] }) {
       {pools.map((pool) => (
         <span key={pool.name} className={classes.pool}>
           <b>{pool.name}</b>
-          <span>
-            {pool.free_slots} of {plural(pool.slots, "slot")} free
-          </span>
-          <span>{pool.running} running</span>
-          <span>{pool.queued} waiting</span>
+          <PoolNumbers pool={pool} />
         </span>
       ))}
+    </>
+  );
+}
+
+/** Slots of all, and jobs of the caller's projects. */
+export function PoolNumbers({ pool }: { pool: Pool }) {
+  return (
+    <>
+      {pool.paused_at && <span title={pool.pause_reason}>paused</span>}
+      <span>
+        {pool.free_slots} of {plural(pool.slots, "slot")} free
+      </span>
+      <span title="Jobs of your projects">{pool.running} running</span>
+      <span title="Jobs of your projects">{pool.queued} waiting</span>
     </>
   );
 }

@@ -1,131 +1,159 @@
-import { Skeleton } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { usePermission } from "@/api/access";
 import type { ApiError } from "@/api/client";
 import { jobsQuery, poolsQuery, workersQuery } from "@/api/queueQueries";
-import type { Job, Worker } from "@/api/types";
-import { ago, bytes, moment, shortId } from "@/lib/format";
+import type { Job, Pool, Worker } from "@/api/types";
 import { problemOf } from "@/lib/outage";
+import { Banner } from "@/ui/Banner";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
-import { StateBadge } from "@/ui/StateBadge";
-import { JobName, jobPlace } from "./JobName";
-import { PoolStrip } from "./PoolStrip";
+import { PoolNumbers, PoolStrip } from "./PoolStrip";
 import classes from "./Queue.module.css";
 import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
+import { WorkerPanel } from "./WorkerPanel";
 
-const MIB = 2 ** 20;
-const OPTIONS = "--token-file FILE --pool default --slots 2";
-
+/** The workers of the pools that the caller may use, with what is in their slots. */
 export function WorkersPage() {
   const query = useQuery({ ...workersQuery, refetchInterval: HEARTBEAT_MS });
   const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
   const jobs = useQuery(jobsQuery(null));
+  const manager = usePermission("server.pools");
   useLiveQueue("workers");
-  const workers = query.data ?? [];
   const problem = problemOf(query);
   const byId = new Map((jobs.data?.jobs ?? []).map((job) => [job.id, job]));
   return (
-    <Page title="Workers" facts={<PoolStrip pools={pools.data ?? []} />}>
+    <Page
+      title="Workers"
+      facts={pools.data?.length === 1 && <PoolStrip pools={pools.data} />}
+      actions={
+        manager.allowed && (
+          <Button component={Link} to="/admin/pools" variant="default">
+            Manage pools
+          </Button>
+        )
+      }
+    >
       {problem !== null && query.data === undefined ? (
         <Panel>
           <Failure error={problem as ApiError} retry={() => void query.refetch()} />
         </Panel>
-      ) : query.isPending ? (
+      ) : query.isPending || pools.isPending ? (
         <Skeleton height={200} radius={10} />
-      ) : workers.length === 0 ? (
-        <Panel>
-          <EmptyState
-            title="No worker yet"
-            command={`palestra worker --server ${window.location.origin} ${OPTIONS}`}
-          >
-            Jobs wait until a worker offers slots; a slot executes one job at a time. This command
-            starts a worker on any machine that reaches the server.
-          </EmptyState>
-        </Panel>
       ) : (
-        <div className={classes.workers}>
-          {workers.map((worker) => (
-            <WorkerPanel key={worker.id} worker={worker} jobs={byId} />
-          ))}
-        </div>
+        <Pools pools={pools.data ?? []} workers={query.data ?? []} jobs={byId} />
       )}
     </Page>
   );
 }
 
-function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMap<string, Job> }) {
-  const busy = worker.slots.filter((slot) => slot.busy).length;
+interface PoolsProps {
+  pools: readonly Pool[];
+  workers: readonly Worker[];
+  jobs: ReadonlyMap<string, Job>;
+}
+
+function Pools({ pools, workers, jobs }: PoolsProps) {
+  const paused = pools.filter((pool) => pool.paused_at !== null);
   return (
-    <Panel
-      title={
-        <span className="row">
-          {worker.name}
-          <StateBadge state={worker.state} />
-        </span>
-      }
-      aside={
-        <span>
-          {busy} of {worker.slots.length} slots busy
-        </span>
-      }
-    >
-      <ol className={classes.slots}>
-        {worker.slots.map((slot) => (
-          <SlotTile
-            key={slot.index}
-            slot={slot}
-            job={slot.job_id ? jobs.get(slot.job_id) : undefined}
+    <>
+      {paused.map((pool) => (
+        <Banner
+          key={pool.name}
+          tone="warn"
+          title={`The pool ${pool.name} is paused: no job of it starts, running ones go on`}
+          message={pool.pause_reason}
+        />
+      ))}
+      {workers.length === 0 ? (
+        <NoWorker pools={pools} />
+      ) : pools.length < 2 ? (
+        <Workers workers={workers} jobs={jobs} />
+      ) : (
+        pools.map((pool) => (
+          <PoolSection
+            key={pool.name}
+            pool={pool}
+            workers={workers.filter((one) => one.pool === pool.name)}
+            jobs={jobs}
           />
-        ))}
-      </ol>
-      <div className={classes.foot}>
-        <span>{worker.host}</span>
-        <span>pool {worker.pool}</span>
-        <span>{worker.gpus.length > 0 ? gpuText(worker) : "CPU only"}</span>
-        <span>version {worker.version}</span>
-        <span title={moment(worker.last_heartbeat_at)}>
-          last heartbeat {ago(worker.last_heartbeat_at)}
-        </span>
-      </div>
-    </Panel>
+        ))
+      )}
+    </>
   );
 }
 
-function SlotTile({ slot, job }: { slot: Worker["slots"][number]; job: Job | undefined }) {
-  const [runId] = slot.run_ids;
-  if (!runId) {
+interface PoolSectionProps {
+  pool: Pool;
+  workers: readonly Worker[];
+  jobs: ReadonlyMap<string, Job>;
+}
+
+function PoolSection({ pool, workers, jobs }: PoolSectionProps) {
+  return (
+    <section className={classes.section} aria-label={`Pool ${pool.name}`}>
+      <header>
+        <h2>{pool.name}</h2>
+        <PoolNumbers pool={pool} />
+        {pool.description && <span>{pool.description}</span>}
+      </header>
+      {workers.length === 0 ? (
+        <p className="muted">No worker belongs to this pool yet: its jobs wait.</p>
+      ) : (
+        <Workers workers={workers} jobs={jobs} />
+      )}
+    </section>
+  );
+}
+
+function Workers({ workers, jobs }: Pick<PoolsProps, "workers" | "jobs">) {
+  return (
+    <div className={classes.workers}>
+      {workers.map((worker) => (
+        <WorkerPanel key={worker.id} worker={worker} jobs={jobs} />
+      ))}
+    </div>
+  );
+}
+
+/** How to add a machine, for those who can, and whom to ask, for others. */
+function NoWorker({ pools }: { pools: readonly Pool[] }) {
+  const manager = usePermission("server.pools");
+  const [first] = pools;
+  if (!manager.allowed) {
     return (
-      <li className={classes.slot} data-free>
-        <span className="faint">slot {slot.index}</span>
-        <span className="faint">{slot.busy ? "busy" : "free"}</span>
-      </li>
+      <Panel>
+        <EmptyState title={pools.length === 0 ? "No pool admits your projects" : "No worker yet"}>
+          Jobs wait until a worker of a pool that admits their project offers slots. Ask an
+          administrator of the server{" "}
+          {pools.length === 0 ? "to admit your project to a pool." : "to add a machine."}
+        </EmptyState>
+      </Panel>
     );
   }
   return (
-    <li>
-      <Link
-        {...(job ? jobPlace(job) : ({ to: "/runs/$runId", params: { runId } } as const))}
-        className={classes.slot}
-        title={slot.run_ids.join("\n")}
+    <Panel>
+      <EmptyState
+        title="No worker yet"
+        command={`palestra worker --server ${window.location.origin} --token-file worker.token --slots 2`}
       >
-        <span className="faint">slot {slot.index}</span>
-        {job ? (
-          <JobName job={job} linked={false} />
+        Jobs wait until a worker offers slots; a slot executes one job at a time. Make an enrolment
+        token in a pool, write it to a file, and run this command on any machine that reaches the
+        server.
+      </EmptyState>
+      <div className={classes.way}>
+        {first === undefined ? (
+          <Button component={Link} to="/admin/pools">
+            Create a pool
+          </Button>
         ) : (
-          <span className="clip">{shortId(runId)}</span>
+          <Button component={Link} to="/admin/pools/$pool" params={{ pool: first.name } as never}>
+            Make a token of the pool {first.name}
+          </Button>
         )}
-        <span className="muted">
-          {job ? `${job.schedule.replaceAll("_", " ")}, attempt ${job.attempts}` : "working"}
-        </span>
-      </Link>
-    </li>
+      </div>
+    </Panel>
   );
-}
-
-function gpuText({ gpus }: Worker): string {
-  const [first] = gpus;
-  if (first === undefined) return "";
-  return `${gpus.length} × ${first.name}, ${bytes(first.memory_mib * MIB)}`;
 }

@@ -1,0 +1,169 @@
+import { ActionIcon, Button } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { enrolmentTokensQuery, revokeEnrolmentToken } from "@/api/pools";
+import type { EnrolmentToken } from "@/api/types";
+import { ago, day, moment } from "@/lib/format";
+import { problemOf } from "@/lib/outage";
+import { type Column, DataTable } from "@/ui/DataTable";
+import { FormDialog } from "@/ui/FormDialog";
+import { IconPlus, IconX } from "@/ui/icons";
+import { ListFrame } from "@/ui/ListFrame";
+import { Panel } from "@/ui/Page";
+import { SecretDialog } from "@/ui/SecretDialog";
+import { CreateEnrolment } from "./CreateEnrolment";
+import classes from "./Pools.module.css";
+import { workerCommand } from "./pool";
+import { usePoolRefresh } from "./usePoolRefresh";
+
+/** The tokens with which workers enrol in a pool. */
+export function EnrolmentTokens({ pool }: { pool: string }) {
+  const query = useQuery(enrolmentTokensQuery(pool));
+  const [creating, setCreating] = useState(false);
+  const [made, setMade] = useState<EnrolmentToken | null>(null);
+  const [revoking, setRevoking] = useState<EnrolmentToken | null>(null);
+  const tokens = query.data ?? [];
+  return (
+    <Panel
+      flush
+      title="Enrolment tokens"
+      aside={
+        <Button
+          variant="default"
+          size="compact-xs"
+          leftSection={<IconPlus size={13} />}
+          onClick={() => setCreating(true)}
+        >
+          New token
+        </Button>
+      }
+    >
+      <ListFrame query={query} problem={problemOf(query)}>
+        {tokens.length === 0 ? (
+          <p className={classes.note}>
+            To add a machine, make a token: the dialog shows the command that starts a worker with
+            it. Workers that enrolled outlive the token.
+          </p>
+        ) : (
+          <DataTable
+            label="Enrolment tokens"
+            rows={tokens}
+            columns={tokenColumns(setRevoking)}
+            rowId={(token) => token.id}
+          />
+        )}
+        {tokens.some((token) => token.legacy) && (
+          <p className={classes.note}>
+            A legacy token is a user's: it ends with that user, and enrols workers in every pool
+            that admits its project. Make a token of the pool, start the machines with it, and
+            revoke the legacy one.
+          </p>
+        )}
+      </ListFrame>
+      {creating && (
+        <CreateEnrolment pool={pool} onClose={() => setCreating(false)} onCreated={setMade} />
+      )}
+      {revoking && (
+        <RevokeEnrolment pool={pool} token={revoking} onClose={() => setRevoking(null)} />
+      )}
+      <SecretDialog
+        title={`Start a worker of the pool ${pool}`}
+        secret={made?.secret ? workerCommand(made.secret) : null}
+        intro="Run this on the machine that shall train, where Palestra is installed. Copy it now: the token's secret is shown once, and the server keeps only its hash."
+        onClose={() => setMade(null)}
+      >
+        <p className="muted">
+          A slot runs one job at a time. <code>--gpus 0,1</code> offers GPUs,{" "}
+          <code>palestra worker --help</code> lists what else there is. The worker appears on this
+          page as soon as it is connected, and keeps a secret of its own from then on.
+        </p>
+      </SecretDialog>
+    </Panel>
+  );
+}
+
+function tokenColumns(revoke: (token: EnrolmentToken) => void): Column<EnrolmentToken>[] {
+  return [
+    {
+      id: "name",
+      header: "Token",
+      cell: (token) => (
+        <span className={classes.name}>
+          <b className="clip">{token.name}</b>
+          {token.legacy && <span className={classes.warn}>legacy</span>}
+        </span>
+      ),
+    },
+    {
+      id: "by",
+      header: "By",
+      width: 92,
+      hide: "narrow",
+      cell: (token) => token.created_by ?? <span className="faint">–</span>,
+    },
+    {
+      id: "used",
+      header: "Last used",
+      width: 104,
+      hide: "narrow",
+      cell: (token) => (
+        <span title={moment(token.last_used_at)}>
+          {token.last_used_at ? ago(token.last_used_at) : <span className="faint">never</span>}
+        </span>
+      ),
+    },
+    {
+      id: "ends",
+      header: "Ends",
+      width: 104,
+      cell: (token) =>
+        token.expires_at === null ? (
+          "never"
+        ) : (
+          <span title={moment(token.expires_at)}>{day(token.expires_at)}</span>
+        ),
+    },
+    {
+      id: "revoke",
+      header: "",
+      width: 48,
+      align: "right",
+      cell: (token) => (
+        <ActionIcon size={22} aria-label={`Revoke ${token.name}`} onClick={() => revoke(token)}>
+          <IconX size={14} />
+        </ActionIcon>
+      ),
+    },
+  ];
+}
+
+interface RevokeProps {
+  pool: string;
+  token: EnrolmentToken;
+  onClose(): void;
+}
+
+function RevokeEnrolment({ pool, token, onClose }: RevokeProps) {
+  const refresh = usePoolRefresh();
+  const revoke = useMutation({
+    mutationFn: () => revokeEnrolmentToken(pool, token.id),
+    onSuccess: async () => {
+      await refresh();
+      onClose();
+    },
+  });
+  return (
+    <FormDialog
+      opened
+      title={`Revoke ${token.name}?`}
+      submit="Revoke"
+      destructive
+      isPending={revoke.isPending}
+      problem={revoke.error?.message}
+      onSubmit={() => revoke.mutate()}
+      onClose={onClose}
+    >
+      <p>No further worker enrols with the token. Workers that enrolled with it go on.</p>
+    </FormDialog>
+  );
+}

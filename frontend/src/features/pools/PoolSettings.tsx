@@ -1,0 +1,89 @@
+import { Button } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import { faultBeside } from "@/api/client";
+import { changePool, deletePool } from "@/api/pools";
+import type { Pool } from "@/api/types";
+import { FormDialog } from "@/ui/FormDialog";
+import { IconTrash } from "@/ui/icons";
+import { Panel } from "@/ui/Page";
+import { FIELDS, formOf, isComplete, PoolFields, requestOf } from "./PoolFields";
+import classes from "./Pools.module.css";
+import { usePoolRefresh } from "./usePoolRefresh";
+
+/** What can be changed of a pool, and its deletion. */
+export function PoolSettings({ pool }: { pool: Pool }) {
+  const [form, setForm] = useState(formOf(pool));
+  const [deleting, setDeleting] = useState(false);
+  const refresh = usePoolRefresh();
+  const change = useMutation({
+    mutationFn: () => changePool(pool.name, requestOf(form)),
+    onSuccess: async () => {
+      await refresh();
+      notifications.show({ message: "Saved" });
+    },
+  });
+  const isChanged = JSON.stringify(form) !== JSON.stringify(formOf(pool));
+  const problem = faultBeside(change.error, FIELDS);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (isChanged && isComplete(form)) change.mutate();
+  };
+  return (
+    <Panel title="Settings">
+      <form className={classes.form} onSubmit={submit}>
+        <PoolFields form={form} error={change.error} onChange={setForm} />
+        {problem && (
+          <p role="alert" style={{ color: "var(--bad)" }}>
+            {problem}
+          </p>
+        )}
+        <Button type="submit" loading={change.isPending} disabled={!isChanged || !isComplete(form)}>
+          Save
+        </Button>
+      </form>
+      <div className={classes.deed}>
+        <p>A pool can be deleted once its workers are stopped and all its jobs have ended.</p>
+        <Button
+          variant="default"
+          leftSection={<IconTrash size={14} />}
+          onClick={() => setDeleting(true)}
+        >
+          Delete…
+        </Button>
+      </div>
+      {deleting && <DeletePool name={pool.name} onClose={() => setDeleting(false)} />}
+    </Panel>
+  );
+}
+
+function DeletePool({ name, onClose }: { name: string; onClose(): void }) {
+  const navigate = useNavigate();
+  const refresh = usePoolRefresh();
+  const erase = useMutation({
+    mutationFn: () => deletePool(name),
+    onSuccess: async () => {
+      await navigate({ to: "/admin/pools" });
+      await refresh();
+    },
+  });
+  return (
+    <FormDialog
+      opened
+      title={`Delete the pool ${name}?`}
+      submit="Delete"
+      destructive
+      isPending={erase.isPending}
+      problem={erase.error?.message}
+      onSubmit={() => erase.mutate()}
+      onClose={onClose}
+    >
+      <p>
+        Its enrolment tokens and the secrets of its workers end. Runs that trained in it keep what
+        they have.
+      </p>
+    </FormDialog>
+  );
+}

@@ -1,0 +1,105 @@
+import { Link } from "@tanstack/react-router";
+import type { Job, Worker } from "@/api/types";
+import { ago, bytes, moment, shortId } from "@/lib/format";
+import { Panel } from "@/ui/Page";
+import { StateBadge } from "@/ui/StateBadge";
+import { JobName, jobPlace } from "./JobName";
+import classes from "./Queue.module.css";
+
+const MIB = 2 ** 20;
+
+type Slot = Worker["slots"][number];
+
+/** A worker with its slots. */
+export function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMap<string, Job> }) {
+  const busy = worker.slots.filter((slot) => slot.busy).length;
+  return (
+    <Panel
+      title={
+        <span className="row">
+          {worker.name}
+          <StateBadge state={worker.state} />
+        </span>
+      }
+      aside={
+        <span>
+          {busy} of {worker.slots.length} slots busy
+        </span>
+      }
+    >
+      <ol className={classes.slots}>
+        {worker.slots.map((slot) => (
+          <SlotTile
+            key={slot.index}
+            slot={slot}
+            job={slot.job_id ? jobs.get(slot.job_id) : undefined}
+          />
+        ))}
+      </ol>
+      <div className={classes.foot}>
+        <span>{worker.host}</span>
+        <span>pool {worker.pool}</span>
+        <span>{worker.gpus.length > 0 ? gpuText(worker) : "CPU only"}</span>
+        <span>version {worker.version}</span>
+        <span title={moment(worker.last_heartbeat_at)}>
+          last heartbeat {ago(worker.last_heartbeat_at)}
+        </span>
+      </div>
+    </Panel>
+  );
+}
+
+function SlotTile({ slot, job }: { slot: Slot; job: Job | undefined }) {
+  const [runId] = slot.run_ids;
+  if (!slot.busy) {
+    return (
+      <li className={classes.slot} data-state="free">
+        <span className="faint">slot {slot.index}</span>
+        <span className="faint">free</span>
+      </li>
+    );
+  }
+  if (!runId) {
+    return (
+      <li
+        className={classes.slot}
+        data-state="foreign"
+        title="A job of a project that is not yours"
+      >
+        <span className="faint">slot {slot.index}</span>
+        <span>busy</span>
+        {slot.user && (
+          <span className="muted clip">
+            {slot.user}, {slot.project}
+          </span>
+        )}
+      </li>
+    );
+  }
+  return (
+    <li>
+      <Link
+        {...(job ? jobPlace(job) : ({ to: "/runs/$runId", params: { runId } } as const))}
+        className={classes.slot}
+        title={slot.run_ids.join("\n")}
+      >
+        <span className="faint">slot {slot.index}</span>
+        {job ? (
+          <JobName job={job} linked={false} />
+        ) : (
+          <span className="clip">{shortId(runId)}</span>
+        )}
+        <span className="muted clip">
+          {job ? `${job.schedule.replaceAll("_", " ")}, attempt ${job.attempts}` : "working"}
+          {slot.user && ` by ${slot.user}`}
+        </span>
+      </Link>
+    </li>
+  );
+}
+
+function gpuText({ gpus }: Worker): string {
+  const [first] = gpus;
+  if (first === undefined) return "";
+  return `${gpus.length} × ${first.name}, ${bytes(first.memory_mib * MIB)}`;
+}

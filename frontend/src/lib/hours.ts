@@ -1,0 +1,16 @@
+/** Limits of wall time, typed in hours. */
+
+/** Hours of a limit in seconds, as typed; empty for none. */
+export function hoursOf(seconds: number | null | undefined): string {
+  return seconds === null || seconds === undefined
+    ? ""
+    : String(Number((seconds / 3600).toFixed(4)));
+}
+
+/** Seconds of typed hours; `null` for an empty field, `NaN` for no positive number. */
+export function secondsOf(hours: string): number | null {
+  const typed = hours.trim().replace(",", ".");
+  if (typed === "") return null;
+  const number = /^\d+(\.\d+)?$/.test(typed) ? Number(typed) : Number.NaN;
+  return number > 0 ? Math.max(1, Math.round(number * 3600)) : Number.NaN;
+}

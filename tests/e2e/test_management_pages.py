@@ -1,0 +1,146 @@
+"""Projects, service accounts and pools by the dashboard alone, in a real browser."""
+
+import re
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, async_playwright, expect
+
+from app.services.access import logins
+from tests.app.api.serving import AppServer, serve
+from tests.e2e.test_browser import CHROMIUM, QUIET
+from tests.support.listening import listening
+from tests.support.server_fixture import registration
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(180),
+]
+
+expect.set_options(timeout=20_000)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def served(
+    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[AppServer]:
+    copy = shutil.copy(migrated_sqlite, tmp_path_factory.mktemp("management") / "palestra.db")
+    async with serve(f"sqlite:///{copy}", tmp_path_factory.mktemp("data")) as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def page(served: AppServer) -> AsyncIterator[Page]:
+    """The page of an administrator who is logged in."""
+    async with listening(served.app) as url, async_playwright() as play:
+        browser = await play.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        context = await browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
+        page = await context.new_page()
+        async with served.database.write() as session:
+            code = await logins.make_link(session, served.world.admin.user_id, 3_600)
+        await page.goto(f"{url}/login#code={code}")
+        await page.wait_for_url("**/experiments**")
+        yield page
+        await browser.close()
+
+
+async def _status(page: Page, secret: str) -> int:
+    """Returns the status of a request with a token, beside the browser."""
+    origin = await page.evaluate("window.location.origin")
+    async with httpx.AsyncClient(base_url=origin) as client:
+        answer = await client.get(
+            "/api/v1/projects/motion-lab/experiments",
+            headers={"authorization": f"Bearer {secret}"},
+        )
+    return answer.status_code
+
+
+async def test_a_project_gets_a_service_account_and_is_deleted_and_restored(page: Page) -> None:
+    await page.get_by_role("button", name="Account", exact=True).click()
+    await page.get_by_role("menuitem", name="Administration").click()
+    await page.get_by_role("link", name="Projects", exact=True).click()
+    await page.get_by_role("button", name="New project").click()
+    await page.get_by_label("Name", exact=False).first.fill("Motion Lab")
+    await page.get_by_role("button", name="Create", exact=True).click()
+    await page.wait_for_url("**/p/motion-lab/members")
+
+    await page.get_by_role("link", name="Service accounts").click()
+    await expect(page.get_by_text("No service account yet")).to_be_visible()
+    await page.get_by_role("button", name="New service account").click()
+    await page.get_by_placeholder("motion-lab-ci").fill("motion-lab-ci")
+    await page.get_by_role("button", name="Create", exact=True).click()
+    await page.get_by_role("button", name="New token").click()
+    await page.get_by_placeholder("nightly pipeline").fill("nightly")
+    await page.get_by_role("button", name="Create", exact=True).click()
+    secret = await page.get_by_title("Secret", exact=True).inner_text()
+    assert await _status(page, secret) == 200
+    await page.get_by_role("button", name="I have copied it").click()
+    await expect(page.get_by_text(secret)).to_have_count(0)
+    await page.get_by_role("button", name="Revoke nightly").click()
+    await page.get_by_role("button", name="Revoke", exact=True).click()
+    await expect(page.get_by_text("No token is valid")).to_be_visible()
+    assert await _status(page, secret) == 401
+
+    await page.get_by_role("link", name="Settings", exact=True).click()
+    await page.get_by_label("Storage limit", exact=True).fill("1.5")
+    await page.get_by_role("button", name="Change the limit").click()
+    await expect(page.get_by_text("used of 1.5 GiB")).to_be_visible()
+    await page.get_by_role("button", name="Archive", exact=True).click()
+    await page.get_by_role("button", name="Delete…").click()
+    await page.get_by_label("Type the slug").fill("motion-lab")
+    await page.get_by_role("button", name="Delete the project").click()
+    await page.wait_for_url("**/admin/projects")
+    deleted = page.get_by_role("table", name="Deleted projects")
+    await expect(deleted).to_contain_text(re.compile(r"in (29|30) d"))
+    await deleted.get_by_role("button", name="Restore Motion Lab").click()
+    await expect(page.get_by_role("table", name="Archived projects")).to_contain_text("Motion Lab")
+    await expect(deleted).to_have_count(0)
+
+
+async def test_a_pool_gets_a_worker_by_the_token_that_the_page_shows(page: Page) -> None:
+    await page.goto("/workers")
+    await page.get_by_role("link", name="Manage pools").click()
+    await page.get_by_role("button", name="New pool").click()
+    await page.get_by_label("Name", exact=False).first.fill("gpu")
+    await page.get_by_label("Maximum wall time").fill("72")
+    await page.get_by_role("button", name="Create", exact=True).click()
+    await page.wait_for_url("**/admin/pools/gpu")
+    await expect(page.get_by_text("The pool admits no project")).to_be_visible()
+    await page.get_by_placeholder("Another project").click()
+    await page.get_by_role("option", name="default").click()
+    await page.get_by_role("button", name="Admit").click()
+    await expect(page.get_by_role("table", name="Admitted projects")).to_contain_text("default")
+
+    await page.get_by_role("button", name="New token").click()
+    await page.get_by_placeholder("rack 3").fill("rack 3")
+    await page.get_by_role("button", name="Create", exact=True).click()
+    command = await page.get_by_title("Secret", exact=True).inner_text()
+    assert "palestra worker --server http" in command
+    secret = command.split("'")[3]
+    await page.get_by_role("button", name="I have copied it").click()
+    origin = await page.evaluate("window.location.origin")
+    async with httpx.AsyncClient(base_url=origin) as client:
+        answer = await client.post(
+            "/api/v1/workers",
+            headers={"authorization": f"Bearer {secret}"},
+            json=registration(name="rack3-a", pool=None).model_dump(mode="json"),
+        )
+    assert answer.status_code == 201, answer.text
+    workers = page.get_by_role("table", name="Workers of the pool")
+    await expect(workers).to_contain_text("rack3-a")
+
+    await page.get_by_role("button", name="Pause…").click()
+    await page.get_by_placeholder("Driver update").fill("Power cut at noon")
+    await page.get_by_role("button", name="Pause", exact=True).click()
+    await expect(page.get_by_role("button", name="Resume")).to_be_visible()
+    await page.goto("/workers")
+    await expect(page.get_by_role("status")).to_contain_text("Power cut at noon")
+    await page.goto("/admin/pools/gpu")
+    await page.get_by_role("button", name="Delete…").click()
+    await page.get_by_role("button", name="Delete", exact=True).click()
+    await expect(page.get_by_role("alert")).to_contain_text("1 workers of the pool are alive")
