@@ -1,4 +1,4 @@
-"""Commands that manage workers: `palestra forget-worker`."""
+"""Commands that manage workers: `palestra forget-worker | rotate-worker-secret`."""
 
 from typing import Annotated
 
@@ -12,8 +12,9 @@ from palestra.contract.problems import nearest
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the commands."""
     app.command("forget-worker")(forget)
+    app.command("rotate-worker-secret")(rotate)
 
 
 def forget(
@@ -26,6 +27,22 @@ def forget(
     with connect(server, token_file) as client:
         found = client.forget_worker(_find(client, worker).id)
     emit_json(found) if json else say(f"{found.name} can be enrolled again")
+
+
+def rotate(
+    worker: Annotated[str, typer.Argument(metavar="WORKER", help="Name or ID of a worker.")],
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Gives a worker a new secret with its next heartbeat; it goes on without a restart."""
+    with connect(server, token_file) as client:
+        found = client.rotate_worker_secret(_find(client, worker).id)
+    if json:
+        return emit_json(found)
+    if found.secret_rotation == "unsupported":  # noqa: S105 - not a secret
+        return say(f"{found.name} keeps its secret until it is upgraded: version {found.version}")
+    return say(f"{found.name} gets a new secret with its next heartbeat")
 
 
 def _find(client: Client, wanted: str) -> WorkerView:

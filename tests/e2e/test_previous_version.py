@@ -112,7 +112,10 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
         stack.start_server()
         assert (tree_of_server(stack), source_trees(stack, attempt)) == (REPOSITORY, {previous})
 
-        # A worker of the previous version enrols with the present server, beside a present one.
+        # A worker of the previous version enrols with the present server, beside a present one. Its
+        # token, which the previous server made, enrols workers in every pool of its project.
+        for pool in ("second", "present"):
+            stack.post("pools", {"name": pool, "projects": ["default"]})
         with ThreadPoolExecutor() as threads:
             list(
                 threads.map(lambda name: stack.start_worker(name, pool=name), ("second", "present"))
