@@ -211,6 +211,12 @@ def downgrade() -> None:
     op.drop_index("ix_workers_pool", table_name="workers")
     with op.batch_alter_table("workers") as table:
         table.drop_constraint("uq_workers_name", type_="unique")
+    op.execute(
+        "UPDATE workers SET name = former_name WHERE former_name IS NOT NULL AND NOT EXISTS "
+        "(SELECT 1 FROM workers AS other WHERE other.project_id = workers.project_id "
+        "AND other.name = workers.former_name)"
+    )
+    with op.batch_alter_table("workers") as table:
         table.alter_column("project_id", existing_type=sa.String(length=64), nullable=False)
         table.alter_column("created_by", existing_type=sa.String(length=64), nullable=False)
         for column in (
@@ -245,10 +251,5 @@ def _give_workers_to_projects() -> None:
     op.execute(
         f"UPDATE workers SET created_by = ({administrator}) "  # noqa: S608
         "WHERE created_by IS NULL OR created_by NOT IN (SELECT id FROM users)"
-    )
-    op.execute(
-        "UPDATE workers SET name = former_name WHERE former_name IS NOT NULL AND NOT EXISTS "
-        "(SELECT 1 FROM workers AS other WHERE other.project_id = workers.project_id "
-        "AND other.name = workers.former_name)"
     )
     op.execute("DELETE FROM workers WHERE project_id IS NULL OR created_by IS NULL")
