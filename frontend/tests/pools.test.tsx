@@ -221,6 +221,8 @@ describe("a pool", () => {
       worker("a", { secret_rotation: "unsupported" }),
       worker("b", { state: "draining" }),
       worker("c", { pool: "other" }),
+      worker("d"),
+      worker("e"),
     ];
     open("/admin/pools/gpu");
     const choose = async (name: string, item: string | RegExp) => {
@@ -229,16 +231,16 @@ describe("a pool", () => {
     };
     await choose("a", /^Drain/);
     await choose("b", "End draining");
-    await choose("a", "Rotate its secret");
-    await choose("b", "Forget…");
-    const dialog = await screen.findByRole("dialog", { name: "Forget b?" });
+    await choose("d", "Rotate its secret");
+    await choose("e", "Forget…");
+    const dialog = await screen.findByRole("dialog", { name: "Forget e?" });
     await userEvent.click(within(dialog).getByRole("button", { name: "Forget", hidden: true }));
     await waitFor(() =>
       expect(sent).toEqual([
         "POST /api/v1/workers/wrk_a:drain",
         "POST /api/v1/workers/wrk_b:undrain",
-        "POST /api/v1/workers/wrk_a:rotate-secret",
-        "POST /api/v1/workers/wrk_b:forget",
+        "POST /api/v1/workers/wrk_d:rotate-secret",
+        "POST /api/v1/workers/wrk_e:forget",
       ]),
     );
     expect(screen.getByText("needs an upgrade")).toBeInTheDocument();

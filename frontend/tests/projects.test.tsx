@@ -37,6 +37,17 @@ const removed = (slug: string, changes: object) => ({
   ...changes,
 });
 
+const pools = [
+  {
+    name: "gpu",
+    projects: [{ project: "lab", name: "LAB", share: 1, since: "2026-10-02T08:00:00Z" }],
+    paused_at: "2026-11-01T08:00:00Z",
+    pause_reason: "Moved",
+    slots: 4,
+    free_slots: 1,
+  },
+  { name: "teaching", projects: [], paused_at: null, slots: 2, free_slots: 2 },
+];
 let deleted: object[] = [];
 let projects = [project("lab")];
 
@@ -59,15 +70,17 @@ function open(path: string, permissions: string[], ofServer: string[] = []): voi
     const slug = pathname.match(/^\/api\/v1\/projects\/([\w-]+)/)?.[1];
     const body = pathname.endsWith(":deleted")
       ? { items: deleted, next_cursor: null }
-      : pathname.endsWith("/session")
-        ? session
-        : pathname.endsWith("/members")
-          ? { items: [], next_cursor: null }
-          : slug !== undefined
-            ? (projects.find((one) => one.slug === slug) ?? projects[0])
-            : changes
-              ? projects[0]
-              : { items: projects, next_cursor: null };
+      : pathname.endsWith("/pools")
+        ? { items: pools, next_cursor: null }
+        : pathname.endsWith("/session")
+          ? session
+          : pathname.endsWith("/members")
+            ? { items: [], next_cursor: null }
+            : slug !== undefined
+              ? (projects.find((one) => one.slug === slug) ?? projects[0])
+              : changes
+                ? projects[0]
+                : { items: projects, next_cursor: null };
     return Promise.resolve(new Response(JSON.stringify(body ?? {}), { status: body ? 200 : 404 }));
   });
   window.history.replaceState(null, "", path);
@@ -115,7 +128,7 @@ describe("the list of projects", () => {
     await waitFor(() => expect(window.location.pathname).toBe("/p/lab/members"));
     expect(sent).toEqual([
       'POST /api/v1/projects {"name":"Zürich Lab 2","slug":null,"description":"",' +
-        `"storage_limit":${1.5 * GIB}}`,
+        `"storage_limit":${1.5 * GIB},"pools":null}`,
     ]);
   });
 
@@ -181,6 +194,8 @@ describe("the settings of a project", () => {
     expect(screen.getByRole("meter", { name: "Storage used" })).toHaveAttribute("value", "0.85");
     await userEvent.hover(button);
     expect(await screen.findByText(/Only administrators of the server/)).toBeInTheDocument();
+    expect(screen.getByTitle("Moved")).toHaveTextContent("paused");
+    expect(screen.queryByText("teaching")).toBeNull();
   });
 
   it("remove the limit of a project of which an administrator is no member", async () => {

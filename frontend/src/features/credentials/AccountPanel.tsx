@@ -1,6 +1,6 @@
 import { ActionIcon, Button, Menu } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { deleteServiceAccount } from "@/api/serviceAccounts";
 import type { ServiceAccount, Token } from "@/api/types";
 import { ago, moment, plural } from "@/lib/format";
@@ -42,9 +42,13 @@ export function AccountPanel({ project, account, query, tokens, onSecret }: Acco
   const valid = tokens.filter(isValid);
   const ended = tokens.length - valid.length;
   const close = () => setDialog(null);
-  const columns = tokenColumns(
-    (of) => setDialog({ kind: "rotate", of }),
-    (of) => setDialog({ kind: "revoke", of }),
+  const columns = useMemo(
+    () =>
+      tokenColumns(
+        (of) => setDialog({ kind: "rotate", of }),
+        (of) => setDialog({ kind: "revoke", of }),
+      ),
+    [],
   );
   const shown = all ? tokens : valid;
   return (

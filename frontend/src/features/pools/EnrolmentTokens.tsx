@@ -1,6 +1,6 @@
 import { ActionIcon, Button } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { enrolmentTokensQuery, revokeEnrolmentToken } from "@/api/pools";
 import type { EnrolmentToken } from "@/api/types";
 import { ago, day, moment } from "@/lib/format";
@@ -22,6 +22,7 @@ export function EnrolmentTokens({ pool }: { pool: string }) {
   const [creating, setCreating] = useState(false);
   const [made, setMade] = useState<EnrolmentToken | null>(null);
   const [revoking, setRevoking] = useState<EnrolmentToken | null>(null);
+  const columns = useMemo(() => tokenColumns(setRevoking), []);
   const tokens = query.data ?? [];
   return (
     <Panel
@@ -48,7 +49,7 @@ export function EnrolmentTokens({ pool }: { pool: string }) {
           <DataTable
             label="Enrolment tokens"
             rows={tokens}
-            columns={tokenColumns(setRevoking)}
+            columns={columns}
             rowId={(token) => token.id}
           />
         )}

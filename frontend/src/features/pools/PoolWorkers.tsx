@@ -1,5 +1,5 @@
 import { ActionIcon, Menu } from "@mantine/core";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { actOnWorker, type WorkerVerb } from "@/api/pools";
 import type { Worker } from "@/api/types";
 import { ago, moment, plural } from "@/lib/format";
@@ -30,8 +30,13 @@ export function PoolWorkers({ query, workers }: PoolWorkersProps) {
   const act = usePoolDeed(({ worker, verb }: { worker: Worker; verb: WorkerVerb }) =>
     actOnWorker(worker.id, verb),
   );
-  const columns = workerColumns((worker, verb) =>
-    verb === "forget" ? setForgetting(worker) : act.mutate({ worker, verb }),
+  // New columns would close an open menu, and workers are polled.
+  const columns = useMemo(
+    () =>
+      workerColumns((worker, verb) =>
+        verb === "forget" ? setForgetting(worker) : act.mutate({ worker, verb }),
+      ),
+    [act.mutate],
   );
   return (
     <Panel flush title="Workers" aside={<span>{plural(workers.length, "worker")}</span>}>
