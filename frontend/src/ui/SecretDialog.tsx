@@ -26,6 +26,8 @@ export function SecretDialog({ title, secret, intro, onClose, children }: Secret
       size="lg"
       closeOnClickOutside={false}
       closeOnEscape={false}
+      // The first control is then the one that copies, which gets the focus.
+      withCloseButton={false}
     >
       <div className={classes.form}>
         <p>{intro ?? COPY}</p>
