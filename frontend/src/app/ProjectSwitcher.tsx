@@ -14,7 +14,12 @@ export function ProjectSwitcher() {
   if (projects.length < 2) return null;
   const current = projects.find((one) => one.slug === shown);
   return (
-    <Menu position="bottom-start" width="target" withinPortal>
+    <Menu
+      position="bottom-start"
+      width={280}
+      withinPortal
+      classNames={{ dropdown: classes.list ?? "", itemLabel: classes.item ?? "" }}
+    >
       <Menu.Target>
         <UnstyledButton className={classes.switcher ?? ""} aria-label="Project">
           <span className="grow">
@@ -24,7 +29,7 @@ export function ProjectSwitcher() {
           <IconSelector size={14} />
         </UnstyledButton>
       </Menu.Target>
-      <Menu.Dropdown miw={200}>
+      <Menu.Dropdown>
         {projects.map((one) => (
           <Menu.Item
             key={one.slug}
