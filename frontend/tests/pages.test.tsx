@@ -57,6 +57,15 @@ function open(path: string): void {
   render(<App />);
 }
 
+const LOGIN_LINK = {
+  kind: "login",
+  user: "ada",
+  display_name: "",
+  is_admin: false,
+  projects: [],
+  invited_by: null,
+  problems: [],
+};
 const empty = { body: { items: [], next_cursor: null } };
 
 beforeEach(() => {
@@ -101,7 +110,8 @@ describe("login", () => {
     serve({
       "GET /session": () => (known ? { body: SESSION } : problem(401, "Log in first.")),
       "GET /session:options": options(false),
-      "POST /session:redeem": () => {
+      "POST /session:redeem": (init) => {
+        if (String(init.body).includes("check_only")) return { body: LOGIN_LINK };
         known = true;
         return { status: 201, body: SESSION };
       },
@@ -116,19 +126,26 @@ describe("login", () => {
     );
     await userEvent.click(screen.getByRole("button", { name: "Log in" }));
     expect(await screen.findByText("No experiments yet")).toBeVisible();
-    expect(redeemed()).toEqual([{ code: "pll_pasted", user: null, password: null }]);
+    expect(redeemed()).toEqual([
+      { code: "pll_pasted", user: null, display_name: null, password: null },
+    ]);
   });
 
   it("redeems a one-time link once and removes the code from the URL", async () => {
     serve({
-      "POST /session:redeem": { status: 201, body: SESSION },
+      "POST /session:redeem": (init) =>
+        String(init.body).includes("check_only")
+          ? { body: LOGIN_LINK }
+          : { status: 201, body: SESSION },
       "GET /session": { body: SESSION },
       "GET /session:options": options(false),
       "GET /projects/default/experiments": empty,
     });
     open("/login#code=pll_secret");
     expect(await screen.findByText("No experiments yet")).toBeVisible();
-    expect(redeemed()).toEqual([{ code: "pll_secret", user: null, password: null }]);
+    expect(redeemed()).toEqual([
+      { code: "pll_secret", user: null, display_name: null, password: null },
+    ]);
     expect(window.location.hash).toBe("");
   });
 
@@ -137,7 +154,8 @@ describe("login", () => {
     serve({
       "GET /session": () => (known ? { body: SESSION } : problem(401, "Log in first.")),
       "GET /session:options": options(false),
-      "POST /session:redeem": () => {
+      "POST /session:redeem": (init) => {
+        if (String(init.body).includes("check_only")) return { body: LOGIN_LINK };
         known = true;
         return { status: 201, body: SESSION };
       },
@@ -147,14 +165,17 @@ describe("login", () => {
     await screen.findByText("palestra login-link");
     window.location.hash = "code=pll_later";
     expect(await screen.findByText("No experiments yet")).toBeVisible();
-    expect(redeemed()).toEqual([{ code: "pll_later", user: null, password: null }]);
+    expect(redeemed()).toEqual([
+      { code: "pll_later", user: null, display_name: null, password: null },
+    ]);
   });
 });
 
 function redeemed(): unknown[] {
   return calls
     .filter((call) => call.url.endsWith("/session:redeem"))
-    .map((call) => JSON.parse(String(call.init.body)));
+    .map((call) => JSON.parse(String(call.init.body)))
+    .filter((body) => !body.check_only);
 }
 
 describe("Line 15.24: failed queries are repeated automatically after an outage", () => {

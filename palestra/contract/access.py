@@ -7,8 +7,9 @@ from pydantic import Field
 
 from palestra.contract.documents import Document
 from palestra.contract.names import Scope, Slug, Title
+from palestra.contract.people import UserProjectView
 from palestra.contract.permissions import Permission, Role
-from palestra.contract.views import View
+from palestra.contract.views import FieldProblem, View
 
 
 class TokenRequest(Document):
@@ -90,6 +91,25 @@ class SetupRequest(Document):
 
     Without one, later logins need a new link from `palestra login-link`.
     """
+    check_only: bool = False
+    """Asks what the link is for and whether name and password are accepted; nothing is used up."""
+
+
+class LinkPreview(View):
+    """What a one-time link or an invitation is for, before it is redeemed."""
+
+    kind: Literal["login", "invitation"]
+    user: str | None
+    """Login name of the user, or the one that is proposed to the invited person."""
+    display_name: str
+    is_admin: bool
+    """Whether the user is, or becomes, an administrator of the server."""
+    projects: list[UserProjectView]
+    """Roles that the invited person gets."""
+    invited_by: str | None
+    """Login name of the administrator who made the invitation."""
+    problems: list[FieldProblem]
+    """Why name and password of the request would be refused."""
 
 
 class MembershipView(View):

@@ -11,8 +11,9 @@ from app.api.origin import origin_of
 from app.api.strict_body import TINY, json_body
 from app.domain.permissions import OF_NO_PROJECT
 from app.domain.principal import Membership, Principal
-from app.services.access import logins, principals, sessions
+from app.services.access import link_preview, logins, principals, sessions
 from palestra.contract.access import (
+    LinkPreview,
     LoginOptions,
     LoginRequest,
     MembershipView,
@@ -65,18 +66,22 @@ async def log_in(
     "/session:redeem",
     status_code=201,
     dependencies=[Depends(admit)],
-    responses={401: {}, 403: {}, 409: {}},
+    responses={200: {"model": LinkPreview}, 401: {}, 403: {}, 409: {}},
 )
 async def redeem_link(
     request: Request,
     response: Response,
     body: Annotated[SetupRequest, json_body(SetupRequest, limit=TINY)],
     database: DatabaseDep,
-) -> SessionView:
+) -> SessionView | LinkPreview:
     """Logs a browser in with the code of a one-time link or an invitation.
 
-    May set name and password; an invitation needs them.
+    May set name and password; an invitation needs them. With `check_only` the answer is 200 and
+    tells what the link is for, and nothing is used up.
     """
+    if body.check_only:
+        response.status_code = 200
+        return await link_preview.preview(database, body)
     return _open(request, response, await logins.redeem(database, body, origin_of(request)))
 
 

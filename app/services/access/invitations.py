@@ -82,10 +82,10 @@ async def invite(
         _record(session, "invitation.create", principal, row)
         # The code is in the fragment, which browsers send to no server and write into no log.
         made.append((row, f"{server_url}/login#code={code}"))
-    views = await _views(session, [row for row, _ in made])
+    shown = await views(session, [row for row, _ in made])
     return InvitationsView(
         items=[
-            view.model_copy(update={"url": url}) for view, (_, url) in zip(views, made, strict=True)
+            view.model_copy(update={"url": url}) for view, (_, url) in zip(shown, made, strict=True)
         ]
     )
 
@@ -128,7 +128,7 @@ async def list_invitations(
     """Returns all invitations without their links."""
     require_user_management(principal)
     keys = keyset(page, rows.COLUMNS)
-    return await pages.cut(await rows.page(session, keys), page, keys, partial(_views, session))
+    return await pages.cut(await rows.page(session, keys), page, keys, partial(views, session))
 
 
 async def revoke(session: Session, principal: Principal, invitation_id: str) -> None:
@@ -168,7 +168,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
     """
     code_hash = hash_secret(request.code)
     async with database.read() as session:
-        invitation = await _open_invitation(session, code_hash)
+        invitation = await open_invitation(session, code_hash)
     if invitation is None:
         return None
     name, display_name = _names(invitation, request)
@@ -184,7 +184,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         audit_log.set_origin(session, origin)
         user_id = new_id("usr")
         if not await rows.redeem(session, invitation.id, user_id):
-            await _open_invitation(session, code_hash)
+            await open_invitation(session, code_hash)
             raise _ended("used")
         user = {
             "id": user_id,
@@ -202,7 +202,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         return await open_login(session, user_id, "invitation", origin)
 
 
-async def _open_invitation(session: Session, code_hash: str) -> InvitationRow | None:
+async def open_invitation(session: Session, code_hash: str) -> InvitationRow | None:
     """Returns the invitation of a code.
 
     Raises:
@@ -282,7 +282,8 @@ def require_user_management(principal: Principal) -> None:
         )
 
 
-async def _views(session: Session, found: Sequence[InvitationRow]) -> list[InvitationView]:
+async def views(session: Session, found: Sequence[InvitationRow]) -> list[InvitationView]:
+    """Returns invitations as administrators see them, without their links."""
     people = {row.created_by for row in found} | {row.redeemed_by or "" for row in found}
     names = await access_rows.user_names(session, people)
     projects = {project.id: project for project in await rows.live_projects(session)}

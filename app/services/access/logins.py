@@ -133,7 +133,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         user = await rows.user_of_link(session, code_hash)
     if user is None:
         if (login := await invitations.redeem(database, request, origin)) is None:
-            raise _link_used()
+            raise link_used()
         return login
     password_hash = (
         None
@@ -145,7 +145,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         used = await rows.use_link(session, code_hash)
         found = None if used is None else await rows.holder(session, used)
         if found is None:
-            raise _link_used()
+            raise link_used()
         if request.user is not None and request.user != found.user.name:
             await _rename(session, found.user, request.user)
         if password_hash is not None:
@@ -153,7 +153,8 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         return await open_login(session, found.user.id, "link", origin)
 
 
-def _link_used() -> LoginRefusedError:
+def link_used() -> LoginRefusedError:
+    """Returns the refusal of a code that is unknown, used or expired."""
     return LoginRefusedError("link_used", f"This link was used or has expired. {_NEW_LINK}")
 
 

@@ -63,7 +63,13 @@ async def verify(stored: str | None, password: str) -> Verification:
 
 
 async def hash_new(password: str, *names: str, pointer: str = "/password") -> str:
-    """Returns the hash of a new password.
+    """Returns the hash of a new password; arguments and errors are those of `check`."""
+    await check(password, *names, pointer=pointer)
+    return await asyncio.get_running_loop().run_in_executor(_thread, _HASHER.hash, password)
+
+
+async def check(password: str, *names: str, pointer: str = "/password") -> None:
+    """Refuses a new password that is too short, too long or too easy to guess.
 
     Args:
         password: The new password.
@@ -71,7 +77,7 @@ async def hash_new(password: str, *names: str, pointer: str = "/password") -> st
         pointer: JSON pointer to the password in the request, for the error.
 
     Raises:
-        InvalidError: If the password is too short, too long or too easy to guess.
+        InvalidError: `password_length` or `weak_password`.
     """
     if not SHORTEST <= len(password) <= LONGEST:
         raise InvalidError(
@@ -90,7 +96,6 @@ async def hash_new(password: str, *names: str, pointer: str = "/password") -> st
             "four words that have nothing to do with each other.",
             pointer=pointer,
         )
-    return await loop.run_in_executor(_thread, _HASHER.hash, password)
 
 
 def _verify(stored: str | None, password: str) -> Verification:

@@ -164,7 +164,9 @@ async def reset_password(
     if user.disabled_at is not None:
         raise ConflictError("user_disabled", "This user is disabled. Enable the user first.")
     code = await logins.make_link(session, user.id, seconds, by=actor(principal))
-    return LoginLinkView(url=f"{server_url}/login#code={code}", expires_in_seconds=seconds)
+    # The page of a login link logs in at once; with `reset` it asks for the new password first.
+    url = f"{server_url}/login?reset=true#code={code}"
+    return LoginLinkView(url=url, expires_in_seconds=seconds)
 
 
 async def sign_out(session: Session, principal: Principal, wanted: str) -> SignedOut:

@@ -1,7 +1,7 @@
 /** The requests that change something. */
 import { post, remove, setCsrfToken } from "./client";
 import { pathIn } from "./queries";
-import type { Experiment, Job, Schedule, Session } from "./types";
+import type { Experiment, Job, LinkPreview, Schedule, Session } from "./types";
 
 export type JobVerb = "pause" | "resume" | "cancel";
 
@@ -9,15 +9,34 @@ export async function login(user: string, password: string): Promise<Session> {
   return keep(await post<Session>("/session", { user, password }));
 }
 
-/** Redeems a one-time setup or login link. */
-export async function redeem(code: string, user?: string, password?: string): Promise<Session> {
-  return keep(
-    await post<Session>("/session:redeem", {
-      code,
-      user: user || null,
-      password: password || null,
-    }),
-  );
+/** What a person chooses when a link is redeemed; the user's present values where left out. */
+export interface Chosen {
+  user?: string;
+  displayName?: string;
+  password?: string;
+}
+
+function linkRequest(code: string, { user, displayName, password }: Chosen) {
+  return {
+    code,
+    user: user || null,
+    display_name: displayName?.trim() || null,
+    password: password || null,
+  };
+}
+
+/** Redeems a one-time link or an invitation, which is then used up. */
+export async function redeem(code: string, chosen: Chosen = {}): Promise<Session> {
+  return keep(await post<Session>("/session:redeem", linkRequest(code, chosen)));
+}
+
+/** Asks what a link is for, and what is wrong with name and password; nothing is used up. */
+export function previewLink(
+  code: string,
+  chosen: Chosen = {},
+  signal?: AbortSignal,
+): Promise<LinkPreview> {
+  return post("/session:redeem", { ...linkRequest(code, chosen), check_only: true }, signal);
 }
 
 export async function logout(): Promise<void> {

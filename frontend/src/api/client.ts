@@ -126,6 +126,11 @@ export function patch<Answer>(path: string, body: unknown): Promise<Answer> {
   return change("PATCH", path, body);
 }
 
+/** DELETE with a JSON answer. */
+export function removeFor<Answer>(path: string): Promise<Answer> {
+  return change("DELETE", path);
+}
+
 async function change<Answer>(
   method: string,
   path: string,

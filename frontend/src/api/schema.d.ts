@@ -1622,7 +1622,8 @@ export interface paths {
          * Redeem Link
          * @description Logs a browser in with the code of a one-time link or an invitation.
          *
-         *     May set name and password; an invitation needs them.
+         *     May set name and password; an invitation needs them. With `check_only` the answer is 200 and
+         *     tells what the link is for, and nothing is used up.
          */
         post: operations["redeem_link"];
         delete?: never;
@@ -4962,6 +4963,44 @@ export interface components {
             wall_seconds?: number | null;
         };
         /**
+         * LinkPreview
+         * @description What a one-time link or an invitation is for, before it is redeemed.
+         */
+        LinkPreview: {
+            /** Display Name */
+            display_name: string;
+            /**
+             * Invited By
+             * @description Login name of the administrator who made the invitation.
+             */
+            invited_by: string | null;
+            /**
+             * Is Admin
+             * @description Whether the user is, or becomes, an administrator of the server.
+             */
+            is_admin: boolean;
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "login" | "invitation";
+            /**
+             * Problems
+             * @description Why name and password of the request would be refused.
+             */
+            problems: components["schemas"]["FieldProblem"][];
+            /**
+             * Projects
+             * @description Roles that the invited person gets.
+             */
+            projects: components["schemas"]["UserProjectView"][];
+            /**
+             * User
+             * @description Login name of the user, or the one that is proposed to the invited person.
+             */
+            user: string | null;
+        };
+        /**
          * LogLine
          * @description A line of a run's log.
          */
@@ -7726,6 +7765,12 @@ export interface components {
          * @description Redeems a one-time setup or login link, or an invitation.
          */
         SetupRequest: {
+            /**
+             * Check Only
+             * @description Asks what the link is for and whether name and password are accepted; nothing is used up.
+             * @default false
+             */
+            check_only: boolean;
             /** Code */
             code: string;
             /**
@@ -17026,13 +17071,22 @@ export interface operations {
             };
         };
         responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LinkPreview"];
+                };
+            };
             /** @description Successful Response */
             201: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SessionView"];
+                    "application/json": components["schemas"]["SessionView"] | components["schemas"]["LinkPreview"];
                 };
             };
             /** @description The request could not be read. */

@@ -8,6 +8,7 @@ interface Section {
   to:
     | "/admin/projects"
     | "/admin/pools"
+    | "/admin/people"
     | "/admin/audit"
     | "/p/$project/settings"
     | "/p/$project/members"
@@ -19,6 +20,7 @@ interface Section {
 const OF_SERVER: readonly (Section & { needs: Permission })[] = [
   { to: "/admin/projects", label: "Projects", needs: "server.projects" },
   { to: "/admin/pools", label: "Pools", needs: "server.pools" },
+  { to: "/admin/people", label: "People", needs: "server.users" },
   { to: "/admin/audit", label: "Audit log", needs: "server.audit" },
 ];
 

@@ -8,14 +8,9 @@ import { PoolPage } from "@/features/pools/PoolPage";
 import { PoolsPage } from "@/features/pools/PoolsPage";
 import { ProjectSettingsPage } from "@/features/projects/ProjectSettingsPage";
 import { ProjectsPage } from "@/features/projects/ProjectsPage";
-import { inside, project } from "./frames";
-import { ProjectSections, ServerSections } from "./Sections";
-
-const administration = createRoute({
-  getParentRoute: () => inside,
-  path: "/admin",
-  component: ServerSections,
-});
+import { administration, project } from "./frames";
+import { peopleRoutes } from "./peopleRoutes";
+import { ProjectSections } from "./Sections";
 
 const administrationIndex = createRoute({
   getParentRoute: () => administration,
@@ -113,6 +108,7 @@ const projectAudit = createRoute({
 
 export const administrationRoutes = administration.addChildren([
   administrationIndex,
+  ...peopleRoutes,
   projects,
   pools,
   pool,

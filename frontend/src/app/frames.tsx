@@ -4,6 +4,7 @@ import { createRootRouteWithContext, createRoute } from "@tanstack/react-router"
 import { ErrorPage, NoProject, NotFound } from "./ErrorPages";
 import { requireProject, requireSession } from "./guards";
 import { ProjectScope } from "./ProjectScope";
+import { ServerSections } from "./Sections";
 import { Shell } from "./Shell";
 
 interface Context {
@@ -31,4 +32,10 @@ export const project = createRoute({
   // The shell stays where a loader finds nothing, not where `beforeLoad` does.
   loader: ({ context, params, location }) =>
     requireProject(context.client, params.project, location),
+});
+
+export const administration = createRoute({
+  getParentRoute: () => inside,
+  path: "/admin",
+  component: ServerSections,
 });

@@ -8,6 +8,7 @@ import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
 import { HomePage } from "@/features/experiments/HomePage";
 import { readExperimentsSearch } from "@/features/experiments/search";
+import { readLoginSearch } from "@/features/login/code";
 import { LoginPage } from "@/features/login/LoginPage";
 import { QueuePage } from "@/features/queue/QueuePage";
 import { WorkersPage } from "@/features/queue/WorkersPage";
@@ -21,8 +22,7 @@ import { firstSlug, onlySlug } from "./guards";
 const login = createRoute({
   getParentRoute: () => root,
   path: "/login",
-  validateSearch: (search: Record<string, unknown>) =>
-    typeof search.to === "string" ? { to: search.to } : {},
+  validateSearch: readLoginSearch,
   component: LoginPage,
 });
 

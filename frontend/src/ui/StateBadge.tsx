@@ -35,6 +35,12 @@ const LOOKS: Record<
   online: { icon: IconCircleCheck, tone: "good" },
   draining: { icon: IconHourglassLow, tone: "warn" },
   unreachable: { icon: IconAlertTriangle, tone: "warn" },
+  active: { icon: IconCircleCheck, tone: "good" },
+  disabled: { icon: IconBan, tone: "neutral" },
+  open: { icon: IconClockHour4, tone: "active" },
+  redeemed: { icon: IconCircleCheck, tone: "good" },
+  expired: { icon: IconHourglassLow, tone: "neutral" },
+  revoked: { icon: IconBan, tone: "neutral" },
   offline: { icon: IconPlugConnectedX, tone: "neutral" },
 };
 

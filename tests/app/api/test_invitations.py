@@ -189,3 +189,75 @@ async def test_an_invitation_that_cannot_be_made_is_refused_and_none_is_made(
         answer = await client.post(INVITE, json={"invitations": wanted})
     assert await refusal(answer) == expected
     assert await shared.count_rows() == before
+
+
+async def preview(served: AppServer, url: str, **chosen: Any) -> httpx.Response:
+    return await redeem(served, url, check_only=True, **chosen)
+
+
+async def test_a_preview_tells_what_an_invitation_gives_and_uses_nothing_up(
+    shared: AppServer,
+) -> None:
+    roles = [{"project": "default", "role": "viewer"}]
+    (made,) = await invite(
+        shared, {"name": "hedy", "display_name": "Hedy L.", "is_admin": True, "projects": roles}
+    )
+    before = await shared.count_rows()
+    answer = await preview(shared, made["url"])
+    assert answer.status_code == 200, answer.text
+    assert "set-cookie" not in answer.headers
+    found = answer.json()
+    (role,) = found.pop("projects")
+    assert (role["slug"], role["role"]) == ("default", "viewer")
+    assert found == {
+        "kind": "invitation",
+        "user": "hedy",
+        "display_name": "Hedy L.",
+        "is_admin": True,
+        "invited_by": "admin",
+        "problems": [],
+    }
+    assert await shared.count_rows() == before
+    assert (await redeem(shared, made["url"], password=PASSWORD)).status_code == 201
+    assert await refusal(await preview(shared, made["url"])) == (401, "invitation_used", "")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({"user": "dora", "password": PASSWORD}, []),
+        ({"user": "Admin"}, [("/user", "name_taken")]),
+        ({"user": "\u6f22"}, [("/user", "invalid_name")]),
+        (
+            {"user": "admin", "password": "password1234"},
+            [("/user", "name_taken"), ("/password", "weak_password")],
+        ),
+        (
+            {"user": "mathilde-vaughan", "password": "mathilde-vaughan"},
+            [("/password", "weak_password")],
+        ),
+    ],
+)
+async def test_a_preview_tells_all_faults_of_name_and_password(
+    shared: AppServer, chosen: dict[str, str], expected: list[tuple[str, str]]
+) -> None:
+    (made,) = await invite(shared)
+    problems = (await preview(shared, made["url"], **chosen)).json()["problems"]
+    assert [(one["pointer"], one["code"]) for one in problems] == expected
+    assert all(one["message"].endswith(".") for one in problems)
+
+
+async def test_a_preview_of_a_login_link_names_its_user_and_leaves_it_usable(
+    shared: AppServer,
+) -> None:
+    (made,) = await invite(shared, {"name": "linked"})
+    await redeem(shared, made["url"], password=PASSWORD)
+    async with shared.client("user") as client:
+        link = (await client.post("/api/v1/users/linked:reset-password")).json()["url"]
+    for _ in range(2):
+        found = (await preview(shared, link, user="linked", password="linked-linked")).json()
+        assert (found["kind"], found["user"]) == ("login", "linked")
+        assert [one["code"] for one in found["problems"]] == ["weak_password"]
+    assert (await redeem(shared, link, password=f"{PASSWORD} again")).status_code == 201
+    assert await refusal(await preview(shared, link)) == (401, "link_used", "")
+    assert await refusal(await preview(shared, "#code=pll_none")) == (401, "link_used", "")

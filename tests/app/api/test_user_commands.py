@@ -111,7 +111,7 @@ async def test_a_person_is_managed_from_invitation_to_deletion(
     _, out, _ = await palestra("users", "sign-out", "joan")
     assert out == "1 logins ended\n"
     _, out, _ = await palestra("users", "reset-password", "joan")
-    assert "/login#code=pll_" in out
+    assert "/login?reset=true#code=pll_" in out
     _, out, _ = await palestra("users", "disable", "joan")
     assert out == "joan is disabled; 0 unfinished jobs, which go on\n"
     _, out, _ = await palestra("users", "list", "--state", "disabled", "--json")

@@ -1,15 +1,17 @@
 import { SegmentedControl } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, useRouter } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
-import { redeem } from "@/api/actions";
+import { type ReactNode, useEffect, useState } from "react";
+import { previewLink, redeem } from "@/api/actions";
+import { ApiError } from "@/api/client";
 import { keys, loginOptionsQuery } from "@/api/queries";
-import type { Session } from "@/api/types";
+import type { LinkPreview, Session } from "@/api/types";
 import { rememberUser } from "@/lib/lastUser";
 import { Logo } from "@/ui/Logo";
 import { codeOf } from "./code";
 import { LinkForm, PasswordForm, Refusal } from "./forms";
 import classes from "./LoginPage.module.css";
+import { InvitationForm, NewPasswordForm } from "./linkForms";
 
 const route = getRouteApi("/login");
 
@@ -35,12 +37,26 @@ function useEnter() {
   };
 }
 
+/** A link that was opened, and what it is for. */
+export interface OpenedLink {
+  code: string;
+  preview: LinkPreview;
+}
+
 /**
- * Redeems a login link: the one that opened the page, or one that is opened while the page is
- * shown.
+ * Takes the link that opened the page, or one that is opened while the page is shown. A login link
+ * logs in at once; an invitation and the link of a new password ask for what they need.
  */
 function useLink(enter: (session: Session) => Promise<void>) {
-  const link = useMutation({ mutationFn: (code: string) => redeem(code), onSuccess: enter });
+  const { reset } = route.useSearch();
+  const [opened, setOpened] = useState<OpenedLink | null>(null);
+  const link = useMutation({
+    mutationFn: async (code: string) => {
+      const preview = await previewLink(code);
+      if (preview.kind === "login" && !reset) await enter(await redeem(code));
+      else setOpened({ code, preview });
+    },
+  });
   const { mutate } = link;
   useEffect(() => {
     const look = () => {
@@ -51,7 +67,17 @@ function useLink(enter: (session: Session) => Promise<void>) {
     window.addEventListener("hashchange", look);
     return () => window.removeEventListener("hashchange", look);
   }, [mutate]);
-  return link;
+  return { ...link, opened };
+}
+
+const TITLES: Partial<Record<string, string>> = {
+  invitation_used: "The invitation was used",
+  invitation_expired: "The invitation has expired",
+  invitation_revoked: "The invitation was revoked",
+};
+
+function refusedTitle(error: Error): string {
+  return (error instanceof ApiError && TITLES[error.code]) || "The link was refused";
 }
 
 export function LoginPage() {
@@ -63,7 +89,51 @@ export function LoginPage() {
     document.title = "Log in · Palestra";
   }, []);
   const passwords = options.data?.password ?? false;
+  if (link.opened) return <OpenedPage {...link.opened} enter={enter} />;
   const shown = way ?? (passwords ? "password" : "link");
+  return (
+    <Card>
+      {link.isPending && <p className="muted">Logging in with the link…</p>}
+      {link.isError && <Refusal error={link.error} title={refusedTitle(link.error)} />}
+      {passwords && (
+        <SegmentedControl
+          fullWidth
+          value={shown}
+          onChange={setWay}
+          aria-label="How to log in"
+          data={[
+            { value: "password", label: "Password" },
+            { value: "link", label: "Login link" },
+          ]}
+        />
+      )}
+      {options.isPending ? null : shown === "password" ? (
+        <PasswordForm enter={enter} />
+      ) : (
+        <LinkForm enter={enter} open={link.mutate} />
+      )}
+    </Card>
+  );
+}
+
+/** A link that asks for something before it logs in. */
+function OpenedPage({ code, preview, enter }: OpenedLink & Enter) {
+  return (
+    <Card>
+      {preview.kind === "invitation" ? (
+        <InvitationForm code={code} preview={preview} enter={enter} />
+      ) : (
+        <NewPasswordForm code={code} preview={preview} enter={enter} />
+      )}
+    </Card>
+  );
+}
+
+interface Enter {
+  enter: (session: Session) => Promise<void>;
+}
+
+function Card({ children }: { children: ReactNode }) {
   return (
     <main className={classes.page} id="main">
       <div className={classes.card}>
@@ -75,25 +145,7 @@ export function LoginPage() {
           </div>
         </div>
         <div className={classes.meander} aria-hidden="true" />
-        {link.isPending && <p className="muted">Logging in with the link…</p>}
-        {link.isError && <Refusal error={link.error} title="The login link was refused" />}
-        {passwords && (
-          <SegmentedControl
-            fullWidth
-            value={shown}
-            onChange={setWay}
-            aria-label="How to log in"
-            data={[
-              { value: "password", label: "Password" },
-              { value: "link", label: "Login link" },
-            ]}
-          />
-        )}
-        {options.isPending ? null : shown === "password" ? (
-          <PasswordForm enter={enter} />
-        ) : (
-          <LinkForm enter={enter} />
-        )}
+        {children}
       </div>
     </main>
   );

@@ -1,3 +1,10 @@
+import { flag, type Search, text, tidy } from "@/lib/search";
+
+/** The page to show after the login, and whether the link is for a new password. */
+export function readLoginSearch(search: Search) {
+  return tidy({ to: text(search, "to"), reset: flag(search, "reset") });
+}
+
 /** The code of a login link, of its fragment or of the code alone. */
 export function codeOf(text: string): string {
   const found = /(?:^|[#&?])code=([^&\s"]+)/.exec(text.trim());

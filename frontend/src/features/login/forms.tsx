@@ -9,7 +9,7 @@ import { CodeBlock } from "@/ui/Copy";
 import { codeOf } from "./code";
 import classes from "./LoginPage.module.css";
 
-const LEAST_PASSWORD = 12;
+export const LEAST_PASSWORD = 12;
 
 interface FormProps {
   enter: (session: Session) => Promise<void>;
@@ -44,7 +44,7 @@ export function PasswordForm({ enter }: FormProps) {
 }
 
 /** How to create a login link, where to enter it, and how to set a password. */
-export function LinkForm({ enter }: FormProps) {
+export function LinkForm({ enter, open }: FormProps & { open: (code: string) => void }) {
   const [link, setLink] = useState("");
   const [user, setUser] = useState("");
   const [password, setPassword] = useState("");
@@ -62,7 +62,14 @@ export function LinkForm({ enter }: FormProps) {
           administrator can send you a link.
         </p>
       </div>
-      <EntryForm ask={() => redeem(codeOf(link), user, password)} enter={enter}>
+      <EntryForm
+        ask={async () => {
+          if (user || password) return redeem(codeOf(link), { user, password });
+          open(codeOf(link));
+          return null;
+        }}
+        enter={enter}
+      >
         <TextInput
           label="Login link"
           description="Open it in this browser, or paste it here"
@@ -103,8 +110,13 @@ function EntryForm({
   ask,
   enter,
   children,
-}: FormProps & { ask: () => Promise<Session>; children: ReactNode }) {
-  const attempt = useMutation({ mutationFn: ask, onSuccess: enter });
+}: FormProps & { ask: () => Promise<Session | null>; children: ReactNode }) {
+  const attempt = useMutation({
+    mutationFn: ask,
+    onSuccess: async (session) => {
+      if (session !== null) await enter(session);
+    },
+  });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     attempt.mutate();

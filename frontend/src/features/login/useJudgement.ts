@@ -1,0 +1,25 @@
+import { useDebouncedValue } from "@mantine/hooks";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { type Chosen, previewLink } from "@/api/actions";
+import { LEAST_PASSWORD } from "./forms";
+
+const PAUSE_MS = 350;
+
+/** The server's sentences on name and password, by pointer, a moment after they were typed. */
+export function useJudgement(code: string, chosen: Chosen): Record<string, string> {
+  const { user = "", displayName = "", password = "" } = chosen;
+  const long = password.length >= LEAST_PASSWORD ? password : "";
+  const [typed] = useDebouncedValue(
+    JSON.stringify({ user, displayName, password: long }),
+    PAUSE_MS,
+  );
+  const { data } = useQuery({
+    queryKey: ["judgement", typed],
+    queryFn: ({ signal }) => previewLink(code, JSON.parse(typed) as Chosen, signal),
+    placeholderData: keepPreviousData,
+    // A password must not stay in memory longer than it is judged.
+    gcTime: 0,
+    retry: false,
+  });
+  return Object.fromEntries((data?.problems ?? []).map((one) => [one.pointer, one.message]));
+}

@@ -1,0 +1,113 @@
+import { Button, Modal, Radio } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useState } from "react";
+import { disablePerson } from "@/api/people";
+import type { JobsOfPerson, PersonDetail, PersonDisabled } from "@/api/types";
+import { plural } from "@/lib/format";
+import classes from "./Person.module.css";
+import { PersonSelect } from "./PersonSelect";
+import { Refusal } from "./Refusal";
+import { usePersonAction } from "./usePersonAction";
+
+interface DisableDialogProps {
+  person: PersonDetail;
+  isCaller: boolean;
+  onClose(): void;
+}
+
+const CHOICES: { value: JobsOfPerson; label: string; description: string }[] = [
+  {
+    value: "keep",
+    label: "Keep",
+    description: "They go on, also those that wait; members and maintainers see their results.",
+  },
+  {
+    value: "pause",
+    label: "Pause",
+    description: "Each saves a snapshot and stops; a maintainer may resume it.",
+  },
+  { value: "cancel", label: "Cancel", description: "They end, and what they have stored stays." },
+  {
+    value: "transfer",
+    label: "Transfer",
+    description: "They go on, and belong with their runs to another person.",
+  },
+];
+
+/** Says what ends and what goes on, and asks what becomes of unfinished jobs. */
+export function DisableDialog({ person, isCaller, onClose }: DisableDialogProps) {
+  const [jobs, setJobs] = useState<JobsOfPerson>("keep");
+  const [receiver, setReceiver] = useState<string | null>(null);
+  const transfers = jobs === "transfer";
+  const disable = usePersonAction(
+    () => disablePerson(person.name, jobs, transfers ? receiver : null),
+    (done) => {
+      notifications.show({ message: told(done, jobs) });
+      onClose();
+    },
+  );
+  const live = person.owned.live_jobs;
+  return (
+    <Modal opened onClose={onClose} title={`Disable ${person.name}?`} size="lg">
+      <div className={classes.dialog}>
+        <ul>
+          <li>
+            All logins, tokens and live pages of {person.display_name || person.name} end within
+            seconds{isCaller && <b>: this is your own account, and you are logged out</b>}.
+          </li>
+          <li>Open invitations that {person.name} made are revoked.</li>
+          <li>
+            Experiments, runs and files stay
+            {person.owned.workers > 0
+              ? `, and ${plural(person.owned.workers, "worker")} of ${person.name} go on working.`
+              : "."}
+          </li>
+          <li>Enabling the account later makes unexpired tokens valid again.</li>
+        </ul>
+        {live > 0 && (
+          <Radio.Group
+            label={`What becomes of ${plural(live, "unfinished job")}?`}
+            value={jobs}
+            onChange={(chosen) => setJobs(chosen as JobsOfPerson)}
+          >
+            <div className={classes.choices} style={{ marginTop: 8 }}>
+              {CHOICES.map((choice) => (
+                <Radio key={choice.value} {...choice} size="xs" />
+              ))}
+            </div>
+          </Radio.Group>
+        )}
+        {transfers && (
+          <PersonSelect
+            label="To whom"
+            except={person.name}
+            value={receiver}
+            onChange={setReceiver}
+          />
+        )}
+        <Refusal error={disable.error} />
+        <div className={classes.buttons}>
+          <Button variant="default" onClick={onClose} data-autofocus>
+            Leave it
+          </Button>
+          <Button
+            color="red"
+            disabled={transfers && receiver === null}
+            loading={disable.isPending}
+            onClick={() => disable.mutate()}
+          >
+            Disable
+          </Button>
+        </div>
+      </div>
+    </Modal>
+  );
+}
+
+function told({ user, live_jobs, changed_jobs }: PersonDisabled, jobs: JobsOfPerson): string {
+  if (live_jobs === 0) return `${user.name} is disabled.`;
+  const ends = { pause: "paused", cancel: "cancelled", transfer: "transferred" };
+  return jobs === "keep"
+    ? `${user.name} is disabled; ${plural(live_jobs, "unfinished job")} of ${user.name} stay.`
+    : `${user.name} is disabled; ${plural(changed_jobs, "job")} ${ends[jobs]}.`;
+}

@@ -1,0 +1,13 @@
+import { CodeBlock } from "@/ui/Copy";
+
+/** A link that is shown once, with what it is good for. */
+export function OneTimeLink({ url, children }: { url: string; children: React.ReactNode }) {
+  return (
+    <>
+      <CodeBlock text={url} label="One-time link" />
+      <p className="muted" style={{ marginTop: 6 }}>
+        {children}
+      </p>
+    </>
+  );
+}

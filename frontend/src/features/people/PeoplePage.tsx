@@ -1,0 +1,152 @@
+import { Button, Select } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { peopleQuery } from "@/api/people";
+import type { Person } from "@/api/types";
+import { tidy } from "@/lib/search";
+import { DataTable } from "@/ui/DataTable";
+import { EmptyState } from "@/ui/EmptyState";
+import { IconUserPlus } from "@/ui/icons";
+import { Page, Panel } from "@/ui/Page";
+import { SearchInput } from "@/ui/SearchInput";
+import { ManagersOnly, Shown } from "./frames";
+import classes from "./People.module.css";
+import { PeopleTabs } from "./PeopleTabs";
+import { peopleColumns } from "./peopleColumns";
+import type { PeopleSearch } from "./search";
+
+interface PeoplePageProps {
+  search: PeopleSearch;
+  onSearch(search: PeopleSearch): void;
+}
+
+/** Everybody who may log in to the server, or who is disabled. */
+export function PeoplePage(props: PeoplePageProps) {
+  return (
+    <Page
+      title="People"
+      facts={<span>Who may log in to this server</span>}
+      actions={
+        <Button
+          renderRoot={(root) => (
+            <Link to="/admin/invitations" search={{ invite: true }} {...root} />
+          )}
+          leftSection={<IconUserPlus size={14} />}
+        >
+          Invite people
+        </Button>
+      }
+    >
+      <PeopleTabs />
+      <ManagersOnly>
+        <People {...props} />
+      </ManagersOnly>
+    </Page>
+  );
+}
+
+function People({ search, onSearch }: PeoplePageProps) {
+  const navigate = useNavigate();
+  const query = useInfiniteQuery(peopleQuery(search));
+  const rows = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const change = (part: Change) => onSearch(tidy({ ...search, ...part }) as PeopleSearch);
+  const sort = search.sort ?? "name";
+  return (
+    <Panel
+      flush
+      className={classes.panel}
+      title={<Filters search={search} onChange={change} />}
+      aside={
+        rows.length > 0 && (
+          <span className="faint">
+            {rows.length}
+            {query.hasNextPage ? "+" : ""} shown
+          </span>
+        )
+      }
+    >
+      <Shown query={query}>
+        {rows.length === 0 ? (
+          <>
+            <EmptyState title="Nobody matches">
+              The search looks for a part of the login name, the display name or the e-mail address.
+            </EmptyState>
+            <div className={classes.more}>
+              <Button variant="default" onClick={() => onSearch({})}>
+                Clear the filter
+              </Button>
+            </div>
+          </>
+        ) : (
+          <DataTable
+            label="People"
+            rows={rows}
+            columns={peopleColumns}
+            rowId={(person) => person.id}
+            onOpen={({ name }) =>
+              void navigate({ to: "/admin/people/$user", params: { user: name } })
+            }
+            sorting={{
+              state: [{ id: sort.replace("-", ""), desc: sort.startsWith("-") }],
+              sortable: ["name", "created_at"],
+              onChange: ([first]) =>
+                change({
+                  sort: (first && `${first.desc ? "-" : ""}${first.id}`) as PeopleSearch["sort"],
+                }),
+            }}
+            footer={
+              query.hasNextPage && (
+                <div className={classes.more}>
+                  <Button
+                    variant="default"
+                    loading={query.isFetchingNextPage}
+                    onClick={() => void query.fetchNextPage()}
+                  >
+                    Show more
+                  </Button>
+                </div>
+              )
+            }
+          />
+        )}
+      </Shown>
+    </Panel>
+  );
+}
+
+type Change = { [Key in keyof PeopleSearch]?: PeopleSearch[Key] | undefined };
+
+function Filters({ search, onChange }: { search: PeopleSearch; onChange(part: Change): void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const [typed, setTyped] = useState(search.text ?? "");
+  useEffect(() => setTyped(search.text ?? ""), [search.text]);
+  const send = useDebouncedCallback(
+    (text: string) => onChange({ text: text.trim() || undefined }),
+    200,
+  );
+  return (
+    <div className={classes.filters}>
+      <SearchInput
+        input={input}
+        className={classes.search}
+        label="Search name or e-mail"
+        value={typed}
+        onChange={(text) => {
+          setTyped(text);
+          send(text);
+        }}
+      />
+      <Select
+        aria-label="State"
+        placeholder="Any state"
+        data={["active", "disabled"]}
+        value={search.state ?? null}
+        onChange={(state) => onChange({ state: (state ?? undefined) as Person["state"] })}
+        clearable
+        w={130}
+      />
+    </div>
+  );
+}

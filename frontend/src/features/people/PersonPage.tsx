@@ -1,0 +1,93 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { personQuery } from "@/api/people";
+import { sessionQuery } from "@/api/queries";
+import type { PersonDetail } from "@/api/types";
+import { ago, count, day, moment } from "@/lib/format";
+import { Facts } from "@/ui/Facts";
+import { Page, Panel } from "@/ui/Page";
+import { StateBadge } from "@/ui/StateBadge";
+import { AccessPanel } from "./AccessPanel";
+import { ManagersOnly, Shown } from "./frames";
+import classes from "./Person.module.css";
+import { ProfileForm } from "./ProfileForm";
+import { AdministratorMark } from "./peopleColumns";
+
+/** A person: profile, roles, what the person owns, and what an administrator may do. */
+export function PersonPage({ user }: { user: string }) {
+  const query = useQuery(personQuery(user));
+  const person = query.data;
+  return (
+    <Page
+      title={person?.display_name || user}
+      crumbs={
+        <>
+          <Link to="/admin/people" search={{}}>
+            People
+          </Link>
+          <span>/</span>
+        </>
+      }
+      facts={person && <Summary person={person} />}
+    >
+      <ManagersOnly>
+        <Shown query={query}>{person && <Content person={person} />}</Shown>
+      </ManagersOnly>
+    </Page>
+  );
+}
+
+function Summary({ person }: { person: PersonDetail }) {
+  const used = person.last_used_at;
+  return (
+    <>
+      <span className="mono">{person.name}</span>
+      <StateBadge state={person.state} />
+      {person.is_admin && <AdministratorMark />}
+      <span title={moment(person.created_at)}>since {day(person.created_at)}</span>
+      <span title={used === null ? "" : moment(used)}>
+        {used === null ? "never used" : `last use ${ago(used)}`}
+      </span>
+      {person.disabled_at && (
+        <span title={moment(person.disabled_at)}>disabled {ago(person.disabled_at)}</span>
+      )}
+    </>
+  );
+}
+
+function Content({ person }: { person: PersonDetail }) {
+  const session = useQuery({ ...sessionQuery, enabled: false }).data;
+  const { experiments, runs, jobs, live_jobs, workers } = person.owned;
+  return (
+    <div className={classes.columns}>
+      <div className="stack">
+        <ProfileForm person={person} />
+        <Panel title="Roles in projects">
+          {person.projects.length === 0 ? (
+            <p className="muted">
+              A member of no project. Maintainers add members on the page of their project.
+            </p>
+          ) : (
+            <Facts
+              items={person.projects.map(({ slug, name, role }) => [name || slug, role] as const)}
+            />
+          )}
+        </Panel>
+        <Panel title="Submitted and set up">
+          <Facts
+            items={[
+              ["Experiments", count(experiments)],
+              ["Runs", count(runs)],
+              [
+                "Jobs",
+                live_jobs > 0 ? `${count(jobs)}, ${count(live_jobs)} unfinished` : count(jobs),
+              ],
+              ["Workers", count(workers)],
+            ]}
+          />
+        </Panel>
+      </div>
+      <AccessPanel person={person} isCaller={session?.user_id === person.id} />
+    </div>
+  );
+}
