@@ -82,7 +82,7 @@ class SetupRequest(Document):
     """Redeems a one-time setup or login link, or an invitation."""
 
     code: Annotated[str, Field(min_length=1, max_length=128)]
-    user: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    user: Title | None = None
     """Login name of the first admin or of the invited person."""
     display_name: Title | None = None
     """For an invitation."""

@@ -154,20 +154,43 @@ def _safe_file_name(text: str) -> str:
     return normal
 
 
+def _at_most(limit: int) -> AfterValidator:
+    """Returns a check of the length that a text has in NFC, which can be three times as long."""
+
+    def check(text: str) -> str:
+        if len(text) > limit:
+            raise ValueError(f"must have at most {limit:,} characters in NFC, not {len(text):,}")
+        return text
+
+    return AfterValidator(check)
+
+
 def _seen(text: str) -> str:
     if not is_visible(text):
         raise ValueError("must have at least one visible character")
     return text
 
 
-StoredTitle = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_title)]
+StoredTitle = Annotated[
+    str, StringConstraints(min_length=1, max_length=64), AfterValidator(_title), _at_most(64)
+]
 """One line of at most 64 characters, NFC, without control or bidirectional characters."""
 
 Title = Annotated[StoredTitle, AfterValidator(_seen)]
 """A `StoredTitle` of which something is seen."""
 
-Text = Annotated[str, StringConstraints(max_length=16_384), AfterValidator(_readable)]
+Text = Annotated[
+    str, StringConstraints(max_length=16_384), AfterValidator(_readable), _at_most(16_384)
+]
 """Free text with line breaks, NFC."""
+
+Email = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\s@]+@[^\s@]+$", max_length=254),
+    AfterValidator(_title),
+    _at_most(254),
+]
+"""An e-mail address, of which only the form `name@host` is checked."""
 
 Slug = Annotated[str, StringConstraints(pattern=SLUG_PATTERN, max_length=64)]
 """The login name of a user, or the name of a project in addresses: lower-case ASCII letters and

@@ -3,17 +3,12 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
 from palestra.contract.documents import Document, Patch
-from palestra.contract.names import Slug, Title
+from palestra.contract.names import Email, Slug, Title
 from palestra.contract.permissions import Role
 from palestra.contract.views import View
-
-Email = Annotated[
-    str, StringConstraints(pattern=r"^[^\s@\x00-\x1f]+@[^\s@\x00-\x1f]+$", max_length=254)
-]
-"""An e-mail address, of which only the form `name@host` is checked."""
 
 InvitationState = Literal["open", "redeemed", "expired", "revoked"]
 

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from sqlalchemy import func, select, update
+from sqlalchemy.exc import IntegrityError
 
 from app.db.models import JobRow, MembershipRow, RunRow, TokenRow, UserRow
 from app.services.access import tokens
@@ -115,6 +116,20 @@ async def test_a_person_is_read_and_changed_by_name_or_id(shared: AppServer) -> 
     for path, method in (("/nobody", "GET"), ("/nobody", "PATCH"), ("/nobody:enable", "POST")):
         answer = await call(shared, method, path, json={} if method == "PATCH" else None)
         assert answer.status_code == 404
+
+
+@pytest.mark.parametrize("name", ["gra\u202ece", "gra\x1bce", "gra\nce", "x\u200b", "\u0958" * 60])
+async def test_a_link_gives_no_name_that_does_not_show_what_it_holds(
+    shared: AppServer, name: str
+) -> None:
+    """Regression: such a name became the display name, or an error of the database."""
+    with contextlib.suppress(IntegrityError):
+        await person(shared, "renamed-badly")
+    url = (await call(shared, "POST", "/renamed-badly:reset-password")).json()["url"]
+    body = {"code": url.partition("#code=")[2], "user": name}
+    async with shared.client() as client:
+        answer = await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})
+    assert await refused(answer) == (422, "invalid_document", "/user")
 
 
 async def test_a_disabled_person_loses_access_and_the_jobs_go_on(shared: AppServer) -> None:

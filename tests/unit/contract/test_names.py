@@ -1,7 +1,18 @@
+from typing import Any
+
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from palestra.contract.names import ArtifactName, Schedule, new_id, slugify
+from palestra.contract.names import (
+    ArtifactName,
+    Email,
+    Schedule,
+    StoredTitle,
+    Text,
+    Title,
+    new_id,
+    slugify,
+)
 
 
 def test_ids_sort_by_time_and_are_unique() -> None:
@@ -67,3 +78,31 @@ def test_only_training_schedules_raise_fences() -> None:
         Schedule.TRAIN_AND_EVALUATE,
         Schedule.CONTINUOUS_TRAIN_AND_EVALUATE,
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (Title, "\u0958" * 64),
+        (Title, "\U0001d160" * 30),
+        (StoredTitle, "\u0958" * 64),
+        (Text, "\u0958" * 16_384),
+        (Email, "\u0958" * 150 + "@lab.org"),
+    ],
+)
+def test_the_length_of_a_text_is_that_of_its_normal_form(kind: Any, text: str) -> None:
+    """Regression: NFC made such texts longer than their column, and stored ones unreadable."""
+    adapter = TypeAdapter(kind)
+    with pytest.raises(ValidationError):
+        adapter.validate_python(text)
+    shorter = text[: len(text) // 4] + ("@lab.org" if kind is Email else "")
+    read = adapter.validate_python(shorter)
+    assert adapter.validate_python(read) == read
+
+
+@pytest.mark.parametrize(
+    "address", ["a\u202e@lab.org", "a@lab.org\x7f", "a@l\x85ab.org", "a\u200b@lab.org", "a@", "a"]
+)
+def test_addresses_that_do_not_show_what_they_hold_are_refused(address: str) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(Email).validate_python(address)
