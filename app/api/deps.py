@@ -6,7 +6,9 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from app.api.origin import origin_of
+from app.db import faults
 from app.db.engine import Database, Session
+from app.services.access import principals
 from app.services.audit import audit_log
 from app.settings import Settings
 
@@ -39,10 +41,21 @@ async def read_session(request: Request) -> AsyncIterator[Session]:
 
 
 async def write_session(request: Request) -> AsyncIterator[Session]:
-    """Yields a session: committed before the answer is sent, rolled back if the route raises."""
-    async with database(request).write() as session:
-        audit_log.set_origin(session, origin_of(request))
-        yield session
+    """Yields a session: committed before the answer is sent, rolled back if the route raises.
+
+    Raises:
+        UnauthenticatedError: `unauthenticated` if a row cannot be stored because its user was
+            deleted since the request was authenticated.
+    """
+    try:
+        async with database(request).write() as session:
+            audit_log.set_origin(session, origin_of(request))
+            yield session
+    except Exception as error:
+        if faults.refers_to_missing_row(error):
+            async with database(request).read() as session:
+                await principals.check_still_there(session, request.state.principal)
+        raise
 
 
 SettingsDep = Annotated[Settings, Depends(settings)]

@@ -9,6 +9,8 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
 _FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FULL_STATE: Final = "53100"
 """SQLSTATE `disk_full` of PostgreSQL."""
+_MISSING_ROW_STATE: Final = "23503"
+"""SQLSTATE `foreign_key_violation` of PostgreSQL."""
 _CONTENT_CLASSES: Final = frozenset({"22", "23", "54"})
 """Classes of SQLSTATE: data exception, integrity constraint violation, program limit exceeded."""
 _CONTENT_FAULTS: Final = (
@@ -34,6 +36,15 @@ def is_full(error: BaseException) -> bool:
     if isinstance(cause, OSError):
         return cause.errno in _FULL_ERRNOS
     return _state(cause) == _FULL_STATE
+
+
+def refers_to_missing_row(error: BaseException) -> bool:
+    """Returns whether a row names another one that does not exist, such as a deleted user."""
+    cause = error.orig if isinstance(error, IntegrityError) else None
+    return (
+        _state(cause) == _MISSING_ROW_STATE
+        or getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
+    )
 
 
 def depends_on_content(error: BaseException) -> bool:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
 
 from app.db.clock import db_now
 from app.db.engine import Session
@@ -44,6 +45,16 @@ async def project_by_name(session: Session, name: str) -> ProjectRow | None:
 async def user_by_name(session: Session, name: str) -> UserRow | None:
     """Returns the user with that login name."""
     return await session.scalar(select(UserRow).where(UserRow.name == name))
+
+
+async def rename_user(session: Session, user_id: str, name: str) -> bool:
+    """Gives a user another login name; returns false if another user has it."""
+    try:
+        async with session.begin_nested():
+            await session.execute(update(UserRow).where(UserRow.id == user_id).values(name=name))
+    except IntegrityError:
+        return False
+    return True
 
 
 def id_of_user(name: str) -> ScalarSelect[str]:

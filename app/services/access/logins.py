@@ -159,13 +159,23 @@ def link_used() -> LoginRefusedError:
 
 
 async def _rename(session: Session, user: UserRow, typed: str) -> None:
-    """Sets a user's login name, and the typed name as display name if the two differ."""
-    name, display_name = login_name(typed, pointer="/user")
-    if name != user.name and await rows.user_by_name(session, name) is not None:
+    """Gives a user a login name; what was typed is the display name of a user without one."""
+    name, shown = login_name(typed, pointer="/user")
+    changed = {"name": name} if name != user.name else {}
+    if changed and not await rows.rename_user(session, user.id, name):
         raise name_taken("/user")
-    user.name = name
-    user.display_name = display_name
-    await session.flush()
+    if shown and not user.display_name:
+        changed["display_name"] = user.display_name = shown
+        await session.flush()
+    if changed:
+        audit_log.record(
+            session,
+            "user.change",
+            user.id,
+            project_id=None,
+            actor=f"user:{user.id}",
+            data=changed,
+        )
 
 
 async def _set_password(session: Session, user: UserRow, password_hash: str) -> None:

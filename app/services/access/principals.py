@@ -9,6 +9,7 @@ from app.db.models.access import LoginSessionRow, TokenRow
 from app.db.repositories import access as rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import tokens as token_rows
+from app.domain.errors import UnauthenticatedError
 from app.domain.principal import Principal, Via
 from app.domain.secrets import csrf_token, derivation_key, hash_secret, is_well_formed
 from app.settings import Settings
@@ -147,6 +148,18 @@ def principal_of_user(
         token_id=token_id,
         session_id=session_id,
     )
+
+
+async def check_still_there(session: Session, principal: Principal) -> None:
+    """Refuses a user who was deleted or disabled since the request was authenticated.
+
+    Raises:
+        UnauthenticatedError: `unauthenticated`.
+    """
+    if principal.via in {"cookie", "token"} and not await rows.holder(session, principal.user_id):
+        raise UnauthenticatedError(
+            "unauthenticated", "This user was deleted or disabled. Ask an administrator."
+        )
 
 
 async def present_principals(

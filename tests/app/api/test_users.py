@@ -132,6 +132,72 @@ async def test_a_link_gives_no_name_that_does_not_show_what_it_holds(
     assert await refused(answer) == (422, "invalid_document", "/user")
 
 
+async def test_a_link_renames_a_user_with_an_entry_and_keeps_the_display_name(
+    shared: AppServer,
+) -> None:
+    """Regression: the display name was lost, and no entry told of the new name."""
+    user_id = await person(shared, "maiden", display_name="Maiden N.")
+    url = (await call(shared, "POST", "/maiden:reset-password")).json()["url"]
+    body = {"code": url.partition("#code=")[2], "user": "married"}
+    async with shared.client() as client:
+        answer = await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})
+        assert (answer.json()["user"], answer.json()["display_name"]) == ("married", "Maiden N.")
+    async with shared.client("user") as client:
+        log = f"/api/v1/audit?action=user.change&object_id={user_id}"
+        (entry,) = (await client.get(log)).json()["items"]
+    assert (entry["actor"], entry["data"]) == (f"user:{user_id}", {"name": "married"})
+
+
+async def test_of_two_links_that_give_one_name_the_second_is_refused(shared: AppServer) -> None:
+    """Regression: PostgreSQL's unique index made the second an internal error."""
+    codes = []
+    for name in ("twin-a", "twin-b"):
+        await person(shared, name)
+        url = (await call(shared, "POST", f"/{name}:reset-password")).json()["url"]
+        codes.append(url.partition("#code=")[2])
+    async with shared.client() as client:
+        answers = await asyncio.gather(
+            *(
+                client.post(
+                    "/api/v1/session:redeem",
+                    json={"code": code, "user": "twin"},
+                    headers={"Origin": ORIGIN},
+                )
+                for code in codes
+            )
+        )
+    assert sorted(answer.status_code for answer in answers) == [201, 409]
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.05])
+async def test_submissions_of_a_person_who_is_deleted_meanwhile_are_stored_or_refused(
+    shared: AppServer, delay: float
+) -> None:
+    """Regression: a foreign key to the deleted user made them internal errors."""
+    name = f"going-{int(delay * 100)}"
+    user_id = await person(shared, name)
+    statuses: list[int] = []
+
+    async def submit_some() -> None:
+        headers = {"Content-Type": "application/json"}
+        async with shared.client(name) as client:
+            for seed in range(4):
+                document = submission(seeds=[20_000 + int(delay * 1_000) + seed])
+                answer = await client.post(
+                    "/api/v1/experiments", content=document.model_dump_json(), headers=headers
+                )
+                statuses.append(answer.status_code)
+
+    async def leave() -> None:
+        await asyncio.sleep(delay)
+        assert (await call(shared, "DELETE", f"/{name}?transfer_to=admin")).status_code == 200
+
+    await asyncio.gather(submit_some(), submit_some(), leave())
+    assert set(statuses) <= {200, 201, 401}, statuses
+    async with shared.database.read() as session:
+        assert await session.scalar(select(RunRow.id).where(RunRow.created_by == user_id)) is None
+
+
 async def test_a_disabled_person_loses_access_and_the_jobs_go_on(shared: AppServer) -> None:
     await person(shared, "nora")
     jobs = await submit(shared, "nora", [911, 912])
