@@ -1,6 +1,6 @@
 """Credentials by the hashes of their secrets, those that have ended included, for the audit log."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ async def by_hash(session: Session, hashes: Collection[str]) -> Mapping[str, Cre
     """Returns the credentials of some hashes, whether they are still valid or not."""
     found: dict[str, Credential] = {}
     for some in chunked_in.cut(hashes):
-        for kind, query in _queries(some).items():
+        for kind, query in _queries(some):
             for digest, row_id, project_id, user_id in await session.execute(query):
                 actor = f"user:{user_id}" if kind == "login" else f"{kind}:{row_id}"
                 found[digest] = Credential(
@@ -43,28 +43,20 @@ async def by_hash(session: Session, hashes: Collection[str]) -> Mapping[str, Cre
     return found
 
 
-def _queries(hashes: list[str]) -> Mapping[str, Select[Any, Any, Any, Any]]:
-    """Returns a query of (hash, id, project, user) for each kind of credential."""
-    return {
-        "token": select(
-            TokenRow.secret_hash, TokenRow.id, TokenRow.project_id, TokenRow.user_id
-        ).where(TokenRow.secret_hash.in_(hashes)),
-        "login": select(
-            LoginSessionRow.secret_hash,
-            LoginSessionRow.id,
-            null(),
-            LoginSessionRow.user_id,
-        ).where(LoginSessionRow.secret_hash.in_(hashes)),
-        "worker": select(
-            func.coalesce(WorkerRow.secret_hash, ""),
-            WorkerRow.id,
-            null(),
-            null(),
-        ).where(WorkerRow.secret_hash.in_(hashes)),
-        "enrolment": select(
-            EnrolmentTokenRow.secret_hash, EnrolmentTokenRow.id, null(), null()
-        ).where(EnrolmentTokenRow.secret_hash.in_(hashes)),
-        "attempt": select(
-            AttemptRow.token_hash, AttemptRow.id, AttemptRow.project_id, AttemptRow.worker_id
-        ).where(AttemptRow.token_hash.in_(hashes)),
-    }
+def _queries(hashes: list[str]) -> Iterator[tuple[str, Select[Any, Any, Any, Any]]]:
+    """Yields queries of (hash, id, project, user) with the kind of credential that they find."""
+    # Also the secret of before a rotation, with which a forgotten program goes on.
+    for secret in (TokenRow.secret_hash, TokenRow.previous_hash):
+        found = func.coalesce(secret, "")
+        token = select(found, TokenRow.id, TokenRow.project_id, TokenRow.user_id)
+        yield "token", token.where(secret.in_(hashes))
+    login = select(LoginSessionRow.secret_hash, LoginSessionRow.id, null(), LoginSessionRow.user_id)
+    yield "login", login.where(LoginSessionRow.secret_hash.in_(hashes))
+    worker = select(func.coalesce(WorkerRow.secret_hash, ""), WorkerRow.id, null(), null())
+    yield "worker", worker.where(WorkerRow.secret_hash.in_(hashes))
+    enrolment = select(EnrolmentTokenRow.secret_hash, EnrolmentTokenRow.id, null(), null())
+    yield "enrolment", enrolment.where(EnrolmentTokenRow.secret_hash.in_(hashes))
+    attempt = select(
+        AttemptRow.token_hash, AttemptRow.id, AttemptRow.project_id, AttemptRow.worker_id
+    )
+    yield "attempt", attempt.where(AttemptRow.token_hash.in_(hashes))

@@ -252,6 +252,20 @@ async def test_refused_requests_are_counted_by_credential_and_route(shared: AppS
     assert [entry.id for entry in shown[:4]] == [row.id for row in reversed(found)]
 
 
+async def test_a_secret_of_before_a_rotation_is_named_once_it_has_ended(shared: AppServer) -> None:
+    """Regression: the log did not tell of programs that went on with the former secret."""
+    tokens = "/api/v1/tokens"
+    async with shared.client("user") as owner:
+        made = (await owner.post(tokens, json={"name": "old", "scopes": ["read"]})).json()
+        rotated = await owner.post(f"{tokens}/{made['id']}:rotate", json={"overlap_hours": 0})
+        assert rotated.status_code == 200
+    begin(shared)
+    headers = {"Authorization": f"Bearer {made['secret']}"}
+    async with shared.client() as client:
+        assert (await client.get("/api/v1/runs", headers=headers)).status_code == 401
+    assert [row.credential for row in await flush_and_read(shared)] == [made["id"]]
+
+
 async def test_a_forged_change_names_the_login_that_was_used(shared: AppServer) -> None:
     begin(shared)
     client, csrf = await shared.browser()
