@@ -170,6 +170,8 @@ def _create_engine(url: str, pool_size: int) -> AsyncEngine:
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver must not begin transactions by itself
+    # SQLite's own function knows the letters of ASCII alone.
+    connection.create_function("lower", 1, _lower, deterministic=True)
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
@@ -177,6 +179,10 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     cursor.execute(f"PRAGMA busy_timeout={int(_BUSY_SECONDS * 1000)}")
     cursor.execute("PRAGMA temp_store=MEMORY")
     cursor.close()
+
+
+def _lower(value: Any) -> str | None:
+    return None if value is None else str(value).lower()
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -137,7 +137,7 @@ async def page(
         )
     if wanted.text:
         query = query.where(
-            func.lower(ExperimentRow.name).contains(wanted.text.lower(), autoescape=True)
+            ExperimentRow.name.icontains(wanted.text, autoescape=True)
             | ExperimentRow.id.contains(wanted.text.lower(), autoescape=True)
         )
     if wanted.state is not None:

@@ -361,3 +361,17 @@ async def test_an_experiment_has_the_warnings_of_its_submission(
     async with world.database.read() as session:
         read = await experiments.get(session, world.admin, submitted.id)
     assert [one.code for one in read.warnings] == [one.code for one in submitted.warnings] != []
+
+
+async def test_names_with_letters_beyond_ascii_are_found(world: World) -> None:
+    """Regression: lower-casing the text alone hid them on SQLite, in their own spelling too."""
+    made, _ = await world.submit(definition(name="\u00c9clair Noir"))
+    for text in ("\u00c9clair", "\u00c9CLAIR N", "\u00e9clair noir"):
+        async with world.database.read() as session:
+            wanted = experiments.ExperimentFilter(text=text)
+            page = await experiments.list_experiments(
+                session, world.admin, wanted, experiments.PageRequest()
+            )
+        # The letters that PostgreSQL lower-cases are those of the database's locale.
+        if text == "\u00c9clair" or world.database.engine.dialect.name == "sqlite":
+            assert [item.id for item in page.items] == [made.id], text
