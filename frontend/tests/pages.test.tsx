@@ -95,6 +95,7 @@ describe("login", () => {
     const password = await screen.findByLabelText(/^Password/, {
       selector: "input[name=password]",
     });
+    await userEvent.type(screen.getByLabelText(/^User name/), "ada");
     await userEvent.type(password, "guess");
     await userEvent.click(screen.getByRole("button", { name: "Log in" }));
     expect(await screen.findByText("User name or password is wrong.")).toBeVisible();
