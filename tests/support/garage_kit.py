@@ -114,6 +114,10 @@ class SamplerArgumentAlgo(CountingAlgo):
         self._sampler = sampler
 
 
+GivenSamplerAlgo = SamplerArgumentAlgo
+"""The former name, which stored snapshots in `tests/assets` hold."""
+
+
 @rebuildable
 class TorchPolicy(nn.Module):
     """A policy that samples actions from the probabilities of a small network."""
