@@ -91,6 +91,8 @@ async def submit(
         ]
     if added:
         await jobs.queue_training(session, principal, experiment, added, submission.options)
+    if added and not new:
+        _audit(session, principal, experiment, "experiment.extend", runs=len(added))
     await job_state.append_experiment_event(session, experiment)
     warnings = advice.warnings_of(submission.definition, submission.options)
     kept = (
@@ -258,12 +260,18 @@ async def _detail(session: Session, experiment: ExperimentRow) -> ExperimentDeta
     )
 
 
-def _audit(session: Session, principal: Principal, experiment: ExperimentRow, action: str) -> None:
+def _audit(
+    session: Session,
+    principal: Principal,
+    experiment: ExperimentRow,
+    action: str,
+    **data: object,
+) -> None:
     audit_log.record(
         session,
         action,
         experiment.id,
         project_id=experiment.project_id,
         actor=actor(principal),
-        data={"definition_hash": experiment.definition_hash},
+        data={"definition_hash": experiment.definition_hash, **data},
     )

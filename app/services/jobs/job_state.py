@@ -117,6 +117,18 @@ def _audit(
     )
 
 
+def record_creation(session: Session, job: JobRow, run: RunRow, actor: str) -> None:
+    """Appends the audit entry of a job that was queued on an existing run."""
+    audit_log.record(
+        session,
+        "job.create",
+        job.id,
+        project_id=job.project_id,
+        actor=actor,
+        data={"run": run.id, "schedule": job.schedule, "pool": job.pool},
+    )
+
+
 async def _derive_runs(session: Session, job: JobRow, details: TransitionDetails) -> None:
     ended = await job_rows.ends(session, job.id)
     for run in await experiment_rows.runs_of_job(session, job.id):

@@ -177,6 +177,7 @@ async def submit(
     if leads:
         await _make_current(session, principal, job, run)
     await _record_queued(session, [job], [run] if leads else [])
+    job_state.record_creation(session, job, run, actor(principal))
     return await _view(session, job)
 
 

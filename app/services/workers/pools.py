@@ -195,7 +195,7 @@ async def remove(session: Session, principal: Principal, name: str, slug: str) -
     project = await _project(session, slug)
     if not await rows.remove(session, pool.id, project.id):
         raise NotFoundError("project of this pool")
-    _record(session, principal, "pool.remove", pool, project=slug)
+    _record(session, principal, "pool.remove", pool, of=project)
     _announce(session, pool)
 
 
@@ -266,7 +266,7 @@ async def _admit(
 ) -> None:
     if await rows.admit(session, pool.id, project.id, share):
         given = {} if share is None else {"share": share}
-        _record(session, principal, "pool.admit", pool, project=project.slug, **given)
+        _record(session, principal, "pool.admit", pool, of=project, **given)
         _announce(session, pool)
 
 
@@ -289,15 +289,23 @@ async def _project_named(session: Session, slug: str, pointer: str) -> ProjectRo
 
 
 def _record(
-    session: Session, principal: Principal, action: str, pool: PoolRow, **data: Any
+    session: Session,
+    principal: Principal,
+    action: str,
+    pool: PoolRow,
+    *,
+    of: ProjectRow | None = None,
+    **data: Any,
 ) -> None:
+    """Appends an entry; maintainers of the project `of` find it in the log of the project."""
+    admitted = {} if of is None else {"project": of.slug}
     audit_log.record(
         session,
         action,
         pool.id,
-        project_id=None,
+        project_id=None if of is None else of.id,
         actor=actor(principal),
-        data={"pool": pool.name, **data},
+        data={"pool": pool.name, **admitted, **data},
     )
 
 
