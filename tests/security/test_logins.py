@@ -279,9 +279,10 @@ async def test_unknown_names_take_as_long_as_known_ones(served: AppServer) -> No
             answer = await _log_in(served, f"203.0.113.{index}", name)
             times.append(time.perf_counter() - began)
             assert answer.status_code == 401
-    medians = {name: statistics.median(times) for name, times in spent.items()}
-    assert min(medians.values()) >= FAILURE_SECONDS
-    assert max(medians.values()) < 1.05 * min(medians.values()), medians
+    # On a busy machine an answer can be late by chance, but none is early.
+    fastest = {name: min(times) for name, times in spent.items()}
+    assert min(fastest.values()) >= FAILURE_SECONDS
+    assert max(fastest.values()) < 1.05 * min(fastest.values()), fastest
 
 
 async def test_verifying_an_unknown_user_takes_as_long_as_a_wrong_password(

@@ -29,7 +29,10 @@ from tests.support.artifact_store import AttemptWithStore, chunks
 from tests.support.server_fixture import World, definition, pass_time
 
 DAY = 86_400
-SHARED = {"alembic_version", "audit", "audit_chain", "server_uptime", "users", "workers"}
+SHARED = {
+    "alembic_version", "audit", "audit_chain", "enrolment_tokens", "pools", "server_uptime",
+    "users", "workers",
+}  # fmt: skip
 """Tables of which a removal deletes nothing that these tests look at."""
 
 
@@ -102,7 +105,9 @@ async def test_everything_of_the_project_is_removed_and_nothing_else(
     assert job.state == "queued"
     of_first = {"experiments": 1, "runs": 1, "jobs": 1, "submissions": 1, "job_runs": 1}
     assert {name: left[name] for name in of_first} == of_first
-    assert set(left) - SHARED == {*of_first, "projects", "memberships", "events"}
+    rest = {"projects", "project_pools", "memberships", "events"}
+    assert set(left) - SHARED == {*of_first, *rest}
+    assert left["project_pools"] == 1
     assert storing.files() == []
     async with database.read() as session:
         assert list(await session.scalars(select(ProjectRow.slug))) == ["other"]
@@ -311,19 +316,23 @@ def test_every_table_is_removed_or_named_here() -> None:
         "series_blocks", "series", "log_blocks", "epoch_stats", "evaluations", "snapshot_files",
         "snapshots", "artifacts", "attempt_runs", "job_runs", "runs", "telemetry_batches",
         "attempts", "jobs", "submissions", "experiments", "events", "tokens", "memberships",
-        "blobs", "projects",
+        "blobs", "project_pools", "projects",
     }  # fmt: skip
     others = {
         "audit": "stays",
         "audit_chain": "of the server",
+        "enrolment_tokens": "of pools",
         "idempotency_keys": "of users, and short-lived",
         "invitations": "of the server",
         "login_links": "of users",
         "login_sessions": "of users",
+        "pools": "of the server",
         "server_uptime": "of the server",
         "users": "service accounts go, people stay",
-        "workers": "go with the row of the project",
+        "workers": "of pools",
     }
     assert {table.name for table in Base.metadata.sorted_tables} == removed | set(others)
     count = len(project_content.OF_RUN + project_content.OF_ATTEMPT + project_content.OF_PROJECT)
-    assert count == len(removed) - 2, "blobs and the project have functions of their own"
+    assert count == len(removed) - 3, (
+        "blobs and the project have functions of their own; admissions to pools go with its row"
+    )
