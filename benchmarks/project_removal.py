@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,6 @@ from app.db.models import (
     SnapshotFileRow,
     SnapshotRow,
     TelemetryBatchRow,
-    WorkerRow,
 )
 from app.domain.paging import PageRequest
 from app.services.artifacts.blob_store import BlobStore
@@ -203,7 +201,6 @@ async def measure(url: str, directory: Path, count: int) -> None:
     other = await other_project(world)
     (job,) = await other.jobs()
     registered = await other.register(name="w2", by=other.machine)
-    await _to_project(other, registered.worker_id)
     order = (await other.start(job.id, registered.worker_id)).work_order
     beside = OtherProjectRequests(other, job.run_ids[0], order.attempt_id)
     alone = await beside.until(asyncio.Event(), ALONE)
@@ -232,15 +229,6 @@ async def measure(url: str, directory: Path, count: int) -> None:
         print(f"  {kind:5} of another, alone       {_figures(alone[kind])}")
         print(f"  {kind:5} of another, beside it   {_figures(during[kind])}")
     await database.dispose()
-
-
-async def _to_project(world: World, worker_id: str) -> None:
-    """Moves a worker to the project of a world."""
-    async with world.database.write() as session:
-        worker = await session.get(WorkerRow, worker_id)
-        assert worker is not None
-        worker.project_id = world.project_id
-    world.own[worker_id] = replace(world.own[worker_id], bound_project_id=world.project_id)
 
 
 def _figures(seconds: Iterable[float]) -> str:
