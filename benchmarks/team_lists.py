@@ -237,10 +237,12 @@ def _values(found: Any, column: str, value: str) -> dict[str, Any]:
     }
 
 
-async def compare(pair: tuple[ListServer, ListServer], requests: int) -> bool:
+async def compare(pair: tuple[ListServer, ListServer], requests: int, only: str) -> bool:
     """Prints each list's medians on both servers; returns whether all are within the bound."""
     is_good = True
     for name, path in LISTS.items():
+        if only not in name:
+            continue
         times: tuple[list[float], list[float]] = ([], [])
         for index in range(requests + 5):
             for server, found in zip(pair, times, strict=True):
@@ -259,13 +261,15 @@ async def compare(pair: tuple[ListServer, ListServer], requests: int) -> bool:
     return is_good
 
 
-async def measure(urls: tuple[str, str], directory: Path, runs: int, requests: int) -> bool:
+async def measure(urls: tuple[str, str], directory: Path, values: argparse.Namespace) -> bool:
     async with AsyncExitStack() as stack:
         pair = [
-            await stack.enter_async_context(list_server(url, directory / str(count), count, runs))
+            await stack.enter_async_context(
+                list_server(url, directory / str(count), count, values.runs)
+            )
             for url, count in zip(urls, (1, PROJECTS), strict=True)
         ]
-        return await compare((pair[0], pair[1]), requests)
+        return await compare((pair[0], pair[1]), values.requests, values.only)
 
 
 def main() -> int:
@@ -273,6 +277,7 @@ def main() -> int:
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="both by default")
     parser.add_argument("--requests", type=int, default=200, help="of each list on each server")
     parser.add_argument("--runs", type=int, default=1_000, help="of each project")
+    parser.add_argument("--only", default="", help="lists whose names hold this")
     values = parser.parse_args()
     print(machine())
     is_good = True
@@ -284,9 +289,7 @@ def main() -> int:
             tempfile.TemporaryDirectory() as directory,
         ):
             structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
-            found = asyncio.run(
-                measure((first, second), Path(directory), values.runs, values.requests)
-            )
+            found = asyncio.run(measure((first, second), Path(directory), values))
             is_good = found and is_good
     return 0 if is_good else 1
 
