@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks._chaos.strikes import FAULT_KINDS, FaultKind
 from benchmarks._chaos.world import Installation, running_installation
-from benchmarks._report import aligned, machine
+from benchmarks._report import align_columns, machine
 from tests.support import postgres
 
 
@@ -91,7 +91,7 @@ def report(installation: Installation, injected: Counter[str]) -> None:
         )
         for kind in FAULT_KINDS
     ]
-    print(aligned(rows))
+    print(align_columns(rows))
     attempts = [
         len(installation.stack.get(f"runs/{training.run_id}")["attempts"])
         for training in installation.trainings

@@ -20,7 +20,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import SyncVectorEnv
 
-from benchmarks._report import aligned, machine
+from benchmarks._report import align_columns, machine
 from palestra.contract.envs import AtariPreprocessing, EnvDefinition
 from workers.rl.envs.env_sources import register_games
 from workers.rl.envs.factory import make_vector
@@ -155,7 +155,7 @@ def table(
                 f"{ratio:.2f}",
             )
         )
-    return aligned(rows)
+    return align_columns(rows)
 
 
 def resets(rounds: int) -> str:
@@ -185,7 +185,7 @@ def resets(rounds: int) -> str:
             )
         )
         vector.close()
-    return aligned(rows)
+    return align_columns(rows)
 
 
 if __name__ == "__main__":

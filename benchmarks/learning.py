@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks._learning.presets import FOLDER, Preset, preset_paths, read_preset
 from benchmarks._learning.tables import HEAD, Row, write_readme
-from benchmarks._report import aligned, machine
+from benchmarks._report import align_columns, machine
 from palestra.contract.agents import PACKABLE_AGENTS
 
 README = FOLDER / "README.md"
@@ -96,10 +96,10 @@ def main() -> int:
     done = []
     for row in rows(paths, options.seeds, options.jobs):
         done.append(row)
-        print(aligned([HEAD, row.cells()]), flush=True)
+        print(align_columns([HEAD, row.cells()]), flush=True)
     if not done:
         return 1
-    print("\n" + aligned([HEAD, *(row.cells() for row in done)]))
+    print("\n" + align_columns([HEAD, *(row.cells() for row in done)]))
     if options.write:
         note = (
             f"{options.seeds} seeds each, `--jobs {options.jobs}`, one thread each; the "

@@ -31,7 +31,7 @@ from argon2 import PasswordHasher
 from app.db.engine import Database
 from app.db.models import UserRow
 from app.domain.login_limits import MOST_WAITING, PER_ACCOUNT, PER_ADDRESS, Allowance
-from benchmarks._report import aligned, machine
+from benchmarks._report import align_columns, machine
 from palestra.contract.names import new_id
 from tests.security.target import Target
 
@@ -318,7 +318,7 @@ def _print_attacks(tallies: list[AttackResult]) -> None:
                 "ok" if tally.is_within else "NOT WITHIN",
             ]
         )
-    print(aligned(rows))
+    print(align_columns(rows))
 
 
 def _spread(values: list[float]) -> str:

@@ -20,8 +20,14 @@ from typing import Any, Final
 
 from benchmarks._peers.tables import PACK
 from benchmarks._peers.tasks import PEERS, TASKS, Task
-from benchmarks._report import aligned, machine
-from benchmarks.training import find_installed_peers, names, palestra_command, peer_command, trained
+from benchmarks._report import align_columns, machine
+from benchmarks.training import (
+    find_installed_peers,
+    names,
+    palestra_command,
+    peer_command,
+    run_concurrently,
+)
 
 _QUANTILE: Final = 1.959964
 """Quantile of the standard normal distribution for a 95 % interval."""
@@ -130,7 +136,7 @@ def main() -> int:
     kept = StoredReturns(task, options.keep)
     print(machine())
     for command in trainings(kept, task, peers, seeds, options.pack):
-        result = trained([command], None)
+        result = run_concurrently([command], None)
         if "left_out" in result:
             print(f"{' '.join(command[-4:])}: {result['left_out']}")
             return 1
@@ -145,7 +151,10 @@ def main() -> int:
         (peer, str(n), str(k), f"{k / n:.3f}", f"{low:.3f} to {high:.3f}")
         for peer, (k, n, low, high) in found.items()
     ]
-    print(f"\n{task.title}: {task.env}, {task.env_steps:,} env_steps\n" + aligned([head, *table]))
+    print(
+        f"\n{task.title}: {task.env}, {task.env_steps:,} env_steps\n"
+        + align_columns([head, *table])
+    )
     below = [peer for peer in peers if peer in found and found[OURS][3] < found[peer][2]]
     for peer in peers:
         print(f"not wholly below {peer}  {'MISSED' if peer in below else 'ok'}")

@@ -118,7 +118,7 @@ def results_of(
         for name, at_once in commands(task, peers, modes, turn, options).items():
             if name in given_up:
                 continue
-            result = trained(at_once, options.env_steps)
+            result = run_concurrently(at_once, options.env_steps)
             if "left_out" in result:
                 given_up.add(name)
                 print(f"{name} is left out of {task.name}: {result['left_out']}")
@@ -126,7 +126,7 @@ def results_of(
                 yield result
 
 
-def trained(at_once: list[list[str]], env_steps: int | None) -> dict[str, Any]:
+def run_concurrently(at_once: list[list[str]], env_steps: int | None) -> dict[str, Any]:
     """Runs the commands concurrently and returns their combined result."""
     length = ["--env-steps", str(env_steps)] if env_steps else []
     with contextlib.ExitStack() as stack:

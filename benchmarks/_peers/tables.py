@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from benchmarks._peers.tasks import Task
-from benchmarks._report import aligned
+from benchmarks._report import align_columns
 
 RATE: Final = "env_steps_per_second"
 CPU_RATE: Final = "env_steps_per_cpu_second"
@@ -56,7 +56,7 @@ class Results:
 
     def table(self) -> str:
         """Returns the table of medians, with minimum and maximum in brackets."""
-        return aligned([HEAD, *map(self._row, self._by_peer)])
+        return align_columns([HEAD, *map(self._row, self._by_peer)])
 
     def verdicts(self) -> list[tuple[str, bool]]:
         """Returns a line for each target, and whether the target is met."""

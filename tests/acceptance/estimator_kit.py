@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from tests.acceptance.estimator_models import QUIET, CountingInputs, Scripted, policy, regression
+from tests.acceptance.estimator_models import QUIET, CountingInputs, ScriptedEnv, policy, regression
 from workers.entrypoints.experiment_parts.context import ExperimentContext
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.entrypoints.experiment_parts.schedules import Schedules
@@ -228,7 +228,7 @@ class TrainBeforeEvaluations:
     def __call__(self, result: Any) -> bool:
         self.given.append(result)
         if self.train:
-            make_agent(self.directory).train(Scripted(), 4, 2, steps=3)
+            make_agent(self.directory).train(ScriptedEnv(), 4, 2, steps=3)
         return len(self.given) <= self.looks
 
 
@@ -290,6 +290,6 @@ def rl_experiment(
     recorded = recorded or CallLog()
     agent = CountingAgent(directory, recorded, **(config or {}))
     made: RLExperiment = set_fake_clock(
-        RLExperiment(agent, env or Scripted(), **{**FAST, **options}), recorded
+        RLExperiment(agent, env or ScriptedEnv(), **{**FAST, **options}), recorded
     )
     return made

@@ -81,7 +81,7 @@ class CountingInputs:
             yield {"x": x}, 2 * x + 1
 
 
-class Scripted(gym.Env[Any, Any]):
+class ScriptedEnv(gym.Env[Any, Any]):
     """An environment whose episodes all have the same rewards.
 
     The observation is the step and the last action. It counts the calls that it receives.

@@ -207,7 +207,7 @@ EXPERIMENTS: Final = (
         "R29",
         "unknown memories",
         _CONFIG,
-        'part_called(part.name, MEMORIES, "memory")',
+        'find_part(part.name, MEMORIES, "memory")',
         "MEMORIES.get(part.name, Memory)",
     ),
     ("R29", "a hook is forgotten", _REGISTRY, "        EpisodeCounterHook,\n    )\n}", "    )\n}"),

@@ -15,7 +15,7 @@ from tests.acceptance.estimator_kit import (
     make_agent,
     state_of,
 )
-from tests.acceptance.estimator_models import QUIET, Scripted, policy
+from tests.acceptance.estimator_models import QUIET, ScriptedEnv, policy
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.checkpoints import all_checkpoints, key_of
 from workers.estimators.memories import BatchMemory, Memory
@@ -75,7 +75,7 @@ def test_A2_model_fn(tmp_path: Path) -> None:
         directory = str(tmp_path / str(number))
         params = {"a": 1} if number >= 2 else None
         agent = Agent(function, Memory(100, 4), directory, RunConfig(**QUIET), params)
-        agent.train(Scripted(), first_update=4, update_frequency=2, max_steps=2)
+        agent.train(ScriptedEnv(), first_update=4, update_frequency=2, max_steps=2)
         assert len(seen[-1]) == number
         assert {given["mode"] for given in seen if given} <= {Modes.PREDICT, Modes.TRAIN}
         assert all(given["params"] == params for given in seen if "params" in given)
@@ -87,7 +87,7 @@ def test_A2_model_fn(tmp_path: Path) -> None:
         Agent(lambda features: None, Memory(10, 2))  # type: ignore[arg-type,misc]
     wrong = Agent(lambda features, labels: 3, Memory(10, 2), tmp_path / "wrong")  # type: ignore[arg-type,return-value]
     with pytest.raises(ValueError, match="EstimatorSpec"):
-        wrong.train(Scripted(), first_update=4, max_steps=1)
+        wrong.train(ScriptedEnv(), first_update=4, max_steps=1)
 
 
 def test_A3_memory(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_A3_memory(tmp_path: Path) -> None:
 
 
 def test_A4_model_dir(tmp_path: Path) -> None:
-    straight = make_agent(tmp_path / "straight").train(Scripted(), 4, 3, max_steps=12)
-    make_agent(tmp_path / "twice").train(Scripted(), 4, 3, max_steps=5)
-    again = make_agent(tmp_path / "twice").train(Scripted(), 4, 3, max_steps=12)
+    straight = make_agent(tmp_path / "straight").train(ScriptedEnv(), 4, 3, max_steps=12)
+    make_agent(tmp_path / "twice").train(ScriptedEnv(), 4, 3, max_steps=5)
+    again = make_agent(tmp_path / "twice").train(ScriptedEnv(), 4, 3, max_steps=12)
     assert are_equal(state_of(straight), state_of(again))
     assert counts(again) == counts(straight)
 
@@ -113,7 +113,7 @@ def test_A4_model_dir(tmp_path: Path) -> None:
 @pytest.mark.parametrize("environment", ["CartPole-v1", "scripted"])
 def test_A4_model_dir_after_a_kill_at_any_update(tmp_path: Path, environment: str) -> None:
     def env() -> gym.Env[Any, Any]:
-        return Scripted() if environment == "scripted" else gym.make(environment)
+        return ScriptedEnv() if environment == "scripted" else gym.make(environment)
 
     def agent(directory: str, every: int = 1000) -> Agent:
         return make_agent(tmp_path / directory, save_checkpoints_steps=every, seed=3)
@@ -141,7 +141,7 @@ def test_A5_config(tmp_path: Path) -> None:
             tmp_path / name,
             RunConfig(**{**every, "save_summary_steps": 0, **config}),
         )
-        agent.train(Scripted(), 4, 2, max_steps=12)
+        agent.train(ScriptedEnv(), 4, 2, max_steps=12)
         return [tuple(key_of(path)) for path in all_checkpoints(tmp_path / name).values()]
 
     assert [steps for steps, _, _ in saved("steps", save_checkpoints_steps=5)] == [5, 10, 12]
@@ -174,7 +174,7 @@ def test_A6_params(tmp_path: Path) -> None:
 
     agent = Agent(model, Memory(100, 4), tmp_path, RunConfig(**QUIET), given)
     given["sizes"].append(9)
-    agent.train(Scripted(), 4, 2, max_steps=3)
+    agent.train(ScriptedEnv(), 4, 2, max_steps=3)
     assert all(sizes == [1, 2] for sizes in seen)
     assert agent.params == {"sizes": [1, 2]}
     agent.params["sizes"].append(4)
@@ -194,10 +194,10 @@ def test_A7_env(tmp_path: Path) -> None:
 
 def test_A8_first_update(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"first_update.*4"):
-        make_agent(tmp_path).train(Scripted(), first_update=3)
+        make_agent(tmp_path).train(ScriptedEnv(), first_update=3)
     with pytest.raises(ValueError, match="first_update"):
-        make_agent(tmp_path).train(Scripted(), first_update=-1)
-    assert make_agent(tmp_path).train(Scripted(), first_update=4, max_steps=1).global_step == 1
+        make_agent(tmp_path).train(ScriptedEnv(), first_update=-1)
+    assert make_agent(tmp_path).train(ScriptedEnv(), first_update=4, max_steps=1).global_step == 1
 
 
 class UpdateRecorder(SessionRunHook):
@@ -214,25 +214,25 @@ class UpdateRecorder(SessionRunHook):
 def test_A9_update_frequency(tmp_path: Path) -> None:
     hook = UpdateRecorder()
     make_agent(tmp_path).train(
-        Scripted(), first_update=15, update_frequency=4, max_episodes=4, hooks=[hook]
+        ScriptedEnv(), first_update=15, update_frequency=4, max_episodes=4, hooks=[hook]
     )
     assert hook.timesteps == [16, 20, 24, 28, 30, 32, 36, 40], (
         "multiples of 4 beyond 15, ends at 20, 30 and 40, never twice"
     )
     for frequency in (0, -1):
         with pytest.raises(ValueError, match="update_frequency"):
-            make_agent(tmp_path).train(Scripted(), 4, frequency)
+            make_agent(tmp_path).train(ScriptedEnv(), 4, frequency)
 
 
 def test_A10_steps(tmp_path: Path) -> None:
     for total in (10, 20):
-        agent = make_agent(tmp_path).train(Scripted(), 4, 2, steps=10)
+        agent = make_agent(tmp_path).train(ScriptedEnv(), 4, 2, steps=10)
         assert agent.global_step == total
     assert not agent.training_ended(), "so many more steps pause a training"
 
 
 def test_A11_max_steps(tmp_path: Path) -> None:
-    env = Scripted()
+    env = ScriptedEnv()
     agent = make_agent(tmp_path).train(env, 4, 2, max_steps=10)
     assert (agent.global_step, agent.training_ended()) == (10, True)
     steps = env.steps
@@ -246,7 +246,7 @@ def test_A11_max_steps(tmp_path: Path) -> None:
 
 def test_A12_episodes(tmp_path: Path) -> None:
     for total in (3, 6):
-        assert counts(make_agent(tmp_path).train(Scripted(), 4, 2, episodes=3))[1:] == (
+        assert counts(make_agent(tmp_path).train(ScriptedEnv(), 4, 2, episodes=3))[1:] == (
             10 * total,
             total,
         )
@@ -254,10 +254,10 @@ def test_A12_episodes(tmp_path: Path) -> None:
 
 def test_A13_max_episodes(tmp_path: Path) -> None:
     for _ in range(2):
-        agent = make_agent(tmp_path).train(Scripted(), 4, 2, max_episodes=3)
+        agent = make_agent(tmp_path).train(ScriptedEnv(), 4, 2, max_episodes=3)
         assert counts(agent)[1:] == (30, 3)
     with pytest.raises(ValueError, match="max_episodes"):
-        agent.train(Scripted(), 4, 2, episodes=1, max_episodes=9)
+        agent.train(ScriptedEnv(), 4, 2, episodes=1, max_episodes=9)
 
 
 def test_A14_hooks(tmp_path: Path) -> None:
@@ -273,16 +273,16 @@ def test_A14_hooks(tmp_path: Path) -> None:
             trace.append(f"after {self.name}")
 
     first, second = Named("a"), Named("b")
-    make_agent(tmp_path).train(Scripted(), 4, 5, max_steps=3, hooks=[first, second])
+    make_agent(tmp_path).train(ScriptedEnv(), 4, 5, max_steps=3, hooks=[first, second])
     assert first.events == ["begin", "session", *["before", "after"] * 3, "end"]
     assert first.steps == [1, 2, 3]
     assert trace[:4] == ["before a", "before b", "after a", "after b"]
     for wrong in ("hook", object()):
         with pytest.raises(TypeError, match="SessionRunHook"):
-            make_agent(tmp_path).train(Scripted(), 4, 5, steps=1, hooks=[wrong])  # type: ignore[list-item]
+            make_agent(tmp_path).train(ScriptedEnv(), 4, 5, steps=1, hooks=[wrong])  # type: ignore[list-item]
 
 
 def test_A15_return(tmp_path: Path) -> None:
     agent = make_agent(tmp_path)
-    assert agent.train(Scripted(), 4, 2, max_steps=2) is agent
-    assert agent.train(Scripted(), 4, 2, max_steps=2) is agent
+    assert agent.train(ScriptedEnv(), 4, 2, max_steps=2) is agent
+    assert agent.train(ScriptedEnv(), 4, 2, max_steps=2) is agent

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tests.acceptance.estimator_kit import TracingHook, make_agent, state_of
-from tests.acceptance.estimator_models import QUIET, Scripted, TracingMemory, policy, sgd
+from tests.acceptance.estimator_models import QUIET, ScriptedEnv, TracingMemory, policy, sgd
 from workers.estimators.agents import Agent
 from workers.estimators.checkpoints import key_of
 from workers.estimators.memories import BatchMemory, Memory
@@ -49,7 +49,7 @@ def test_A16_run_episode(tmp_path: Path) -> None:
         return policy(features, labels, mode)
 
     agent = make_agent(tmp_path, model, TracingMemory(trace, batch_size=2))
-    env = Scripted((1.0, 2.0, 3.0), trace)
+    env = ScriptedEnv((1.0, 2.0, 3.0), trace)
     with agent.session(env) as session:
         plain = session.default_options
 
@@ -109,7 +109,7 @@ def test_A17_run_episode_parameters(tmp_path: Path) -> None:
 
     def run(directory: str, *, no_run_hooks: bool) -> TracingHook:
         seen.clear()
-        agent, env, hook = make_agent(tmp_path / directory), Scripted(), TracingHook()
+        agent, env, hook = make_agent(tmp_path / directory), ScriptedEnv(), TracingHook()
         with agent.session(env, [hook]) as session:
             plain = session.default_options
             agent.run_episode(
@@ -139,19 +139,19 @@ def test_A17_run_episode_parameters(tmp_path: Path) -> None:
         "each step of the environment is a run for the hooks"
     )
     agent = make_agent(tmp_path / "other")
-    env = Scripted()
+    env = ScriptedEnv()
     with agent.session(env) as session, pytest.raises(ValueError, match="env"):
-        agent.run_episode(Scripted(), session, *[None] * 3, *[None] * 3, 4, 3, None)  # type: ignore[arg-type]
+        agent.run_episode(ScriptedEnv(), session, *[None] * 3, *[None] * 3, 4, 3, None)  # type: ignore[arg-type]
 
 
 def test_A18_counters(tmp_path: Path) -> None:
     hook = TracingHook()
-    agent = make_agent(tmp_path).train(Scripted(), 4, 5, max_episodes=3, hooks=[hook])
+    agent = make_agent(tmp_path).train(ScriptedEnv(), 4, 5, max_episodes=3, hooks=[hook])
     assert counts(agent) == (hook.learned, 30, 3)
     assert hook.learned == 6, "5, 10, 15, 20, 25 and 30: ends fall on multiples"
     state = state_of(make_agent(tmp_path))["agent"]["variables"]
     assert (state["global_step"], state["global_timestep"], state["global_episode"]) == (6, 30, 3)
-    again = make_agent(tmp_path).train(Scripted(), 4, 5, max_episodes=4)
+    again = make_agent(tmp_path).train(ScriptedEnv(), 4, 5, max_episodes=4)
     assert counts(again) == (8, 40, 4)
 
 
@@ -186,20 +186,22 @@ def test_A19_learning_rate_and_exploration(tmp_path: Path) -> None:
 
     hook = TracingHook()
     agent = Agent(model, Memory(100, 4), tmp_path, RunConfig(**QUIET))
-    agent.train(Scripted(), 4, 5, max_episodes=2, hooks=[hook])
+    agent.train(ScriptedEnv(), 4, 5, max_episodes=2, hooks=[hook])
     assert [step for step, _ in rates] == list(range(hook.learned))
     acting = [timestep for timestep, _ in epsilons]
     assert [timestep for timestep, _ in itertools.groupby(acting)] == list(range(21)), (
         "0 to 19 at the actions, 20 in the last record"
     )
-    agent.train(Scripted(), 4, 5, max_episodes=3)
+    agent.train(ScriptedEnv(), 4, 5, max_episodes=3)
     assert rates[hook.learned][0] == hook.learned
     assert epsilons[-1][0] == 30
 
 
 def test_A20_stats(tmp_path: Path) -> None:
     hook = TracingHook()
-    make_agent(tmp_path).train(Scripted((1.0, -3.0, 5.0, 0.5)), 4, 2, max_episodes=2, hooks=[hook])
+    make_agent(tmp_path).train(
+        ScriptedEnv((1.0, -3.0, 5.0, 0.5)), 4, 2, max_episodes=2, hooks=[hook]
+    )
     records = [values.episode for values in hook.values if values.episode is not None]
     assert [record.episode for record in records] == [1, 2]
     for record in records:
@@ -223,7 +225,7 @@ def test_A20_stats_are_told_to_the_model(tmp_path: Path) -> None:
             told.append(labels)
         return policy(features, labels, mode)
 
-    make_agent(tmp_path, model).train(Scripted((1.0, -3.0, 5.0, 0.5)), 4, 2, max_steps=1)
+    make_agent(tmp_path, model).train(ScriptedEnv((1.0, -3.0, 5.0, 0.5)), 4, 2, max_steps=1)
     rewards = {
         name: told[0][name] for name in ("max_reward", "min_reward", "avg_reward", "total_reward")
     }

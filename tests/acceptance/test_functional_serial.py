@@ -20,7 +20,7 @@ from tests.acceptance.functional_kit import (
     steps_of,
     table,
 )
-from tests.support.pfrl_agents import Scripted
+from tests.support.pfrl_agents import ScriptedAgent
 from tests.support.recording_env import Counting, EpisodeLengthsEnv, RepeatingEnv, lines
 from workers.core.errors import NumericalFailureError
 from workers.entrypoints.functional import train_agent, train_agent_with_evaluation
@@ -52,24 +52,24 @@ def train_with_evaluation(
 
 
 def test_P50_train_agent_with_evaluation(tmp_path: Path) -> None:
-    agent, evaluator = Scripted(), FakeEvaluator()
+    agent, evaluator = ScriptedAgent(), FakeEvaluator()
     train_agent(agent, EpisodeLengthsEnv((3,)), 5, tmp_path, evaluator=evaluator)
     assert len(agent.named("act")) == len(agent.named("observe")) == 5
     assert evaluator.asked == [(3, 1), (5, 2)]
-    again = Scripted()
+    again = ScriptedAgent()
     train_with_evaluation(again, EpisodeLengthsEnv((3,)), 5, tmp_path / "own", interval=1)
     assert steps_of(tmp_path / "own") == [3, 5]
     assert [row["episodes"] for row in table(tmp_path / "own")] == ["1", "2"]
 
 
 def test_P51_agent_env_steps_outdir(tmp_path: Path) -> None:
-    agent, env = Scripted(), EpisodeLengthsEnv((3,))
+    agent, env = ScriptedAgent(), EpisodeLengthsEnv((3,))
     train_agent(agent, env, 7, tmp_path / "new")
     assert agent.t == 7
     assert len(env.resets) == 3
     assert directories(tmp_path / "new") == {"7_finish"}
     assert (tmp_path / "new" / "7_finish" / "model.txt").read_text() == "7"
-    fresh = Scripted()
+    fresh = ScriptedAgent()
     fresh.load(str(tmp_path / "new" / "7_finish"))
     assert fresh.updates == 7
     for wrong in (-1, 1.5, True):
@@ -82,7 +82,7 @@ def test_P51_agent_env_steps_outdir(tmp_path: Path) -> None:
 def test_P51_seed_decides_the_episodes(tmp_path: Path) -> None:
     def seeds(**options: Any) -> list[int | None]:
         env = EpisodeLengthsEnv((3,))
-        train_agent(Scripted(), env, 9, tmp_path, **options)
+        train_agent(ScriptedAgent(), env, 9, tmp_path, **options)
         return env.resets
 
     assert seeds(seed=1) == seeds(seed=1) != seeds(seed=2)
@@ -97,7 +97,7 @@ def test_P52_evaluation_budget(tmp_path: Path) -> None:
     for steps, episodes in ((5, 5), (None, None)):
         with pytest.raises(ValueError, match="exactly one of eval_n_steps and eval_n_episodes"):
             train_agent_with_evaluation(
-                Scripted(), EpisodeLengthsEnv(), 5, steps, episodes, 5, tmp_path / "new"
+                ScriptedAgent(), EpisodeLengthsEnv(), 5, steps, episodes, 5, tmp_path / "new"
             )
     assert not (tmp_path / "new").exists()
 
@@ -108,7 +108,7 @@ def test_P52_evaluation_budget(tmp_path: Path) -> None:
 def test_P52_steps_of_an_evaluation(
     tmp_path: Path, budget: int, length: int, episodes: int, mean: float
 ) -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     history = train_with_evaluation(
         agent,
         EpisodeLengthsEnv((4,)),
@@ -125,7 +125,7 @@ def test_P52_steps_of_an_evaluation(
 
 def test_P53_eval_interval(tmp_path: Path) -> None:
     train_with_evaluation(
-        Scripted(),
+        ScriptedAgent(),
         EpisodeLengthsEnv((7,)),
         40,
         tmp_path,
@@ -134,13 +134,15 @@ def test_P53_eval_interval(tmp_path: Path) -> None:
         eval_during_episode=True,
     )
     assert steps_of(tmp_path) == [10, 20, 30, 40]
-    train_with_evaluation(Scripted(), EpisodeLengthsEnv((7,)), 40, tmp_path / "late", interval=10)
+    train_with_evaluation(
+        ScriptedAgent(), EpisodeLengthsEnv((7,)), 40, tmp_path / "late", interval=10
+    )
     assert steps_of(tmp_path / "late") == [14, 21, 35, 40]
 
 
 def test_P54_checkpoint_freq(tmp_path: Path) -> None:
     train_with_evaluation(
-        Scripted(),
+        ScriptedAgent(),
         EpisodeLengthsEnv((3,)),
         12,
         tmp_path,
@@ -149,7 +151,7 @@ def test_P54_checkpoint_freq(tmp_path: Path) -> None:
     )
     assert directories(tmp_path) == {"4_checkpoint", "8_checkpoint", "12_finish"}
     train_agent(
-        Scripted(),
+        ScriptedAgent(),
         EpisodeLengthsEnv((3,)),
         12,
         tmp_path / "few",
@@ -160,11 +162,11 @@ def test_P54_checkpoint_freq(tmp_path: Path) -> None:
 
 
 def test_P55_train_max_episode_len(tmp_path: Path) -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     train_with_evaluation(agent, EpisodeLengthsEnv((0,)), 8, tmp_path, train_max_episode_len=3)
     flags = [(call[4], call[5]) for call in agent.named("observe")]
     assert flags == [(False, False), (False, False), (False, True)] * 2 + [(False, False)] * 2
-    asking = Scripted()
+    asking = ScriptedAgent()
     train_agent(asking, EpisodeLengthsEnv((0,), needs_reset_at=2), 4, tmp_path / "asks")
     assert [(call[4], call[5]) for call in asking.named("observe")] == [
         (False, False),
@@ -175,7 +177,7 @@ def test_P55_train_max_episode_len(tmp_path: Path) -> None:
 
 
 def test_P56_step_offset(tmp_path: Path) -> None:
-    agent, seen = Scripted(), []
+    agent, seen = ScriptedAgent(), []
     train_with_evaluation(
         agent,
         EpisodeLengthsEnv((7,)),
@@ -192,7 +194,7 @@ def test_P56_step_offset(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "longest"), [(None, 3.0), (5, 5.0)])
 def test_P57_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: float) -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     history = train_with_evaluation(
         agent,
         EpisodeLengthsEnv((0,)),
@@ -208,7 +210,7 @@ def test_P57_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: fl
 
 def test_P58_eval_env(tmp_path: Path) -> None:
     env = EpisodeLengthsEnv((5,))
-    agent = Scripted()
+    agent = ScriptedAgent()
     train_with_evaluation(agent, env, 15, tmp_path, interval=1)
     assert [call[2][0] for call in agent.named("observe")] == [1, 2, 3, 4, 5] * 3
     assert steps_of(tmp_path) == [5, 10, 15]
@@ -220,7 +222,7 @@ def test_P58_eval_env(tmp_path: Path) -> None:
 
 def test_P59_successful_score(tmp_path: Path) -> None:
     history = train_with_evaluation(
-        Scripted(), EpisodeLengthsEnv((3,)), 100, tmp_path, interval=4, successful_score=3.0
+        ScriptedAgent(), EpisodeLengthsEnv((3,)), 100, tmp_path, interval=4, successful_score=3.0
     )
     assert [entry["step"] for entry in history] == [6]
     assert directories(tmp_path) == {"best", "6_finish"}
@@ -228,7 +230,7 @@ def test_P59_successful_score(tmp_path: Path) -> None:
 
 
 def test_P60_step_hooks(tmp_path: Path) -> None:
-    agent, env, calls = Scripted(), EpisodeLengthsEnv((3,)), []
+    agent, env, calls = ScriptedAgent(), EpisodeLengthsEnv((3,)), []
 
     def hook(given_env: Any, given_agent: Any, step: int) -> None:
         calls.append((given_env is env, given_agent is agent, step, len(agent.named("observe"))))
@@ -265,7 +267,7 @@ class RecordingHook(EvaluationHook):
 
 
 def test_P61_evaluation_hooks(tmp_path: Path) -> None:
-    agent, env, hook = Scripted(), Counting((3,)), RecordingHook(tmp_path)
+    agent, env, hook = ScriptedAgent(), Counting((3,)), RecordingHook(tmp_path)
     train_with_evaluation(agent, env, 12, tmp_path, interval=6, evaluation_hooks=[hook])
     first, second = hook.calls
     assert (first["best"], first["max"], first["rows"]) == (False, -np.inf, 1)
@@ -285,7 +287,12 @@ def test_P61_a_pruned_trial(tmp_path: Path) -> None:
     hook = RecordingHook(tmp_path, optuna.TrialPruned())
     with pytest.raises(optuna.TrialPruned):
         train_with_evaluation(
-            Scripted(), EpisodeLengthsEnv((3,)), 12, tmp_path, interval=6, evaluation_hooks=[hook]
+            ScriptedAgent(),
+            EpisodeLengthsEnv((3,)),
+            12,
+            tmp_path,
+            interval=6,
+            evaluation_hooks=[hook],
         )
     assert directories(tmp_path) == {"6_except"}
     assert steps_of(tmp_path) == [6]
@@ -299,7 +306,7 @@ def test_P61_optuna(tmp_path: Path) -> None:
     trial = study.ask()
     with pytest.raises(optuna.TrialPruned, match="pruned at step 9"):
         train_with_evaluation(
-            Scripted(),
+            ScriptedAgent(),
             EpisodeLengthsEnv((3,)),
             30,
             tmp_path,
@@ -312,7 +319,7 @@ def test_P61_optuna(tmp_path: Path) -> None:
 
 def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:
     env = EpisodeLengthsEnv((1, 1, 2, 2, 2, 3, 3))
-    agent = Scripted()
+    agent = ScriptedAgent()
     train_with_evaluation(agent, env, 12, tmp_path, interval=1)
     saved = [call[2] for call in agent.calls if call[0] == "save"]
     means = [float(row["mean"]) for row in table(tmp_path)]
@@ -321,14 +328,18 @@ def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:
     )
     assert len([path for path in saved if "/best." in path]) == improvements < len(means)
     train_with_evaluation(
-        Scripted(), EpisodeLengthsEnv((3,)), 12, tmp_path / "never", save_best_so_far_agent=False
+        ScriptedAgent(),
+        EpisodeLengthsEnv((3,)),
+        12,
+        tmp_path / "never",
+        save_best_so_far_agent=False,
     )
     assert "best" not in directories(tmp_path / "never")
 
 
 def test_P63_use_tensorboard(tmp_path: Path) -> None:
     train_with_evaluation(
-        Scripted(), Counting((3,)), 12, tmp_path, interval=6, use_tensorboard=True
+        ScriptedAgent(), Counting((3,)), 12, tmp_path, interval=6, use_tensorboard=True
     )
     events = EventAccumulator(str(tmp_path))
     events.Reload()
@@ -344,7 +355,9 @@ def test_P63_use_tensorboard(tmp_path: Path) -> None:
 def test_P63_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "torch.utils.tensorboard", None)
     with pytest.raises(ImportError, match="pip install tensorboard"):
-        train_with_evaluation(Scripted(), EpisodeLengthsEnv(), 12, tmp_path, use_tensorboard=True)
+        train_with_evaluation(
+            ScriptedAgent(), EpisodeLengthsEnv(), 12, tmp_path, use_tensorboard=True
+        )
 
 
 def test_P64_eval_during_episode(tmp_path: Path) -> None:
@@ -352,11 +365,16 @@ def test_P64_eval_during_episode(tmp_path: Path) -> None:
     for eval_env in (None, env):
         with pytest.raises(ValueError, match="eval_during_episode: give an eval_env"):
             train_with_evaluation(
-                Scripted(), env, 12, tmp_path / "new", eval_during_episode=True, eval_env=eval_env
+                ScriptedAgent(),
+                env,
+                12,
+                tmp_path / "new",
+                eval_during_episode=True,
+                eval_env=eval_env,
             )
     assert not (tmp_path / "new").exists()
     evaluator = FakeEvaluator(interval=3)
-    train_agent(Scripted(), env, 7, tmp_path, evaluator=evaluator, eval_during_episode=True)
+    train_agent(ScriptedAgent(), env, 7, tmp_path, evaluator=evaluator, eval_during_episode=True)
     assert evaluator.asked == [(1, 0), (2, 0), (3, 0), (4, 0), (5, 1), (6, 1), (7, 2)]
 
 
@@ -364,7 +382,7 @@ def test_P65_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = RecordingLogger()
     with caplog.at_level("INFO"):
         train_with_evaluation(
-            Scripted(), EpisodeLengthsEnv((3,)), 12, tmp_path, interval=6, logger=log.logger
+            ScriptedAgent(), EpisodeLengthsEnv((3,)), 12, tmp_path, interval=6, logger=log.logger
         )
     assert caplog.messages == []
     assert f"outdir:{tmp_path} step:6 episode:1 R:3.0" in next(
@@ -373,12 +391,12 @@ def test_P65_logger(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert len([line for line in log.lines if "statistics" in line]) == 4
     assert len([line for line in log.lines if line.startswith("evaluation episode")]) == 2
     with caplog.at_level(logging.INFO):
-        train_agent(Scripted(), EpisodeLengthsEnv(), 3, tmp_path)
+        train_agent(ScriptedAgent(), EpisodeLengthsEnv(), 3, tmp_path)
     assert "R:3.0" in caplog.text
 
 
 def test_P66_return_value(tmp_path: Path) -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     trained, history = train_agent_with_evaluation(
         agent, EpisodeLengthsEnv((3,)), 9, None, 2, 3, tmp_path
     )
@@ -398,7 +416,7 @@ def test_P66_return_value(tmp_path: Path) -> None:
 
 
 def test_P67_scores(tmp_path: Path) -> None:
-    train_with_evaluation(Scripted(), Counting((3,)), 12, tmp_path, interval=6)
+    train_with_evaluation(ScriptedAgent(), Counting((3,)), 12, tmp_path, interval=6)
     header = (tmp_path / "scores.txt").read_text().splitlines()[0].split("\t")
     assert header == [
         "steps",
@@ -413,7 +431,7 @@ def test_P67_scores(tmp_path: Path) -> None:
         "laps",
     ]
 
-    class More(Scripted):
+    class More(ScriptedAgent):
         def get_statistics(self) -> list[tuple[str, Any]]:
             return [("entropy", 0.5), *super().get_statistics()]
 
@@ -428,14 +446,19 @@ def test_P67_scores(tmp_path: Path) -> None:
 
 def test_P67_a_resume_appends(tmp_path: Path) -> None:
     train_with_evaluation(
-        Scripted(), RepeatingEnv((3,)), 12, tmp_path, interval=3, checkpoint_freq=7
+        ScriptedAgent(), RepeatingEnv((3,)), 12, tmp_path, interval=3, checkpoint_freq=7
     )
     history = train_with_evaluation(
-        Scripted(), RepeatingEnv((3,)), 18, tmp_path, interval=3, resume=tmp_path / "7_checkpoint"
+        ScriptedAgent(),
+        RepeatingEnv((3,)),
+        18,
+        tmp_path,
+        interval=3,
+        resume=tmp_path / "7_checkpoint",
     )
     assert steps_of(tmp_path) == [3, 6, 9, 12, 15, 18]
     assert [entry["step"] for entry in history] == [3, 6, 9, 12, 15, 18]
-    train_with_evaluation(Scripted(), RepeatingEnv((3,)), 3, tmp_path, interval=3)
+    train_with_evaluation(ScriptedAgent(), RepeatingEnv((3,)), 3, tmp_path, interval=3)
     assert steps_of(tmp_path) == [3]
     assert len((tmp_path / "scores.1.txt").read_text().splitlines()) == 7  # nothing was lost
 
@@ -444,13 +467,13 @@ def test_P67_a_resume_appends(tmp_path: Path) -> None:
     "error", [ValueError("the robot fell over"), KeyboardInterrupt(), OSError(5, "gone")]
 )
 def test_P68_exception(tmp_path: Path, error: BaseException) -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     with pytest.raises(type(error)) as caught:
         train_agent(agent, EpisodeLengthsEnv((4,), fail_at=7, error=error), 20, tmp_path)
     assert caught.value is error
     assert directories(tmp_path) == {"6_except"}
     assert manifest(tmp_path / "6_except")["reason"] == "exception"
-    again = Scripted()
+    again = ScriptedAgent()
     train_agent(again, EpisodeLengthsEnv((4,)), 20, tmp_path, resume="latest")
     assert (again.t, len(again.named("act"))) == (20, 14)
 
@@ -463,7 +486,7 @@ def test_P68_sigterm(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(KeyboardInterrupt):
-        train_agent(Scripted(), EpisodeLengthsEnv((3,)), 20, tmp_path, step_hooks=[hook])
+        train_agent(ScriptedAgent(), EpisodeLengthsEnv((3,)), 20, tmp_path, step_hooks=[hook])
     assert directories(tmp_path) == {"5_except"}
     assert manifest(tmp_path / "5_except")["stop"] == "drain"
     assert signal.getsignal(signal.SIGTERM) is before
@@ -478,7 +501,7 @@ def test_P68_sigterm_during_an_evaluation(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         train_with_evaluation(
-            Scripted(),
+            ScriptedAgent(),
             EpisodeLengthsEnv((3,)),
             20,
             tmp_path,
@@ -490,7 +513,7 @@ def test_P68_sigterm_during_an_evaluation(tmp_path: Path) -> None:
 
 def test_P68_sigterm_is_left_alone_in_threads(tmp_path: Path) -> None:
     thread = threading.Thread(
-        target=train_agent, args=(Scripted(), EpisodeLengthsEnv(), 3, tmp_path)
+        target=train_agent, args=(ScriptedAgent(), EpisodeLengthsEnv(), 3, tmp_path)
     )
     thread.start()
     thread.join()
@@ -507,7 +530,7 @@ def test_P69_step_hook(tmp_path: Path) -> None:
 
     kept, plain = Kept(), []
     train_agent(
-        Scripted(),
+        ScriptedAgent(),
         EpisodeLengthsEnv(),
         3,
         tmp_path,
@@ -515,7 +538,7 @@ def test_P69_step_hook(tmp_path: Path) -> None:
     )
     assert kept.steps == plain == [1, 2, 3]
     with pytest.raises(TypeError, match="step_hooks: a int cannot be called"):
-        train_agent(Scripted(), EpisodeLengthsEnv(), 3, tmp_path, step_hooks=(3,))  # type: ignore[arg-type]
+        train_agent(ScriptedAgent(), EpisodeLengthsEnv(), 3, tmp_path, step_hooks=(3,))  # type: ignore[arg-type]
 
 
 def test_P70_linear_interpolation_hook() -> None:
@@ -533,17 +556,17 @@ def test_P70_linear_interpolation_hook() -> None:
 
 @pytest.mark.parametrize("setter", [set_learning_rate, learning_rate_setter("optimizer")])
 def test_P71_setter_on_torch_lr(tmp_path: Path, setter: Any) -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     agent.optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=9.0)  # type: ignore[attr-defined]
     hook = LinearInterpolationHook(11, 1.0, 0.0, setter)
     train_agent(agent, EpisodeLengthsEnv(), 6, tmp_path, step_hooks=[hook])
     assert agent.optimizer.param_groups[0]["lr"] == hook.value(6) == 0.5  # type: ignore[attr-defined]
-    with pytest.raises(TypeError, match="Scripted has no torch optimiser"):
-        set_learning_rate(None, Scripted(), 1.0)
+    with pytest.raises(TypeError, match="ScriptedAgent has no torch optimiser"):
+        set_learning_rate(None, ScriptedAgent(), 1.0)
 
 
 def test_statistics_that_diverge_end_training(tmp_path: Path) -> None:
-    class Diverging(Scripted):
+    class Diverging(ScriptedAgent):
         def get_statistics(self) -> list[tuple[str, Any]]:
             return [("loss", float("nan") if self.t < 2 or self.t > 5 else 1.0)]
 

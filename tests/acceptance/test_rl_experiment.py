@@ -19,7 +19,7 @@ from tests.acceptance.estimator_kit import (
     rl_experiment,
     state_of,
 )
-from tests.acceptance.estimator_models import Scripted, policy
+from tests.acceptance.estimator_models import ScriptedEnv, policy
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.estimators.agents import Agent, PGAgent
 from workers.estimators.checkpoints import key_of
@@ -70,13 +70,13 @@ def test_R1_constructor(tmp_path: Path) -> None:
     defaults = [one.default for one in inspect.signature(RLExperiment).parameters.values()][2:]
     assert defaults == [None, None, 5000, 15, 10, None, None, 0, 60, 1, False, None, 100]
     for agent in (make_agent(tmp_path), PGAgent(policy, BatchMemory(10), tmp_path)):
-        assert RLExperiment(agent, Scripted()).agent is agent
+        assert RLExperiment(agent, ScriptedEnv()).agent is agent
     with pytest.raises(ValueError, match="agent"):
-        RLExperiment("agent", Scripted())  # type: ignore[arg-type]
+        RLExperiment("agent", ScriptedEnv())  # type: ignore[arg-type]
 
 
 def test_R2_agent_and_env(tmp_path: Path) -> None:
-    env = Scripted()
+    env = ScriptedEnv()
     made = rl_experiment(tmp_path / "given", env=env, train_steps=3)
     assert made.env is env
     for name in ("agent", "env", "train_steps", "eval_steps"):
@@ -85,10 +85,10 @@ def test_R2_agent_and_env(tmp_path: Path) -> None:
     made.train()
     made.evaluate()
     assert env.closes == 0, "an environment that is given belongs to its giver"
-    opened: list[Scripted] = []
+    opened: list[ScriptedEnv] = []
 
-    def make() -> Scripted:
-        opened.append(Scripted())
+    def make() -> ScriptedEnv:
+        opened.append(ScriptedEnv())
         return opened[-1]
 
     own = rl_experiment(tmp_path / "made", env=make, train_steps=3)
@@ -122,7 +122,7 @@ def test_R3_train_steps(tmp_path: Path) -> None:
 @pytest.mark.parametrize("environment", ["CartPole-v1", "scripted"])
 def test_R3_train_steps_after_a_kill_within_an_episode(tmp_path: Path, environment: str) -> None:
     def run(directory: str, every: int = 1000, **options: Any) -> Agent:
-        env = Scripted() if environment == "scripted" else gym.make(environment)
+        env = ScriptedEnv() if environment == "scripted" else gym.make(environment)
         made = rl_experiment(
             tmp_path / directory,
             env=env,
@@ -149,7 +149,7 @@ def test_R3_train_steps_after_a_kill_within_an_episode(tmp_path: Path, environme
 
 def test_R4_train_episodes(tmp_path: Path) -> None:
     for _ in range(2):
-        env = Scripted()
+        env = ScriptedEnv()
         agent = rl_experiment(tmp_path, env=env, train_episodes=3).train()
         assert tuple(key_of(agent.latest_checkpoint()))[1:] == (30, 3)
     assert env.steps == 0, "the episodes count in the life of the directory"
@@ -298,7 +298,7 @@ def test_R13_export_strategies(tmp_path: Path) -> None:
 def test_R13_export_strategies_keep_the_newest_five(tmp_path: Path) -> None:
     made = rl_experiment(tmp_path, export_strategies=make_export_strategy("weights", ["weights"]))
     for step in range(1, 8):
-        made.agent.train(Scripted(), 4, 2, max_steps=2 * step)
+        made.agent.train(ScriptedEnv(), 4, 2, max_steps=2 * step)
         made.continuous_eval(continuous_eval_predicate_fn=lambda result: not result)
     assert sorted(int(path.name) for path in (tmp_path / "export" / "weights").iterdir()) == [
         6,

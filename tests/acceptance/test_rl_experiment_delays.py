@@ -103,7 +103,7 @@ def make(output):
         train_hooks=[Say()],
         delay_workers_by_global_step=True,
     )
-    return RLExperiment(agent, Scripted(), **options)
+    return RLExperiment(agent, ScriptedEnv(), **options)
 print("begin", time.time(), flush=True)
 run_experiment(make, directory)
 print("end", time.time(), flush=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.estimator_kit import make_agent
-from tests.acceptance.estimator_models import Scripted
+from tests.acceptance.estimator_models import ScriptedEnv
 from workers.core.errors import PartNotFoundError
 from workers.entrypoints.experiment_parts.documents import RLExperimentConfig, create_rl_experiment
 from workers.estimators.agents import Agent, PGAgent
@@ -82,7 +82,7 @@ def test_R29_every_hook_has_a_name() -> None:
 
 def test_R29_checkpoints_are_found_by_number(tmp_path: Path) -> None:
     agent = make_agent(tmp_path, save_checkpoints_steps=1, keep_checkpoint_max=4).train(
-        Scripted(), 4, 2, max_steps=11
+        ScriptedEnv(), 4, 2, max_steps=11
     )
     assert list(all_checkpoints(tmp_path)) == [8, 9, 10, 11]
     assert agent.latest_checkpoint().name == "ckpt-11"

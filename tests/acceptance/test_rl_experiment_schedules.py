@@ -19,7 +19,7 @@ from tests.acceptance.estimator_kit import (
     set_fake_clock,
     state_of,
 )
-from tests.acceptance.estimator_models import Scripted
+from tests.acceptance.estimator_models import ScriptedEnv
 from tests.support.process_stack import free_port
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.estimators.checkpoints import key_of
@@ -58,7 +58,7 @@ def test_R17_train(tmp_path: Path) -> None:
     assert made.train(delay_secs=11) is made.agent
     assert recorded.times == [11]
     env = made.env
-    assert isinstance(env, Scripted)
+    assert isinstance(env, ScriptedEnv)
     steps = env.steps
     assert made.train() is made.agent
     assert env.steps == steps, "the bound is reached"
@@ -89,7 +89,7 @@ def test_R18_evaluate(tmp_path: Path) -> None:
 def test_R18_evaluate_is_greedy(tmp_path: Path) -> None:
     actions: list[list[int]] = []
 
-    class Watching(Scripted):
+    class Watching(ScriptedEnv):
         def reset(self, **options: Any) -> Any:
             actions.append([])
             return super().reset(**options)
@@ -112,14 +112,14 @@ def test_R19_continuous_eval(tmp_path: Path) -> None:
     steps = [row["global_step"] for row in read_results(tmp_path, "continuous")]
     assert steps == [3, 6, 9, 12], "each new checkpoint once, then train_steps is reached"
     ended = tmp_path / "ended"
-    make_agent(ended).train(Scripted(), 4, 2, max_steps=5)
+    make_agent(ended).train(ScriptedEnv(), 4, 2, max_steps=5)
     unbounded = rl_experiment(ended, train_steps=1000)
     unbounded.continuous_eval()
     assert [row["global_step"] for row in read_results(ended, "continuous")] == [5], (
         "the training job has ended below train_steps"
     )
     paused = tmp_path / "paused"
-    make_agent(paused).train(Scripted(), 4, 2, steps=5)
+    make_agent(paused).train(ScriptedEnv(), 4, 2, steps=5)
     looks = TrainBeforeEvaluations(paused, 7, train=False)
     rl_experiment(paused, train_steps=1000).continuous_eval(continuous_eval_predicate_fn=looks)
     assert len(looks.given) == 8, "a training that is only paused is waited for"
@@ -137,7 +137,7 @@ def test_R20_delay_secs_and_throttle_delay_secs(tmp_path: Path) -> None:
 
 
 def test_R21_evaluate_checkpoint_only_once(tmp_path: Path) -> None:
-    make_agent(tmp_path).train(Scripted(), 4, 2, steps=3)
+    make_agent(tmp_path).train(ScriptedEnv(), 4, 2, steps=3)
     for once, evaluations in ((True, 1), (False, 5)):
         recorded = CallLog()
         looks = TrainBeforeEvaluations(tmp_path, 5, train=False)
@@ -148,7 +148,7 @@ def test_R21_evaluate_checkpoint_only_once(tmp_path: Path) -> None:
 
 
 def test_R22_continuous_eval_predicate_fn(tmp_path: Path) -> None:
-    make_agent(tmp_path).train(Scripted(), 4, 2, steps=3)
+    make_agent(tmp_path).train(ScriptedEnv(), 4, 2, steps=3)
     looks = TrainBeforeEvaluations(tmp_path, 2, train=False)
     recorded = CallLog()
     rl_experiment(tmp_path, recorded).continuous_eval(continuous_eval_predicate_fn=looks)
@@ -168,7 +168,7 @@ def test_R22_continuous_eval_predicate_fn(tmp_path: Path) -> None:
             schedule(continuous_eval_predicate_fn=3)
 
 
-class SeedRecorder(Scripted):
+class SeedRecorder(ScriptedEnv):
     """An environment that records the seeds of its episodes."""
 
     seeds: list[int | None]
@@ -267,7 +267,7 @@ def test_R25_continuous_train_and_evaluate_begun_again(tmp_path: Path) -> None:
     )
     assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [10, 20, 25]
     other = tmp_path / "other"
-    make_agent(other).train(Scripted(), 4, 2, steps=10)
+    make_agent(other).train(ScriptedEnv(), 4, 2, steps=10)
     recorded = CallLog()
     rl_experiment(other, recorded, **options).continuous_train_and_evaluate()
     assert [name for name, _ in recorded.calls] == [
@@ -309,7 +309,7 @@ def test_R27_run_std_server(tmp_path: Path) -> None:
         "task_type": "ps",
         "task_id": 0,
     }
-    made = RLExperiment(make_agent(tmp_path, **config), Scripted())
+    made = RLExperiment(make_agent(tmp_path, **config), ScriptedEnv())
     servers: list[Any] = []
     original = made.context.make_server
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.acceptance.functional_kit import directories, table
-from tests.support.pfrl_agents import Scripted, ScriptedBatch
+from tests.support.pfrl_agents import ScriptedAgent, ScriptedBatch
 from tests.support.recording_env import EpisodeLengthsEnv
 from workers.entrypoints import functional
 
@@ -101,7 +101,7 @@ def arguments_of_calls(agent: Any, name: str) -> list[Any]:
 
 
 def serial(module: Any, case: Case, outdir: Path, wrap: Any) -> tuple[Any, list[Any]]:
-    agent, calls = Scripted(), []
+    agent, calls = ScriptedAgent(), []
     eval_env = {"eval_env": wrap(case.env())} if case.during_episode else {}
     options = {
         **case.options(calls, agent),
@@ -222,7 +222,7 @@ def test_an_exception_leaves_the_same_directory(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         with pytest.raises(ValueError, match="fell over"):
             module.train_agent(
-                Scripted(), wrap(EpisodeLengthsEnv((4,), fail_at=7)), 20, str(tmp_path / name)
+                ScriptedAgent(), wrap(EpisodeLengthsEnv((4,), fail_at=7)), 20, str(tmp_path / name)
             )
     assert directories(tmp_path / "ours") == directories(tmp_path / "theirs") == {"6_except"}
 

@@ -47,7 +47,7 @@ def routes() -> list[tuple[str, str, str, int]]:
     return sorted(found)
 
 
-def _filled(head: bytes, item: bytes, tail: bytes, size: int) -> bytes:
+def _fill_body(head: bytes, item: bytes, tail: bytes, size: int) -> bytes:
     return head + item * ((size - len(head) - len(tail)) // len(item)) + tail
 
 
@@ -69,18 +69,18 @@ FORMS: dict[str, Callable[[int], bytes]] = {
     "unknown keys": _unknown_keys,
     "one key twice among many": _same_key,
     "keys that resemble a known one": _near_names,
-    "one long key": lambda size: _filled(b'{"', b"a", b'":0}', size),
-    "one long string": lambda size: _filled(b'{"name":"', b"a", b'"}', size),
-    "escapes": lambda size: _filled(b'{"name":"', b"\\u00e9", b'"}', size),
-    "quotes without an end": lambda size: _filled(b'{"name":"', b'\\"', b"", size),
-    "NUL at the end": lambda size: _filled(b'{"name":"', b"a", b'\\u0000"}', size),
-    "numbers": lambda size: _filled(b'{"seeds":[', b"0,", b"0]}", size),
-    "empty objects": lambda size: _filled(b'{"select":[', b"{},", b"{}]}", size),
-    "long numbers": lambda size: _filled(b'{"seeds":[', b"9" * 4_299 + b",", b"0]}", size),
-    "a long fraction": lambda size: _filled(b'{"seeds":[1.', b"1", b"]}", size),
+    "one long key": lambda size: _fill_body(b'{"', b"a", b'":0}', size),
+    "one long string": lambda size: _fill_body(b'{"name":"', b"a", b'"}', size),
+    "escapes": lambda size: _fill_body(b'{"name":"', b"\\u00e9", b'"}', size),
+    "quotes without an end": lambda size: _fill_body(b'{"name":"', b'\\"', b"", size),
+    "NUL at the end": lambda size: _fill_body(b'{"name":"', b"a", b'\\u0000"}', size),
+    "numbers": lambda size: _fill_body(b'{"seeds":[', b"0,", b"0]}", size),
+    "empty objects": lambda size: _fill_body(b'{"select":[', b"{},", b"{}]}", size),
+    "long numbers": lambda size: _fill_body(b'{"seeds":[', b"9" * 4_299 + b",", b"0]}", size),
+    "a long fraction": lambda size: _fill_body(b'{"seeds":[1.', b"1", b"]}", size),
     "open brackets": lambda size: b"[" * size,
-    "open keys": lambda size: _filled(b"", b'{"a":', b"", size),
-    "infinite at the end": lambda size: _filled(b'{"seeds":[', b"0,", b"1e999]}", size),
+    "open keys": lambda size: _fill_body(b"", b'{"a":', b"", size),
+    "infinite at the end": lambda size: _fill_body(b'{"seeds":[', b"0,", b"1e999]}", size),
 }
 
 

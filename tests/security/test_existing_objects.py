@@ -155,7 +155,10 @@ async def test_every_caller_gets_the_status_of_the_table(
     async with shared.client(who) as client:
         for route, call in CALLS.items():
             method, path = route.split(" ")
-            url, body = _filled(f"/api/v1{path}", objects[side]), _filled(call.body, objects[side])
+            url, body = (
+                _substitute(f"/api/v1{path}", objects[side]),
+                _substitute(call.body, objects[side]),
+            )
             options = {} if body is None else {"json": body}
             answer = await client.request(method, url, headers={"Last-Event-ID": "x"}, **options)
             expected = _expected(who, side, route, call)
@@ -176,20 +179,20 @@ async def test_members_act_on_what_they_submitted(
     async with shared.client(who) as client:
         for route, call in calls.items():
             method, path = route.split(" ")
-            url = _filled(f"/api/v1{path}", objects["member's"])
+            url = _substitute(f"/api/v1{path}", objects["member's"])
             said[route] = (await client.request(method, url, json=call.body)).status_code
     assert said == {route: call.status if may else 403 for route, call in calls.items()}
 
 
-def _filled(value: Any, names: Objects) -> Any:
+def _substitute(value: Any, names: Objects) -> Any:
     """Returns a value whose strings have IDs in the places of their names."""
     if isinstance(value, str):
         for name, known in {**names, "run": names["run_id"]}.items():
             value = value.replace(f"{{{name}}}", known)
         return value
     if isinstance(value, dict):
-        return {key: _filled(one, names) for key, one in value.items()}
-    return [_filled(one, names) for one in value] if isinstance(value, list) else value
+        return {key: _substitute(one, names) for key, one in value.items()}
+    return [_substitute(one, names) for one in value] if isinstance(value, list) else value
 
 
 def _expected(who: str, side: str, route: str, call: Call) -> int:

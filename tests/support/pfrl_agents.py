@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 
-class Scripted:
+class ScriptedAgent:
     """An agent that appends every call to `calls` and always takes action `action`."""
 
     training = True
@@ -54,8 +54,8 @@ class Scripted:
         return [call for call in self.calls if call[0] == name and call[1] is training]
 
 
-class ScriptedBatch(Scripted):
-    """A `Scripted` agent for several environments."""
+class ScriptedBatch(ScriptedAgent):
+    """A `ScriptedAgent` agent for several environments."""
 
     def batch_act(self, batch_obs: Any) -> Any:
         self.calls.append(("batch_act", self.training, list(batch_obs)))

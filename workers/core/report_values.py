@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def unread(values: Sequence[object]) -> object:
+def prepare_values(values: Sequence[object]) -> object:
     """Prepares the values of reports, see `LearnReport.values`, for `read_values` in a thread.
 
     Tensors are stacked to one: each tensor that the thread frees passes the interpreter's lock to
@@ -26,7 +26,7 @@ def read_values(values: Any, width: int = 0) -> npt.NDArray[np.float64]:
     All tensors are copied from the device at once; the call waits for the copy.
 
     Args:
-        values: The values of n reports, or the result of `unread` for them.
+        values: The values of n reports, or the result of `prepare_values` for them.
         width: The number of names in the result if there are no reports.
     """
     if not len(values):

@@ -40,7 +40,7 @@ def vector_of(
         # Gymnasium has no public attribute for the limit.
         limits.append(env._max_episode_steps)  # noqa: SLF001
         env = env.env
-    inner = env if seed is None else _Seeded(env, seed)
+    inner = env if seed is None else _SeededEnv(env, seed)
     return SerialVector([lambda: EpisodeEnv(inner, 0, min(limits, default=None))])
 
 
@@ -62,7 +62,7 @@ def copy_of(env: Env) -> Env:
         raise TypeError(message) from error
 
 
-class _Seeded(gym.Wrapper[Any, Any, Any, Any]):
+class _SeededEnv(gym.Wrapper[Any, Any, Any, Any]):
     """Resets the environment with the seeds of a function, in place of the caller's seed."""
 
     def __init__(self, env: Env, seed: Callable[[], int]) -> None:

@@ -21,7 +21,7 @@ from workers.estimators.counter_hooks import (
     StopAtEpisodeHook,
     StopAtStepHook,
 )
-from workers.supervised.named_parts import part_called
+from workers.supervised.named_parts import find_part
 from workers.supervised.run_session import SessionRunHook
 
 HOOKS: Final[Mapping[str, Callable[..., SessionRunHook]]] = {
@@ -53,7 +53,7 @@ def make_hook(name: Any, params: Mapping[str, object]) -> SessionRunHook:
         PartNotFoundError: If there is no hook with this name.
         ValueError: If the arguments do not fit the class.
     """
-    make = part_called(name, HOOKS, "hook")
+    make = find_part(name, HOOKS, "hook")
     try:
         return make(**params)
     except TypeError as error:

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from palestra.contract.names import ExportFormat
 from workers.export.onnx import write_onnx
-from workers.export.tracing import traced
+from workers.export.tracing import trace_module
 
 
 def write_module(
@@ -73,5 +73,5 @@ def _write_program(
     module: torch.nn.Module, directory: Path, example: tuple[torch.Tensor, ...]
 ) -> Path:
     path = directory / "policy.pt2"
-    torch.export.save(traced(module, example), path)
+    torch.export.save(trace_module(module, example), path)
     return path

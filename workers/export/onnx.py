@@ -15,7 +15,7 @@ from typing import Final
 import torch
 
 from workers.core.errors import PartNotFoundError
-from workers.export.tracing import traced
+from workers.export.tracing import trace_module
 
 PACKAGES: Final = ("onnx", "onnxscript")
 
@@ -55,7 +55,7 @@ def write_onnx(module: torch.nn.Module, path: Path, example: tuple[torch.Tensor,
     require_packages()
     with _quiet():
         converted = torch.onnx.export(
-            traced(module, example),
+            trace_module(module, example),
             input_names=[f"input_{index}" for index in range(len(example))],
             output_names=["output"],
             dynamo=True,

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 
-def traced(
+def trace_module(
     module: torch.nn.Module, example: tuple[torch.Tensor, ...]
 ) -> torch.export.ExportedProgram:
     """Returns the program of a module whose inputs are all [N, ...], with a dynamic N.

@@ -126,6 +126,6 @@ def real_url(url: str) -> str:
     )
 
 
-def masked(url: str) -> str:
+def mask_password(url: str) -> str:
     """Returns an address without its password, for logs."""
     return _SECRET.sub(r"\1:***@", url)

@@ -79,7 +79,7 @@ class Enrolment:
             os.fsync(file.fileno())
         draft.replace(_path(state_directory))
 
-    def answered(self, state_directory: Path, worker_id: str, secret: str) -> Self:
+    def record_answer(self, state_directory: Path, worker_id: str, secret: str) -> Self:
         """Returns the enrolment with the server's answer, after writing it."""
         found = replace(self, worker_id=worker_id, secret=secret)
         found.keep(state_directory)

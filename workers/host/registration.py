@@ -123,7 +123,7 @@ class WorkerHost:
         )
         if answer.secret is None:
             raise ServerUnreachableError("the server gave no secret: it has another version")
-        self._enrolment = self._enrolment.answered(
+        self._enrolment = self._enrolment.record_answer(
             self._options.state_directory, answer.worker_id, answer.secret
         )
         self._api = WorkerApi(open_client(self._options.server, answer.secret))
@@ -180,7 +180,7 @@ class WorkerHost:
         While it cannot be kept, the present secret stays in use; each heartbeat brings the new one.
         """
         try:
-            self._enrolment = self._enrolment.answered(
+            self._enrolment = self._enrolment.record_answer(
                 self._options.state_directory, self.worker_id, secret
             )
         except OSError as error:

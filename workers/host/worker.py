@@ -23,7 +23,7 @@ from celery.worker import state as celery_state
 from kombu.entity import Queue
 
 from palestra.contract.registration import RegistrationAnswer
-from workers.host.broker import SETTINGS, install_transport, masked, real_url
+from workers.host.broker import SETTINGS, install_transport, mask_password, real_url
 from workers.host.dispatch_task import DispatchTask, DispatchTaskSettings
 from workers.host.options import UsageError, WorkerOptions, parse_options
 from workers.host.registration import WorkerHost, list_local_attempts
@@ -146,7 +146,7 @@ class _Worker:
         for unusable in (signals.task_unknown, signals.task_rejected):
             unusable.connect(task.count_malformed, weak=False)
         self._log.info(
-            "worker.listens", broker=masked(broker), queue=answer.queue, slots=options.slots
+            "worker.listens", broker=mask_password(broker), queue=answer.queue, slots=options.slots
         )
         worker = app.Worker(
             hostname=f"{options.name}@{os.getpid()}",

@@ -27,7 +27,7 @@ def lines(run_id: str, texts: Sequence[str]) -> Iterator[LogLines]:
         yield LogLines(run=run_id, stream="palestra", wall=time.time(), lines=shown)
 
 
-def started(order: WorkOrder, run: RunOrder, device: str) -> str:
+def start_line(order: WorkOrder, run: RunOrder, device: str) -> str:
     """Returns the line with which an attempt begins to work on a run."""
     definition, snapshot = order.definition, run.snapshot
     if isinstance(definition, RlDefinition):
@@ -49,7 +49,7 @@ def started(order: WorkOrder, run: RunOrder, device: str) -> str:
     return f"{order.schedule.value}: {what}, seed {run.seed}, {where}, {origin}"
 
 
-def evaluated(record: Evaluation) -> str:
+def evaluation_line(record: Evaluation) -> str:
     """Returns the line about an evaluation."""
     kind = (
         "evaluation"
@@ -68,7 +68,7 @@ def evaluated(record: Evaluation) -> str:
     )
 
 
-def snapshot_written(record: SnapshotWritten) -> str:
+def snapshot_line(record: SnapshotWritten) -> str:
     """Returns the line about a snapshot."""
     size = sum(file.size for file in record.files) / 2**20
     return (
@@ -77,7 +77,7 @@ def snapshot_written(record: SnapshotWritten) -> str:
     )
 
 
-def ended(end: End) -> list[str]:
+def end_lines(end: End) -> list[str]:
     """Returns the lines about how an attempt ended for a run.
 
     They state the outcome, the error and its traceback.

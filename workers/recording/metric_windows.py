@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from workers.core.report_values import read_values, unread
+from workers.core.report_values import prepare_values, read_values
 from workers.core.types import LearnReport, StateTree
 
 LONGEST_WINDOW: Final = 1_000
@@ -61,7 +61,7 @@ class LearnWindow:
         if not self._values:
             return None
         values, self._values = self._values, []
-        return unread(values)
+        return prepare_values(values)
 
     def state_dict(self) -> StateTree:
         """Returns every value of the open window.

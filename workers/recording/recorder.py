@@ -248,7 +248,7 @@ class SpoolRecorder:
 
     def _write(self) -> None:
         with self._writing:
-            taken = _Taken(
+            taken = _UnwrittenRows(
                 *(
                     _take(rows)
                     for rows in (self._windows, self._points, self._episodes, self._others)
@@ -264,7 +264,7 @@ class SpoolRecorder:
                 raise
 
 
-class _Taken(NamedTuple):
+class _UnwrittenRows(NamedTuple):
     """The rows and records that the loop recorded since the last write."""
 
     windows: list[_WindowRow]

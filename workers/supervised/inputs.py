@@ -16,7 +16,7 @@ from workers.core.rng import derive_generator
 from workers.core.types import Array, StateTree
 from workers.supervised.batches import Batches, InputFn
 from workers.supervised.modes import Modes
-from workers.supervised.named_parts import part_called
+from workers.supervised.named_parts import find_part
 from workers.supervised.spec import Params
 
 NamedInput = Callable[[Modes, Mapping[str, Any]], Batches]
@@ -134,7 +134,7 @@ def input_function(name: str) -> NamedInput:
     Raises:
         PartNotFoundError: If no such input function is registered.
     """
-    return part_called(name, INPUTS, "input function")
+    return find_part(name, INPUTS, "input function")
 
 
 def bound_input(name: str, mode: Modes, params: Mapping[str, object]) -> InputFn:

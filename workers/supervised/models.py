@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy, huber_loss
 from workers.supervised.explorations import DISCRETE, exploration, policy_sampling
 from workers.supervised.model_function import ModelFn
 from workers.supervised.modes import Modes
-from workers.supervised.named_parts import part_called
+from workers.supervised.named_parts import find_part
 from workers.supervised.rate_decays import Decay
 from workers.supervised.spec import RESULTS, EstimatorSpec, Params
 from workers.supervised.variables import (
@@ -172,7 +172,7 @@ def model_function(name: str) -> ModelFn:
     Raises:
         PartNotFoundError: If no such model function is registered.
     """
-    return part_called(name, MODELS, "model function")
+    return find_part(name, MODELS, "model function")
 
 
 class QNetwork(nn.Module):

@@ -8,7 +8,7 @@ from workers.core.errors import PartNotFoundError
 _Part = TypeVar("_Part")
 
 
-def part_called(name: str, parts: Mapping[str, _Part], kind: str) -> _Part:
+def find_part(name: str, parts: Mapping[str, _Part], kind: str) -> _Part:
     """Returns `parts[name]`.
 
     Args:

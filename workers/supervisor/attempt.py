@@ -127,7 +127,7 @@ class Supervision:
         if run_log.is_recorded(report):
             ended = {end.run_id for end in report.runs}
             self._observer.log(
-                *run_log.ended(report),
+                *run_log.end_lines(report),
                 to=[run.run_id for run in self._work_order.runs if run.run_id not in ended],
             )
         return report

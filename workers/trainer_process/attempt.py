@@ -86,7 +86,7 @@ def _record_start(attempt: RunningAttempt) -> None:
     with SpoolWriter(attempt.directory.spool) as spool:
         for run in attempt.order.runs:
             spool.append(
-                run_log.lines(run.run_id, [run_log.started(attempt.order, run, attempt.device)])
+                run_log.lines(run.run_id, [run_log.start_line(attempt.order, run, attempt.device)])
             )
 
 
@@ -105,7 +105,7 @@ def _follow(attempt: RunningAttempt) -> AttemptReport:
             "The training of the run ended without a snapshot, so there was nothing to evaluate."
         )
         return attempt.report(Outcome.FAILED, Cause.NO_RESULT, Failure(message=nothing))
-    return attempt.ended(followed.reason)
+    return attempt.report_end(followed.reason)
 
 
 def _evaluate(attempt: RunningAttempt) -> AttemptReport:

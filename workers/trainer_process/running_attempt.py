@@ -104,7 +104,7 @@ class RunningAttempt:
 
         self.control.call_at_order(end)
 
-    def ended(self, reason: StopReason) -> AttemptReport:
+    def report_end(self, reason: StopReason) -> AttemptReport:
         """Returns the report of a training that ended for `reason`."""
         return self.report(**end_of(reason))
 

@@ -37,7 +37,7 @@ def train(attempt: RunningAttempt) -> AttemptReport:
         with _shown(attempt, training):
             reason = native.train(training).reason
         _leave_exports(attempt, run, training, reason)
-    return attempt.ended(reason)
+    return attempt.report_end(reason)
 
 
 def _train_pack(attempt: RunningAttempt) -> AttemptReport:
@@ -70,14 +70,14 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
                 **end_of(reason),
                 **counters(training.engine.clock),
             )
-            sink.append(list(run_log.lines(run.run_id, run_log.ended(end))))
+            sink.append(list(run_log.lines(run.run_id, run_log.end_lines(end))))
 
         with _shown(attempt, *pack.trainings):
             reasons = [result.reason for result in native.train_pack(pack, on_end)]
     attempt.resume_quality = (
         ResumeQuality.STATISTICAL if ResumeQuality.STATISTICAL in qualities else qualities[0]
     )
-    return attempt.ended(_reason_of_pack(reasons))
+    return attempt.report_end(_reason_of_pack(reasons))
 
 
 def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
@@ -129,7 +129,7 @@ def test(attempt: RunningAttempt) -> AttemptReport:
                 _leave_exports(attempt, run, training, result.reason)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return attempt.ended(result.reason)
+    return attempt.report_end(result.reason)
 
 
 def _training(attempt: RunningAttempt, sink: Sink, snapshots: Path) -> Training:

@@ -267,7 +267,7 @@ async def runs_of_seeds(
 
 
 async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> list[RunRow]:
-    """Adds runs."""
+    """Adds one row per dict, and flushes."""
     added = [RunRow(**row) for row in rows]
     session.add_all(added)
     await session.flush()

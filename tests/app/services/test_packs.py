@@ -13,7 +13,7 @@ from palestra.contract.work_order import Failure, RunEnd
 from tests.support.server_fixture import World, definition
 
 
-def ended(run_id: str, outcome: Outcome, cause: Cause, failure: Failure | None = None) -> RunEnd:
+def run_end(run_id: str, outcome: Outcome, cause: Cause, failure: Failure | None = None) -> RunEnd:
     return RunEnd(run_id=run_id, outcome=outcome, cause=cause, failure=failure, env_step=10)
 
 
@@ -63,9 +63,9 @@ async def test_each_run_of_a_pack_has_its_own_outcome(world: World) -> None:
     attempt = (await world.start(job.id, worker.worker_id)).work_order
     failure = Failure(message="The loss was not finite.")
     ends = (
-        ended(job.run_ids[0], Outcome.SUCCEEDED, Cause.SUCCESS_SCORE),
-        ended(job.run_ids[1], Outcome.FAILED, Cause.DIVERGED, failure),
-        ended(job.run_ids[2], Outcome.SUCCEEDED, Cause.BUDGET),
+        run_end(job.run_ids[0], Outcome.SUCCEEDED, Cause.SUCCESS_SCORE),
+        run_end(job.run_ids[1], Outcome.FAILED, Cause.DIVERGED, failure),
+        run_end(job.run_ids[2], Outcome.SUCCEEDED, Cause.BUDGET),
     )
     await world.release(attempt.attempt_id, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE, runs=ends)
     assert (await world.job(job.id)).state is JobState.SUCCEEDED
@@ -86,9 +86,9 @@ async def test_later_attempts_of_a_pack_leave_out_ended_runs(world: World) -> No
     first = (await world.start(job.id, worker.worker_id)).work_order
     await world.pause(job.id)
     ends = (
-        ended(job.run_ids[0], Outcome.PAUSED, Cause.USER),
-        ended(job.run_ids[1], Outcome.SUCCEEDED, Cause.SUCCESS_SCORE),
-        ended(job.run_ids[2], Outcome.PAUSED, Cause.USER),
+        run_end(job.run_ids[0], Outcome.PAUSED, Cause.USER),
+        run_end(job.run_ids[1], Outcome.SUCCEEDED, Cause.SUCCESS_SCORE),
+        run_end(job.run_ids[2], Outcome.PAUSED, Cause.USER),
     )
     await world.release(first.attempt_id, Outcome.PAUSED, Cause.USER, runs=ends)
     assert await states(world, job.run_ids) == [
@@ -113,7 +113,7 @@ async def test_a_run_that_ended_before_another_one_failed_stays_as_it_is(world: 
     worker = await world.register(slots=2)
     job = await world.one_job(seeds=(0, 1), resources={"pack": 2})
     attempt = (await world.start(job.id, worker.worker_id)).work_order
-    ends = (ended(job.run_ids[0], Outcome.SUCCEEDED, Cause.SUCCESS_SCORE),)
+    ends = (run_end(job.run_ids[0], Outcome.SUCCEEDED, Cause.SUCCESS_SCORE),)
     await world.release(attempt.attempt_id, Outcome.FAILED, Cause.USER_EXCEPTION, runs=ends)
     assert await states(world, job.run_ids) == [RunState.SUCCEEDED, RunState.FAILED]
 
@@ -123,7 +123,7 @@ async def test_a_report_on_a_run_of_another_job_changes_nothing(world: World) ->
     await world.submit(seeds=(0, 1))
     mine, other = await world.jobs()
     attempt = (await world.start(mine.id, worker.worker_id)).work_order
-    ends = (ended(other.run_ids[0], Outcome.FAILED, Cause.DIVERGED),)
+    ends = (run_end(other.run_ids[0], Outcome.FAILED, Cause.DIVERGED),)
     await world.release(attempt.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, runs=ends)
     assert await states(world, [mine.run_ids[0], other.run_ids[0]]) == [
         RunState.SUCCEEDED,

@@ -24,7 +24,7 @@ from workers.estimators.run_config import RunConfig
 from workers.supervised.inputs import bound_input
 from workers.supervised.models import model_function
 from workers.supervised.modes import Modes
-from workers.supervised.named_parts import part_called
+from workers.supervised.named_parts import find_part
 from workers.supervised.run_session import SessionRunHook
 
 AGENTS: Mapping[str, type[Agent]] = {"agent": Agent, "pg_agent": PGAgent}
@@ -163,7 +163,7 @@ def create_rl_experiment(
             registered; the message names it.
     """
     config = _read(RLExperimentConfig, experiment_config)
-    agent = part_called(config.kind, AGENTS, "agent")(
+    agent = find_part(config.kind, AGENTS, "agent")(
         model_function(config.model.name),
         _memory(config.memory),
         config.model_dir,
@@ -226,7 +226,7 @@ def _hooks(parts: tuple[NamedPart, ...]) -> list[SessionRunHook]:
 
 
 def _memory(part: NamedPart) -> Memory:
-    make = part_called(part.name, MEMORIES, "memory")
+    make = find_part(part.name, MEMORIES, "memory")
     try:
         return make(**part.params)
     except TypeError as error:

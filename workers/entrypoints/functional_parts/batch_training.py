@@ -16,12 +16,12 @@ from workers.entrypoints.functional_parts.training_arguments import (
 )
 from workers.entrypoints.functional_parts.training_call import run_call
 from workers.hooks.step_hooks import StepCallable
-from workers.rl.envs.caller_envs import Given
+from workers.rl.envs.caller_envs import CallerEnvs
 
 
 def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
     agent: object,
-    env: Given,
+    env: CallerEnvs,
     steps: int,
     outdir: StrPath,
     checkpoint_freq: int | None = None,
@@ -107,7 +107,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
 @with_aliases(eval_n_runs="eval_n_episodes")
 def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     agent: object,
-    env: Given,
+    env: CallerEnvs,
     steps: int,
     eval_n_steps: int | None,
     eval_n_episodes: int | None,
@@ -118,7 +118,7 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     step_offset: int = 0,
     eval_max_episode_len: int | None = None,
     return_window_size: int = 100,
-    eval_env: Given | None = None,
+    eval_env: CallerEnvs | None = None,
     log_interval: int | None = None,
     successful_score: float | None = None,
     step_hooks: Sequence[StepCallable] = (),

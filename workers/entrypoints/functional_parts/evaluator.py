@@ -11,7 +11,7 @@ from workers.core.protocols import ClockView
 from workers.core.types import Array, EvaluationResult
 from workers.engine.parts import Best
 from workers.rl.agents.pfrl_adapter import ExternalAgent
-from workers.rl.envs.caller_envs import Given, clear_statistics, statistics_of
+from workers.rl.envs.caller_envs import CallerEnvs, clear_statistics, statistics_of
 from workers.rl.envs.vector import EpisodeVector
 from workers.rl.evaluate.vector_evaluator import EvaluationBudget, SeedRule, VectorEvaluator
 
@@ -44,7 +44,7 @@ class EvaluationSettings:
 class EvaluationEnvironments:
     """The environments of an evaluation."""
 
-    env: Given
+    env: CallerEnvs
     """The environment that the caller passed. It may have `clear_statistics` and
     `get_statistics`.
     """

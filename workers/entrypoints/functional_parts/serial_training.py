@@ -16,12 +16,12 @@ from workers.entrypoints.functional_parts.training_arguments import (
 )
 from workers.entrypoints.functional_parts.training_call import run_call
 from workers.hooks.step_hooks import StepCallable
-from workers.rl.envs.caller_envs import Given
+from workers.rl.envs.caller_envs import CallerEnvs
 
 
 def train_agent(  # noqa: PLR0917 - PFRL's parameters
     agent: object,
-    env: Given,
+    env: CallerEnvs,
     steps: int,
     outdir: StrPath,
     checkpoint_freq: int | None = None,
@@ -111,7 +111,7 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
 @with_aliases(eval_n_runs="eval_n_episodes")
 def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     agent: object,
-    env: Given,
+    env: CallerEnvs,
     steps: int,
     eval_n_steps: int | None,
     eval_n_episodes: int | None,
@@ -121,7 +121,7 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     train_max_episode_len: int | None = None,
     step_offset: int = 0,
     eval_max_episode_len: int | None = None,
-    eval_env: Given | None = None,
+    eval_env: CallerEnvs | None = None,
     successful_score: float | None = None,
     step_hooks: Sequence[StepCallable] = (),
     evaluation_hooks: Sequence[object] = (),

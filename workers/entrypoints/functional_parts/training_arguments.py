@@ -12,7 +12,7 @@ from workers.core.counts import check_count
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
 from workers.hooks.evaluation_hooks import Trainer, check_support
 from workers.hooks.step_hooks import StepCallable
-from workers.rl.envs.caller_envs import Given
+from workers.rl.envs.caller_envs import CallerEnvs
 
 StrPath = str | os.PathLike[str]
 
@@ -25,7 +25,7 @@ class EvaluationCall:
     """The arguments of a training function that concern evaluation."""
 
     settings: EvaluationSettings
-    env: Given | None
+    env: CallerEnvs | None
     hooks: Sequence[Any]
     save_best: bool
     tensorboard: bool
@@ -36,7 +36,7 @@ class TrainingCall:
     """The arguments of one call of a training function."""
 
     agent: Any
-    env: Given
+    env: CallerEnvs
     steps: int
     outdir: str
     batch: bool

@@ -39,10 +39,10 @@ def leaves_of(columns: Mapping[str, object]) -> Iterator[Any]:
             yield one
 
 
-def joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def concatenate_columns(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Concatenates nested dicts of arrays with the same keys along the first dimension."""
     return {
-        name: joined([part[name] for part in parts])
+        name: concatenate_columns([part[name] for part in parts])
         if isinstance(one, Mapping)
         else np.concatenate([part[name] for part in parts])
         for name, one in parts[0].items()

@@ -17,8 +17,8 @@ from workers.core.types import Array, EpisodeEnd, Experience
 from workers.entrypoints.trainer_parts.batch_checks import STEPWISE, check_batch
 from workers.entrypoints.trainer_parts.column_arrays import (
     columns_of,
+    concatenate_columns,
     each_column,
-    joined,
     rows_of,
     stacked,
 )
@@ -147,13 +147,13 @@ class EpisodeBatch:
                 )
         return cls(
             env_spec=batches[0].env_spec,
-            episode_infos=joined([one.episode_infos_by_episode for one in batches]),
+            episode_infos=concatenate_columns([one.episode_infos_by_episode for one in batches]),
             observations=np.concatenate([one.observations for one in batches]),
             last_observations=np.concatenate([one.last_observations for one in batches]),
             actions=np.concatenate([one.actions for one in batches]),
             rewards=np.concatenate([one.rewards for one in batches]),
-            env_infos=joined([one.env_infos for one in batches]),
-            agent_infos=joined([one.agent_infos for one in batches]),
+            env_infos=concatenate_columns([one.env_infos for one in batches]),
+            agent_infos=concatenate_columns([one.agent_infos for one in batches]),
             step_types=np.concatenate([one.step_types for one in batches]),
             lengths=np.concatenate([one.lengths for one in batches]),
             workers=np.concatenate([one.workers for one in batches]),
@@ -196,8 +196,8 @@ class EpisodeBatch:
             ),
             np.concatenate([path["actions"] for path in paths]),
             np.concatenate([path["rewards"] for path in paths]),
-            joined([path.get("env_infos") or {} for path in paths]),
-            joined([path.get("agent_infos") or {} for path in paths]),
+            concatenate_columns([path.get("env_infos") or {} for path in paths]),
+            concatenate_columns([path.get("agent_infos") or {} for path in paths]),
             np.concatenate([_step_types_in(path) for path in paths]),
             lengths,
         )

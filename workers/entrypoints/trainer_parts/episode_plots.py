@@ -45,7 +45,7 @@ class EpisodePlots:
             )
         self._directory = directory
         self._most = getattr(algo, "max_episode_length", None) or _LONGEST
-        self._film = Film(_filmed(env), _Greedy(policy))  # type: ignore[arg-type]
+        self._film = Film(_filmed(env), _PolicyCopier(policy))  # type: ignore[arg-type]
 
     def write(self, epoch: int) -> Path:
         """Records an episode and returns the path of the video."""
@@ -79,7 +79,7 @@ def wait_for_enter() -> None:
         input("Press Enter to go on ...")
 
 
-class _Greedy:
+class _PolicyCopier:
     """Copies a policy for each episode, so that recording does not change the policy's state."""
 
     def __init__(self, policy: Any) -> None:

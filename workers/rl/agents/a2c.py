@@ -15,7 +15,7 @@ from palestra.contract.agents import A2cParameters
 from workers.core.types import AgentContext
 from workers.rl.agents.common.actor_critic import actor_critic
 from workers.rl.agents.common.normalisers import Normalisers
-from workers.rl.agents.common.on_policy import PolicyGradient, RolloutBatch, standardised
+from workers.rl.agents.common.on_policy import PolicyGradient, RolloutBatch, standardise
 from workers.rl.agents.common.optimizers import RmspropState, rmsprop, rmsprop_start
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
@@ -55,7 +55,7 @@ class A2c(PolicyGradient[A2cParameters]):
         """
         hyper, policy, advantage = self.hyper, self.model.policy, batch.advantage
         if hyper.normalize_advantages:
-            advantage = standardised(advantage)
+            advantage = standardise(advantage)
         outputs, value = self.model(parameters, batch.observation)
         policy_loss = -(
             policy.log_probability(parameters, outputs, batch.action) * advantage

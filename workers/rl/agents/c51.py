@@ -23,7 +23,7 @@ from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.common.q_learning import (
     QLearning,
     build_q_learning,
-    chosen,
+    gather_actions,
     value_network,
 )
 from workers.rl.agents.shells.replay_agent import ReplayAgent
@@ -31,7 +31,9 @@ from workers.rl.networks.action_values import ActionValues
 from workers.rl.networks.parameter_layout import Parameters
 
 
-def projected(probabilities: Tensor, reward: Tensor, discount: Tensor, support: Tensor) -> Tensor:
+def project_distribution(
+    probabilities: Tensor, reward: Tensor, discount: Tensor, support: Tensor
+) -> Tensor:
     """Projects the distribution of reward + discount * Z onto the atoms of the support.
 
     (Phi T Z)_i = sum over j of [1 - |clip(r + gamma z_j, v_min, v_max) - z_i| / dz] between 0 and
@@ -78,8 +80,10 @@ class CategoricalDqn(QLearning):
             if self.hyper.double
             else logits
         )
-        probabilities = chosen(logits, self.values(choosing).argmax(1)).softmax(1)
-        return projected(probabilities, batch.reward, batch.discount, self.support(logits.device))
+        probabilities = gather_actions(logits, self.values(choosing).argmax(1)).softmax(1)
+        return project_distribution(
+            probabilities, batch.reward, batch.discount, self.support(logits.device)
+        )
 
     def loss(
         self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor
@@ -92,7 +96,7 @@ class CategoricalDqn(QLearning):
         (algorithm 1); the divergence itself is the error of a sample (Hessel et al. 2018,
         "Rainbow", section "The integrated agent").
         """
-        logits = chosen(
+        logits = gather_actions(
             self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None),
             batch.action,
         )

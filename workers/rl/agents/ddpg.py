@@ -14,7 +14,7 @@ from palestra.contract.agents import DdpgParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
-from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, UpdateResult, bootstrap_target
 from workers.rl.agents.common.continuous import (
     Deterministic,
     actor_critic_layouts,
@@ -76,7 +76,7 @@ class Ddpg(Deterministic):
     ) -> Tensor:
         """Returns y = r + gamma Q'(s', mu'(s')) float32 [N]."""
         encoded = self.encoding(batch.next_observation)
-        return bootstrapped(
+        return bootstrap_target(
             batch, self.values(critic_targets, encoded, self.greedy(actor_targets, encoded))
         )
 
@@ -100,7 +100,7 @@ class Ddpg(Deterministic):
 
     def update(
         self, gradient: Gradient, state: DdpgState, batch: ReplayBatch
-    ) -> Updated[DdpgState]:
+    ) -> UpdateResult[DdpgState]:
         """Makes a gradient step of the critic, then of the policy, and updates both targets."""
         actor, critic = self.layouts["actor"].split, self.layouts["critics"].split
         wanted = self.td_targets(actor(state.actor_targets), critic(state.critic_targets), batch)
@@ -122,7 +122,7 @@ class Ddpg(Deterministic):
             actor_optimizer=actor_optimizer,
             critic_optimizer=critic_optimizer,
         )
-        return Updated(state, torch.stack((critic_loss, actor_loss, value)), error)
+        return UpdateResult(state, torch.stack((critic_loss, actor_loss, value)), error)
 
 
 def build(parameters: DdpgParameters, context: AgentContext) -> ReplayAgent:

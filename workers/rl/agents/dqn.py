@@ -23,7 +23,7 @@ from torch.nn.functional import huber_loss, mse_loss
 from palestra.contract.agents import DqnParameters
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import discrete_actions
-from workers.rl.agents.common.algorithm import ReplayBatch, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, bootstrap_target
 from workers.rl.agents.common.q_learning import QLearning, build_q_learning, value_network
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 from workers.rl.networks.action_values import ActionValues
@@ -51,7 +51,7 @@ class Dqn(QLearning):
             value = next_values.gather(1, best.unsqueeze(1)).squeeze(1)
         else:
             value = next_values.amax(1)
-        return bootstrapped(batch, value)
+        return bootstrap_target(batch, value)
 
     def loss(
         self, parameters: Parameters, batch: ReplayBatch, td_targets: Tensor

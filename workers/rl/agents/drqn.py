@@ -20,7 +20,7 @@ from torch.nn.functional import huber_loss, mse_loss
 from palestra.contract.agents import DrqnParameters
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import discrete_actions
-from workers.rl.agents.common.algorithm import ReplayBatch, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, bootstrap_target
 from workers.rl.agents.common.q_learning import QLearning, replay_parts
 from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.recurrent import RecurrentActing
@@ -70,7 +70,7 @@ class DrqnBatch(NamedTuple):
     weight: Tensor
     """float32: 1, or 0 where the entry is padding."""
 
-    def after(self, steps: int) -> "DrqnBatch":
+    def drop_first(self, steps: int) -> "DrqnBatch":
         """Returns the sequences without their first `steps` steps."""
         return DrqnBatch(*(column[steps:] for column in self))
 
@@ -121,8 +121,8 @@ class Drqn(QLearning):
         best = (self.next_values(parameters, batch) if self.hyper.double else next_values).argmax(
             -1, keepdim=True
         )
-        learnt = batch.after(self.hyper.burn_in)
-        return bootstrapped(
+        learnt = batch.drop_first(self.hyper.burn_in)
+        return bootstrap_target(
             ReplayBatch(*learnt[:5], learnt.weight, ()), next_values.gather(-1, best).squeeze(-1)
         )
 
@@ -134,7 +134,7 @@ class Drqn(QLearning):
         The second result holds the mean value of the actions taken [] and each sequence's mean
         absolute error [N].
         """
-        learnt = batch.after(self.hyper.burn_in)
+        learnt = batch.drop_first(self.hyper.burn_in)
         values = self.network.values(parameters, self.states(parameters, batch))
         value = values.gather(-1, learnt.action.unsqueeze(-1)).squeeze(-1)
         each = (huber_loss if self.hyper.loss == "huber" else mse_loss)(

@@ -17,7 +17,7 @@ from palestra.contract.agents import NafParameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
-from workers.rl.agents.common.algorithm import ReplayBatch, Updated, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, UpdateResult, bootstrap_target
 from workers.rl.agents.common.continuous import (
     Deterministic,
     additive_noise,
@@ -74,7 +74,7 @@ class Naf(Deterministic):
 
     def td_targets(self, targets: Parameters, batch: ReplayBatch) -> Tensor:
         """Returns y = r + gamma V'(s') float32 [N]; V(s) is the maximum of Q(s, a) over a."""
-        return bootstrapped(
+        return bootstrap_target(
             batch, self.policy(targets, self.encoding(batch.next_observation))[..., self.size]
         )
 
@@ -89,7 +89,7 @@ class Naf(Deterministic):
         error = value - td_targets
         return (error.square() * batch.weight).mean(), (value.mean(), error.abs())
 
-    def update(self, gradient: Gradient, state: QState, batch: ReplayBatch) -> Updated[QState]:
+    def update(self, gradient: Gradient, state: QState, batch: ReplayBatch) -> UpdateResult[QState]:
         """Makes a gradient step, and moves the target network towards the online network."""
         split = self.layouts["parameters"].split
         wanted = self.td_targets(split(state.targets), batch)
@@ -99,7 +99,7 @@ class Naf(Deterministic):
         grad, norm = clip_to_norm(grad, self.hyper.max_grad_norm)
         parameters, optimizer = adam(state.parameters, grad, state.optimizer)
         targets = torch.lerp(state.targets, parameters, self.hyper.tau)
-        return Updated(
+        return UpdateResult(
             QState(parameters, targets, optimizer), torch.stack((loss, value, norm)), error
         )
 

@@ -20,7 +20,7 @@ from palestra.contract.agents import PpoParameters, RecurrentPpoParameters
 from workers.core.types import AgentContext
 from workers.rl.agents.common.actor_critic import actor_critic
 from workers.rl.agents.common.normalisers import Normalisers
-from workers.rl.agents.common.on_policy import PolicyGradient, RolloutBatch, standardised
+from workers.rl.agents.common.on_policy import PolicyGradient, RolloutBatch, standardise
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
 
@@ -59,7 +59,7 @@ def clipped_loss(
     """
     advantage = batch.advantage
     if hyper.normalize_advantages:
-        advantage = standardised(advantage)
+        advantage = standardise(advantage)
     log_ratio = log_probability - batch.log_probability
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1 - hyper.clip_range, 1 + hyper.clip_range)

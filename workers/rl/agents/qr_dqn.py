@@ -20,7 +20,7 @@ from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.common.q_learning import (
     QLearning,
     build_q_learning,
-    chosen,
+    gather_actions,
     value_network,
 )
 from workers.rl.agents.common.quantile_regression import quantile_loss, quantile_targets
@@ -55,7 +55,7 @@ class QuantileRegressionDqn(QLearning):
             if self.hyper.double
             else quantiles
         )
-        following = chosen(quantiles, choosing.mean(2).argmax(1))
+        following = gather_actions(quantiles, choosing.mean(2).argmax(1))
         return quantile_targets(batch, following)
 
     def loss(
@@ -68,7 +68,7 @@ class QuantileRegressionDqn(QLearning):
         The second result holds the mean value [] and the absolute errors of the means over
         quantiles [B].
         """
-        quantiles = chosen(
+        quantiles = gather_actions(
             self.network(parameters, batch.observation, batch.noise[0] if batch.noise else None),
             batch.action,
         )

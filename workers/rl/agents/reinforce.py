@@ -21,7 +21,7 @@ from workers.rl.agents.common.on_policy import (
     RolloutBatch,
     discounted_sums,
     in_complete_episodes,
-    standardised,
+    standardise,
 )
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Parameters
@@ -72,7 +72,7 @@ class Reinforce(PolicyGradient[ReinforceParameters]):
         """
         hyper, policy, weight = self.hyper, self.model.policy, batch.advantage
         if hyper.normalize_advantages:
-            weight = standardised(weight)
+            weight = standardise(weight)
         outputs, value = self.model(parameters, batch.observation)
         policy_loss = -(policy.log_probability(parameters, outputs, batch.action) * weight).mean()
         value_loss = (value - batch.value_target).square().mean()

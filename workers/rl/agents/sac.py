@@ -25,7 +25,12 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common import squashed_gaussian
 from workers.rl.agents.common.action_encoding import box_actions
-from workers.rl.agents.common.algorithm import ReplayBatch, UpdateCycle, Updated, bootstrapped
+from workers.rl.agents.common.algorithm import (
+    ReplayBatch,
+    UpdateCycle,
+    UpdateResult,
+    bootstrap_target,
+)
 from workers.rl.agents.common.continuous import actor_critic_layouts, build_continuous
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.optimizers import AdamState, adam, adam_start
@@ -96,7 +101,7 @@ class Sac(UpdateCycle):
         """
         encoded = self.encoding(batch.next_observation)
         action, log_density = squashed_gaussian.sample(self.policy(actor, encoded), batch.noise[0])
-        return bootstrapped(
+        return bootstrap_target(
             batch, self.values(targets, encoded, action).amin(0) - temperature * log_density
         )
 
@@ -134,7 +139,9 @@ class Sac(UpdateCycle):
         """
         return -temperature * (log_density + self.target_entropy)
 
-    def update(self, gradient: Gradient, state: SacState, batch: ReplayBatch) -> Updated[SacState]:
+    def update(
+        self, gradient: Gradient, state: SacState, batch: ReplayBatch
+    ) -> UpdateResult[SacState]:
         """Makes one update of critics, policy, temperature and targets (algorithm 1)."""
         actor, critic, temperature = (
             self.layouts["actor"].split,
@@ -162,7 +169,7 @@ class Sac(UpdateCycle):
         targets = torch.lerp(state.critic_targets, critics, self.hyper.tau)
         optimizers = actor_optimizer, critic_optimizer, temperature_optimizer
         report = torch.stack((critic_loss, actor_loss, value, -log_density, temperature))
-        return Updated(
+        return UpdateResult(
             SacState(policy, critics, targets, log_temperature, *optimizers), report, error
         )
 

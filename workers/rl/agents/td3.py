@@ -16,7 +16,7 @@ from palestra.contract.agents import Td3Parameters
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import box_actions
-from workers.rl.agents.common.algorithm import ReplayBatch, Update, Updated, bootstrapped
+from workers.rl.agents.common.algorithm import ReplayBatch, Update, UpdateResult, bootstrap_target
 from workers.rl.agents.common.continuous import (
     Deterministic,
     actor_critic_layouts,
@@ -70,7 +70,7 @@ class Td3(Deterministic):
         """Returns Q of each critic, float32 [critics, N]."""
         return self.critics(critics, torch.cat((encoded, action), -1)).squeeze(-1)
 
-    def smoothed(self, action: Tensor, normal: Tensor) -> Tensor:
+    def smooth_action(self, action: Tensor, normal: Tensor) -> Tensor:
         """Returns a + clip(epsilon, -c, c), clipped to the bounds of actions (section 5.3).
 
         epsilon is `target_noise` times the standard normal numbers `normal`.
@@ -86,8 +86,8 @@ class Td3(Deterministic):
         a' is the target policy's action with clipped noise.
         """
         encoded = self.encoding(batch.next_observation)
-        action = self.smoothed(self.greedy(actor_targets, encoded), batch.noise[0])
-        return bootstrapped(batch, self.values(critic_targets, encoded, action).amin(0))
+        action = self.smooth_action(self.greedy(actor_targets, encoded), batch.noise[0])
+        return bootstrap_target(batch, self.values(critic_targets, encoded, action).amin(0))
 
     def critic_loss(
         self, critics: Parameters, batch: ReplayBatch, td_targets: Tensor
@@ -115,7 +115,7 @@ class Td3(Deterministic):
 
     def update_critics(
         self, gradient: Gradient, state: Td3State, batch: ReplayBatch
-    ) -> Updated[Td3State]:
+    ) -> UpdateResult[Td3State]:
         """Makes a gradient step of the critics."""
         critic = self.layouts["critics"].split
         wanted = self.td_targets(
@@ -126,9 +126,13 @@ class Td3(Deterministic):
         )
         critics, optimizer = adam(state.critics, grad, state.critic_optimizer)
         report = torch.stack((loss, state.actor_loss, value))
-        return Updated(state._replace(critics=critics, critic_optimizer=optimizer), report, error)
+        return UpdateResult(
+            state._replace(critics=critics, critic_optimizer=optimizer), report, error
+        )
 
-    def update(self, gradient: Gradient, state: Td3State, batch: ReplayBatch) -> Updated[Td3State]:
+    def update(
+        self, gradient: Gradient, state: Td3State, batch: ReplayBatch
+    ) -> UpdateResult[Td3State]:
         """Makes a gradient step of the critics, then of the policy, and updates all targets."""
         state, report, error = self.update_critics(gradient, state, batch)
         actor, first_critic = (
@@ -146,7 +150,7 @@ class Td3(Deterministic):
             actor_loss=loss,
             actor_optimizer=optimizer,
         )
-        return Updated(state, torch.stack((report[0], loss, report[2])), error)
+        return UpdateResult(state, torch.stack((report[0], loss, report[2])), error)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
         """Returns the normal numbers for smoothing the target actions, float32 [*shape, A]."""

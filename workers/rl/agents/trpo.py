@@ -21,10 +21,10 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.errors import DefinitionError
 from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.actor_critic import actor_critic
-from workers.rl.agents.common.algorithm import Updated
+from workers.rl.agents.common.algorithm import UpdateResult
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.normalisers import Normalisers
-from workers.rl.agents.common.on_policy import OnPolicyMath, RolloutBatch, standardised
+from workers.rl.agents.common.on_policy import OnPolicyMath, RolloutBatch, standardise
 from workers.rl.agents.common.optimizers import AdamState, adam, adam_start
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
 from workers.rl.networks.parameter_layout import Layout, Parameters
@@ -218,10 +218,10 @@ class Trpo(OnPolicyMath[TrpoParameters]):
 
     def update(
         self, gradient: Gradient, state: TrpoState, batch: RolloutBatch
-    ) -> Updated[TrpoState]:
+    ) -> UpdateResult[TrpoState]:
         """Makes the policy's step on a rollout, then fits the value network to the rollout."""
         if self.hyper.normalize_advantages:
-            batch = batch._replace(advantage=standardised(batch.advantage))
+            batch = batch._replace(advantage=standardise(batch.advantage))
         parameters, norm = self.policy_step(gradient, state.parameters, batch)
         values, optimizer, value_loss = self.value_steps(gradient, state, batch)
         named = self.policy_layout.split(parameters)
@@ -232,7 +232,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         report = torch.stack(
             (-self.surrogate(parameters, batch), value_loss, entropy, divergence, norm)
         )
-        return Updated(TrpoState(parameters, values, optimizer), report, batch.advantage)
+        return UpdateResult(TrpoState(parameters, values, optimizer), report, batch.advantage)
 
 
 def build(parameters: TrpoParameters, context: AgentContext) -> RolloutAgent:

@@ -9,7 +9,7 @@ from typing import Protocol
 from workers.core.protocols import Actor
 from workers.core.types import CollectPlan, EpisodeEnd, Experience, RestoreReport, StateTree
 from workers.rl.collect.vector_collector import RestoringCollector, VectorCollector
-from workers.rl.envs.concatenated_vector import joined
+from workers.rl.envs.concatenated_vector import concatenate_vectors
 
 
 class PackActor(Actor, Protocol):
@@ -103,7 +103,9 @@ class PackCollector:
     def _join(self, live: Sequence[int]) -> None:
         self.flush_counters()
         collectors = [self._collectors[index] for index in live]
-        self._whole = VectorCollector(joined([own.env for own in collectors]), self._agents, 0)
+        self._whole = VectorCollector(
+            concatenate_vectors([own.env for own in collectors]), self._agents, 0
+        )
         self._whole.take(collectors)
         self._stepped = list(live)
         self._parts = {}

@@ -22,11 +22,13 @@ from workers.rl.envs.resumable_episode import (
 from workers.rl.envs.space_arrays import check_is_array
 from workers.rl.envs.vector import EpisodeVector, SerialVector
 
-Given = Env | VecEnv | Sequence[Env]
+CallerEnvs = Env | VecEnv | Sequence[Env]
 """The environments that a caller may pass."""
 
 
-def as_vector(env: Given, name: str = "env", max_episode_steps: int | None = None) -> EpisodeVector:
+def as_vector(
+    env: CallerEnvs, name: str = "env", max_episode_steps: int | None = None
+) -> EpisodeVector:
     """Returns an `EpisodeVector` that steps the caller's environments themselves, not copies.
 
     Args:
@@ -58,7 +60,7 @@ def as_vector(env: Given, name: str = "env", max_episode_steps: int | None = Non
     return SerialVector([_maker(one, index, max_episode_steps) for index, one in enumerate(envs)])
 
 
-def copy_of(env: Given, name: str = "eval_env") -> Given:
+def copy_of(env: CallerEnvs, name: str = "eval_env") -> CallerEnvs:
     """Returns an independent environment of the same kind.
 
     It is made from the environment's spec or factories; without these, it is a deep copy.
@@ -75,11 +77,11 @@ def copy_of(env: Given, name: str = "eval_env") -> Given:
         return [_copy_of_one(one, name) for one in env]
     if isinstance(env, SyncVectorEnv | AsyncVectorEnv):
         return type(env)(list(env.env_fns), autoreset_mode=AutoresetMode.DISABLED)
-    copied: Given = _copy_of_one(env, name)
+    copied: CallerEnvs = _copy_of_one(env, name)
     return copied
 
 
-def statistics_of(env: Given) -> list[tuple[str, object]]:
+def statistics_of(env: CallerEnvs) -> list[tuple[str, object]]:
     """Returns the (name, value) pairs of the environment's `get_statistics` method.
 
     Without that method on `env`, values are averaged over the environments within that have it. The
@@ -94,7 +96,7 @@ def statistics_of(env: Given) -> list[tuple[str, object]]:
     return [(key, float(np.mean(values))) for key, values in gathered.items()]
 
 
-def clear_statistics(env: Given) -> None:
+def clear_statistics(env: CallerEnvs) -> None:
     """Calls the method `clear_statistics` of the environment, or of the environments within."""
     if (offered := _method(env, "clear_statistics")) is not None:
         offered()
@@ -103,13 +105,13 @@ def clear_statistics(env: Given) -> None:
         clear_statistics(one)
 
 
-def close(env: Given) -> None:
+def close(env: CallerEnvs) -> None:
     """Closes the environment, or each environment of a list."""
     for one in env if isinstance(env, Sequence) else (env,):
         one.close()
 
 
-def _members(env: Given, name: str) -> list[Env] | None:
+def _members(env: CallerEnvs, name: str) -> list[Env] | None:
     """Returns the environments that can be stepped individually.
 
     Returns `None` for a vector environment that can only be stepped as a whole.

@@ -22,7 +22,7 @@ from workers.core.errors import EnvironmentFailedError
 from workers.core.rng import generator_state
 from workers.core.types import Array, StateTree
 from workers.rl.envs.env_types import Info
-from workers.rl.envs.resumable_episode import Restored, observation_hash
+from workers.rl.envs.resumable_episode import RestoredEpisode, observation_hash
 from workers.rl.envs.slots import give_views
 from workers.rl.envs.vector import StepArrays
 
@@ -195,7 +195,7 @@ class CartPoleVector:
             for index, over in enumerate(self._over.tolist())
         ]
 
-    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+    def restore_episodes(self, episodes: list[StateTree]) -> list[RestoredEpisode]:
         """Restores the episodes in progress from `episodes`, one per slot."""
         self._truncated[:] = self._over[:] = True
         return [self._restored(index, saved) for index, saved in enumerate(episodes)]
@@ -238,14 +238,14 @@ class CartPoleVector:
         self._terminated[index] = self._truncated[index] = self._over[index] = False
         self._lengths[index] = length
 
-    def _restored(self, index: int, saved: StateTree) -> Restored:
+    def _restored(self, index: int, saved: StateTree) -> RestoredEpisode:
         if saved["over"]:
-            return Restored(None, reproduced=True)
+            return RestoredEpisode(None, reproduced=True)
         if not isinstance(saved.get("state"), dict):
-            return Restored(None, reproduced=False)
+            return RestoredEpisode(None, reproduced=False)
         self._seeds[index], self._state[:, index] = saved["seed"], saved["state"]["state"]
         self._run(index, int(saved["length"]))
-        return Restored(self._state[:, index].astype(np.float32), reproduced=True)
+        return RestoredEpisode(self._state[:, index].astype(np.float32), reproduced=True)
 
 
 def _checked(actions: Array, num_envs: int) -> npt.NDArray[np.int64]:

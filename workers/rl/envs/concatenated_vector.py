@@ -10,11 +10,11 @@ import numpy.typing as npt
 from workers.core.types import Array, StateTree
 from workers.rl.envs.cart_pole import CartPoleVector
 from workers.rl.envs.learner_rewards import ReportsRewards
-from workers.rl.envs.resumable_episode import Restored
+from workers.rl.envs.resumable_episode import RestoredEpisode
 from workers.rl.envs.vector import EpisodeVector, StepArrays
 
 
-def joined(vectors: Sequence[EpisodeVector]) -> EpisodeVector:
+def concatenate_vectors(vectors: Sequence[EpisodeVector]) -> EpisodeVector:
     """Returns a vector environment of the n * B slots of `vectors`, in their order.
 
     The vectors must be of the same class with the same options. Each can still save and restore
@@ -76,7 +76,7 @@ class ConcatenatedVector:
         """Returns the episode in progress of each slot."""
         return [episode for vector in self._vectors for episode in vector.save_episodes()]
 
-    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+    def restore_episodes(self, episodes: list[StateTree]) -> list[RestoredEpisode]:
         """Restores the episodes in progress from `episodes`, one per slot."""
         each = zip(self._vectors, self._parts, strict=True)
         return [

@@ -10,7 +10,11 @@ import numpy.typing as npt
 from workers.core.errors import EnvironmentFailedError
 from workers.core.types import Array, StateTree
 from workers.rl.envs.env_types import Info, VecEnv
-from workers.rl.envs.resumable_episode import MAX_RECORDED_ACTIONS, Restored, observation_hash
+from workers.rl.envs.resumable_episode import (
+    MAX_RECORDED_ACTIONS,
+    RestoredEpisode,
+    observation_hash,
+)
 from workers.rl.envs.vector import StepArrays
 
 
@@ -123,7 +127,7 @@ class GymVector:
             for index in range(self.num_envs)
         ]
 
-    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+    def restore_episodes(self, episodes: list[StateTree]) -> list[RestoredEpisode]:
         """Restores the episodes by replaying their actions, all slots in the same steps.
 
         All episodes reach their last step at the same time, so shorter episodes begin later. Slots
@@ -182,19 +186,19 @@ class GymVector:
         counted = getattr(self._env, "origin", None)
         return {} if counted is None else dict(zip(("seed", "since"), counted(index), strict=True))
 
-    def _arrived(self, index: int, saved: StateTree) -> Restored:
+    def _arrived(self, index: int, saved: StateTree) -> RestoredEpisode:
         over = bool(self._terminated[index] or self._truncated[index])
         self._truncated[index] = True
         if saved["over"]:
-            return Restored(None, reproduced=True)
+            return RestoredEpisode(None, reproduced=True)
         if (
             over
             or "actions" not in saved
             or observation_hash(self._observation[index]) != saved["hash"]
         ):
-            return Restored(None, reproduced=False)
+            return RestoredEpisode(None, reproduced=False)
         self._truncated[index] = False
-        return Restored(np.array(self._observation[index]), reproduced=True)
+        return RestoredEpisode(np.array(self._observation[index]), reproduced=True)
 
     def _remember(self, index: int, action: object) -> None:
         if len(self._actions[index]) < MAX_RECORDED_ACTIONS:

@@ -40,7 +40,7 @@ class StatefulEnv(Protocol):
         """Sets an environment that was just reset to `state`."""
 
 
-class Restored(NamedTuple):
+class RestoredEpisode(NamedTuple):
     """The result of restoring one episode."""
 
     observation: Array | None
@@ -176,7 +176,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
             saved["actions"] = np.array(self._actions)
         return saved
 
-    def restore_episode(self, episodes: list[StateTree]) -> Restored:
+    def restore_episode(self, episodes: list[StateTree]) -> RestoredEpisode:
         """Restores the episode in progress from `episodes[index]`.
 
         Args:
@@ -184,14 +184,14 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         """
         saved = episodes[self._index]
         if saved["over"]:
-            return Restored(None, reproduced=True)
+            return RestoredEpisode(None, reproduced=True)
         if "state" in saved:
             return self._restore_state(saved)
         if "actions" not in saved or saved["seed"] is None:
             return self._abandon()
         return self._replay(saved)
 
-    def _restore_state(self, saved: StateTree) -> Restored:
+    def _restore_state(self, saved: StateTree) -> RestoredEpisode:
         holder = self._state_holder
         if holder is None:
             return self._abandon()
@@ -200,9 +200,9 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         load_generator_state(self.env.unwrapped.np_random, saved["generator"])
         self._length = saved["length"]
         self._last = (saved["observation"], False, False)
-        return Restored(saved["observation"], reproduced=True)
+        return RestoredEpisode(saved["observation"], reproduced=True)
 
-    def _replay(self, saved: StateTree) -> Restored:
+    def _replay(self, saved: StateTree) -> RestoredEpisode:
         observation, _ = self.reset(seed=saved["seed"])
         for action in saved["actions"]:
             observation, _, terminated, truncated, _ = self.step(action)
@@ -210,11 +210,11 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
                 return self._abandon()
         if observation_hash(observation) != saved["hash"]:
             return self._abandon()
-        return Restored(np.array(observation), reproduced=True)
+        return RestoredEpisode(np.array(observation), reproduced=True)
 
-    def _abandon(self) -> Restored:
+    def _abandon(self) -> RestoredEpisode:
         self._last = (self._last[0], True, False)
-        return Restored(None, reproduced=False)
+        return RestoredEpisode(None, reproduced=False)
 
 
 def _success(info: Mapping[str, object]) -> bool | None:

@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 
 from workers.core.types import Array, StateTree
 from workers.rl.envs.env_types import Info, ResetOptions, VecEnv
-from workers.rl.envs.resumable_episode import EpisodeEnv, Restored
+from workers.rl.envs.resumable_episode import EpisodeEnv, RestoredEpisode
 from workers.rl.envs.space_arrays import array_layout as array_layout
 
 StepArrays = tuple[Array, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]
@@ -53,7 +53,7 @@ class EpisodeVector(Protocol):
     def save_episodes(self) -> list[StateTree]:
         """Returns the episode in progress of each slot."""
 
-    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+    def restore_episodes(self, episodes: list[StateTree]) -> list[RestoredEpisode]:
         """Restores the episodes in progress from the result of `save_episodes`, one per slot."""
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class VectorWrapper:
         """Returns the episode in progress of each slot."""
         return self.env.save_episodes()
 
-    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+    def restore_episodes(self, episodes: list[StateTree]) -> list[RestoredEpisode]:
         """Restores the episodes in progress."""
         return self.env.restore_episodes(episodes)
 
@@ -183,7 +183,7 @@ class SerialVector(VecEnv):
         """Returns the episode in progress of each slot."""
         return [env.save_episode() for env in self.envs]
 
-    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+    def restore_episodes(self, episodes: list[StateTree]) -> list[RestoredEpisode]:
         """Restores the episodes in progress from `episodes`, one per slot."""
         return [env.restore_episode(episodes) for env in self.envs]
 
@@ -238,7 +238,7 @@ class ProcessVector:
         """Returns the episode in progress of each slot."""
         return list(self._env.call("save_episode"))
 
-    def restore_episodes(self, episodes: list[StateTree]) -> list[Restored]:
+    def restore_episodes(self, episodes: list[StateTree]) -> list[RestoredEpisode]:
         """Restores the episodes in progress from `episodes`, one per slot."""
         return list(self._env.call("restore_episode", episodes))
 

@@ -26,7 +26,7 @@ class Walk(gym.Env):
         return self._observation(), REWARD * at_end, at_end, False, {}
 
 
-class Given(Walk):
+class RequiredArgumentWalk(Walk):
     """An environment that requires an argument."""
 
     def __init__(self, length):

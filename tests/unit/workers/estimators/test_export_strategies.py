@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.acceptance.estimator_kit import make_agent
-from tests.acceptance.estimator_models import QUIET, CountingInputs, Scripted, regression
+from tests.acceptance.estimator_models import QUIET, CountingInputs, ScriptedEnv, regression
 from workers.core.errors import PartNotFoundError
 from workers.estimators.estimator import Estimator
 from workers.estimators.export_strategies import make_export_strategy
@@ -35,7 +35,7 @@ def test_nothing_is_exported_before_training(tmp_path: Path) -> None:
 
 
 def test_an_exported_policy_is_greedy(tmp_path: Path) -> None:
-    agent = make_agent(tmp_path).train(Scripted(), 4, 2, max_steps=3)
+    agent = make_agent(tmp_path).train(ScriptedEnv(), 4, 2, max_steps=3)
     path = agent.export(tmp_path / "policy", ["program"]) / "policy.pt2"
     program: Any = torch.export.load(path).module()
     states = torch.randn(5, 2)

@@ -15,7 +15,7 @@ from tests.acceptance.estimator_kit import (
     make_agent,
     state_of,
 )
-from tests.acceptance.estimator_models import QUIET, CountingInputs, Scripted, regression
+from tests.acceptance.estimator_models import QUIET, CountingInputs, ScriptedEnv, regression
 from workers.core.errors import NumericalFailureError
 from workers.core.null_parts import NoOrders
 from workers.core.types import StopReason
@@ -175,7 +175,7 @@ def test_episode_hooks_fire_at_ends_of_episodes(tmp_path: Path) -> None:
         EpisodeCheckpointSaverHook(save_episodes=3),
     ]
     agent = make_agent(tmp_path, save_checkpoints_episodes=2, keep_checkpoint_max=None)
-    agent.train(Scripted(), 4, 5, max_episodes=7, hooks=hooks)
+    agent.train(ScriptedEnv(), 4, 5, max_episodes=7, hooks=hooks)
     rows = [json.loads(line) for line in (tmp_path / SUMMARIES_FILE).read_text().splitlines()]
     assert [row["global_episode"] for row in rows if "total_reward" in row] == [2, 4, 6]
     assert [row["global_episode/steps"] for row in rows if "global_episode/steps" in row] == [
@@ -194,14 +194,17 @@ def test_episode_hooks_fire_at_ends_of_episodes(tmp_path: Path) -> None:
 
 
 def test_stop_hooks_count_from_where_the_training_stands(tmp_path: Path) -> None:
-    make_agent(tmp_path).train(Scripted(), 4, 5, max_episodes=2)
-    agent = make_agent(tmp_path).train(Scripted(), 4, 5, hooks=[StopAtEpisodeHook(num_episodes=3)])
+    make_agent(tmp_path).train(ScriptedEnv(), 4, 5, max_episodes=2)
+    agent = make_agent(tmp_path).train(
+        ScriptedEnv(), 4, 5, hooks=[StopAtEpisodeHook(num_episodes=3)]
+    )
     assert load_checkpoint(tmp_path).manifest.episode == 5  # type: ignore[union-attr]
-    agent.train(Scripted(), 4, 5, hooks=[StopAtEpisodeHook(last_episode=6)])
+    agent.train(ScriptedEnv(), 4, 5, hooks=[StopAtEpisodeHook(last_episode=6)])
     assert load_checkpoint(tmp_path).manifest.episode == 6  # type: ignore[union-attr]
     step = agent.global_step
     assert (
-        agent.train(Scripted(), 4, 5, hooks=[StopAtStepHook(num_steps=3)]).global_step == step + 3
+        agent.train(ScriptedEnv(), 4, 5, hooks=[StopAtStepHook(num_steps=3)]).global_step
+        == step + 3
     )
 
 

@@ -16,7 +16,7 @@ from palestra.contract.names import Schedule, new_id
 from palestra.contract.registration import Gpu
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport
-from workers.host.broker import SETTINGS, masked, real_url
+from workers.host.broker import SETTINGS, mask_password, real_url
 from workers.host.options import UsageError, choose_gpus, parse_options, read_token
 from workers.host.registration import list_local_attempts
 from workers.host.slots import Slots, gpus_of_slot
@@ -365,8 +365,8 @@ def test_broker_addresses(given, real):
 
 
 def test_passwords_are_masked():
-    assert masked("redis://user:hunter2@h:1/0") == "redis://user:***@h:1/0"
-    assert "hunter2" not in masked("redis://:hunter2@h/0")
+    assert mask_password("redis://user:hunter2@h:1/0") == "redis://user:***@h:1/0"
+    assert "hunter2" not in mask_password("redis://:hunter2@h/0")
 
 
 def test_celery_settings():

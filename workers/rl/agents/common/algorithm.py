@@ -43,7 +43,7 @@ class ReplayBatch(NamedTuple):
     """Random numbers drawn by `Algorithm.noise` for this batch."""
 
 
-def bootstrapped(batch: ReplayBatch, value: Tensor) -> Tensor:
+def bootstrap_target(batch: ReplayBatch, value: Tensor) -> Tensor:
     """Returns reward + discount * value float32 [N].
 
     Where the discount is 0 the result is the reward, even if the value is NaN.
@@ -51,7 +51,7 @@ def bootstrapped(batch: ReplayBatch, value: Tensor) -> Tensor:
     return batch.reward + (batch.discount * value).masked_fill(batch.discount == 0, 0.0)
 
 
-class Updated(NamedTuple, Generic[S]):
+class UpdateResult(NamedTuple, Generic[S]):
     """Result of an update: new state, report and errors."""
 
     state: S
@@ -61,7 +61,7 @@ class Updated(NamedTuple, Generic[S]):
     """float32 [N]: size of each sample's error, from which prioritized replay gets priorities."""
 
 
-class Acting(Protocol[S_co]):
+class PolicyAlgorithm(Protocol[S_co]):
     """Interface of algorithms that every shell uses: the learning state and the policy."""
 
     @property
@@ -88,10 +88,10 @@ class Acting(Protocol[S_co]):
         """Computes `act` in numpy, for few rows on the CPU; `None` if that is not supported."""
 
 
-class Algorithm(Acting[S], Protocol[S]):
+class Algorithm(PolicyAlgorithm[S], Protocol[S]):
     """Interface of algorithms that learn from a replay memory, as pure functions."""
 
-    def update(self, gradient: Gradient, state: S, batch: ReplayBatch) -> Updated[S]:
+    def update(self, gradient: Gradient, state: S, batch: ReplayBatch) -> UpdateResult[S]:
         """Returns the state after one update."""
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
@@ -116,7 +116,7 @@ class Algorithm(Acting[S], Protocol[S]):
         """Returns the state after `updates` updates; see `UpdateCycle.copy_targets`."""
 
 
-Update = Callable[..., Updated[Any]]
+Update = Callable[..., UpdateResult[Any]]
 """(gradient, state, batch) -> what `Algorithm.update` returns."""
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from workers.acceleration.update_runner import Gradient
 from workers.core.types import Array
 from workers.rl.agents.common.actor_critic import ActorCritic
-from workers.rl.agents.common.algorithm import UpdateCycle, Updated
+from workers.rl.agents.common.algorithm import UpdateCycle, UpdateResult
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.optimizers import (
     AdamState,
@@ -57,7 +57,7 @@ class RolloutBatch(NamedTuple):
         return RolloutBatch._make((*(column[index] for column in self[:5]), ()))
 
 
-def standardised(weight: Tensor) -> Tensor:
+def standardise(weight: Tensor) -> Tensor:
     """Returns the weights of the gradient [...], scaled to mean 0 and standard deviation 1.
 
     A single weight is returned unchanged, as in Stable-Baselines3: minus its own mean it would be
@@ -187,7 +187,7 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
         """Returns the state before the first update, on the CPU."""
 
     @abstractmethod
-    def update(self, gradient: Gradient, state: Any, batch: RolloutBatch) -> Updated[Any]:
+    def update(self, gradient: Gradient, state: Any, batch: RolloutBatch) -> UpdateResult[Any]:
         """Returns the state after one update."""
 
     def named(self, state: Any) -> Parameters:
@@ -314,7 +314,9 @@ class PolicyGradient(OnPolicyMath[H]):
         """Returns parameters [P] and optimiser state after a step with the clipped gradient [P]."""
         return adam(parameters, grad, optimizer, epsilon=self.adam_epsilon)
 
-    def update(self, gradient: Gradient, state: PolicyState, batch: Any) -> Updated[PolicyState]:
+    def update(
+        self, gradient: Gradient, state: PolicyState, batch: Any
+    ) -> UpdateResult[PolicyState]:
         """Makes a gradient step; the last value of the report is the norm of the gradient."""
         hyper: Any = self.hyper
         grad, _, (report,) = gradient(
@@ -322,7 +324,7 @@ class PolicyGradient(OnPolicyMath[H]):
         )
         grad, norm = clip_to_norm(grad, hyper.max_grad_norm)
         parameters, optimizer = self.optimizer_step(state.parameters, grad, state.optimizer)
-        return Updated(
+        return UpdateResult(
             PolicyState(parameters, optimizer),
             torch.cat((report, norm.unsqueeze(0))),
             batch.advantage,

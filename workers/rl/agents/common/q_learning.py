@@ -27,7 +27,7 @@ from workers.acceleration.update_runner import Gradient
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, LearnSchedule
 from workers.rl.agents.common.action_encoding import DiscreteActions
-from workers.rl.agents.common.algorithm import Algorithm, UpdateCycle, Updated
+from workers.rl.agents.common.algorithm import Algorithm, UpdateCycle, UpdateResult
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.optimizers import AdamState, adam, adam_start, clip_to_norm
 from workers.rl.agents.common.replay_memory import replay_memory
@@ -85,7 +85,7 @@ class QLearning(UpdateCycle, ABC):
         error [N].
         """
 
-    def update(self, gradient: Gradient, state: QState, batch: object) -> Updated[QState]:
+    def update(self, gradient: Gradient, state: QState, batch: object) -> UpdateResult[QState]:
         """Makes one gradient step on the loss."""
         split = self.layout.split
         td_targets = self.td_targets(split(state.parameters), split(state.targets), batch)
@@ -96,7 +96,7 @@ class QLearning(UpdateCycle, ABC):
         parameters, optimizer = adam(
             state.parameters, grad, state.optimizer, epsilon=self.hyper.adam_epsilon
         )
-        return Updated(
+        return UpdateResult(
             QState(parameters, state.targets, optimizer), torch.stack((loss, value, norm)), error
         )
 
@@ -127,7 +127,7 @@ class QLearning(UpdateCycle, ABC):
         return (generator.standard_normal((count, size), np.float32),) if size else ()
 
 
-def chosen(values: Tensor, action: Tensor) -> Tensor:
+def gather_actions(values: Tensor, action: Tensor) -> Tensor:
     """Returns values[n, action[n]] [N, ...] of values [N, A, ...] and actions int64 [N]."""
     index = action.reshape(-1, *[1] * (values.dim() - 1)).expand(-1, 1, *values.shape[2:])
     return values.gather(1, index).squeeze(1)

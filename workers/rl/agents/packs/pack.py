@@ -92,14 +92,14 @@ class Pack:
         """One `PackMember` per agent, in order, for the agent's engine."""
         return [PackMember(self, index) for index in range(len(self._agents))]
 
-    def counted(self, index: int) -> Packable:
+    def counters(self, index: int) -> Packable:
         """Returns an agent with current counters and generators; its parameters may be outdated."""
         self._together.write_back()
         return self._agents[index]
 
     def agent(self, index: int) -> Packable:
         """Returns an agent with current counters, generators and learning state."""
-        agent = self.counted(index)
+        agent = self.counters(index)
         if self._behind[index]:
             self._behind[index] = False
             row = self._rows.index(index)
@@ -140,7 +140,7 @@ class Pack:
         if actions is not None:
             return actions
         seen = together.normalised(observation.reshape(members, -1, *observation.shape[1:]))
-        return together.explored(self._raw(seen, together.acting_noise(seen.shape[1])))
+        return together.explore_actions(self._raw(seen, together.acting_noise(seen.shape[1])))
 
     def observe(self, experience: Experience) -> None:
         """Stores the experience [T, m * B, ...] of the live members in their memories."""
@@ -188,17 +188,17 @@ class Pack:
 
     def _learn(self, updates: int) -> None:
         for batch, has_one in self._together.batches(
-            updates, lambda: map_tensors(self._of_live, self._stack)
+            updates, lambda: map_tensors(self._select_live_rows, self._stack)
         ):
             made = self._together.phase
             state, reports, errors = self._cycle[made % len(self._cycle)](
-                self._stack, self._filled(batch)
+                self._stack, self._pad_batch(batch)
             )
             state = self._algorithm.copy_targets(state, made + 1)
-            state = state if has_one is None else self._only(has_one, state)
+            state = state if has_one is None else self._replace_rows(has_one, state)
             if state is not self._stack:
                 self._stack, self._arrays = state, None
-            self._together.note(*map(self._of_live, (reports, errors)))
+            self._together.note(*map(self._select_live_rows, (reports, errors)))
             for index in self.live:
                 self._behind[index] = True
         self._reports = dict(zip(self.live, self._together.take_report(), strict=True))
@@ -208,18 +208,18 @@ class Pack:
         worth = freed * self._layout.size >= WORTH_CODE and freed >= len(self.live)
         return worth or not self._is_compiled
 
-    def _filled(self, batch: object) -> Any:
+    def _pad_batch(self, batch: object) -> Any:
         """Pads a batch [m, ...] of the live members to one row per row of the stack."""
         filling = self._filling
         return batch if filling is None else map_tensors(lambda leaf: leaf[filling], batch)
 
-    def _of_live(self, rows: Any) -> Any:
+    def _select_live_rows(self, rows: Any) -> Any:
         """Returns the rows of the live members, [m, ...], of an array or tensor."""
         if self._filling is None:
             return rows
         return rows[[row for row, index in enumerate(self._rows) if index in self.live]]
 
-    def _only(self, has_one: Array, state: Any) -> Any:
+    def _replace_rows(self, has_one: Array, state: Any) -> Any:
         """Returns the stack with new rows for members that had a batch, and the old rows otherwise.
 
         `has_one` is the mask bool [m] of members that had a batch.
@@ -243,7 +243,7 @@ class Pack:
         raw = self._quickly(observation, noise)
         if raw is None:
             raw = self._stacked_act(observation, noise)
-        own: Array = self._of_live(raw)
+        own: Array = self._select_live_rows(raw)
         return own
 
     def _quickly(self, observation: Array, noise: tuple[Array, ...]) -> Array | None:
@@ -293,7 +293,7 @@ class PackMember:
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
         """Marks the environments, bool [B], whose next transition does not continue the last."""
-        self._pack.counted(self._index).episodes_lost(lost)
+        self._pack.counters(self._index).episodes_lost(lost)
 
     def learn(self, updates: int) -> LearnReport:
         """Makes at most `updates` updates, together with all members; see `Pack.learn`."""
@@ -302,7 +302,7 @@ class PackMember:
     @property
     def learning_rate(self) -> float:
         """Step size of the next update."""
-        return self._pack.counted(self._index).learning_rate
+        return self._pack.counters(self._index).learning_rate
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
@@ -310,11 +310,11 @@ class PackMember:
 
     def metrics(self) -> Mapping[str, float]:
         """Returns the agent's metrics by series name."""
-        return self._pack.counted(self._index).metrics()
+        return self._pack.counters(self._index).metrics()
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which the agent does not learn."""
-        return self._pack.counted(self._index).eval_mode()
+        return self._pack.counters(self._index).eval_mode()
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as an exportable module with a copy of its parameters."""

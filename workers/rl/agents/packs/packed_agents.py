@@ -64,7 +64,7 @@ class PackedAgents(ABC, Generic[A]):
         """Returns the random numbers of `count` exploring actions of each, [m, count, ...]."""
 
     @abstractmethod
-    def explored(self, raw: Array) -> Array:
+    def explore_actions(self, raw: Array) -> Array:
         """Returns the actions [m * B, ...] of the space for raw exploring ones [m, B, ...]."""
 
     @abstractmethod

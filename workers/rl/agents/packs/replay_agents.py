@@ -11,7 +11,7 @@ from torch import Tensor
 from workers.core.types import Array, Experience, LearnReport
 from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.packs.packed_agents import PackedAgents
-from workers.rl.agents.shells.base import Counted
+from workers.rl.agents.shells.base import AgentCounters
 from workers.rl.agents.shells.learning import mean_rows
 from workers.rl.agents.shells.replay_agent import Batches, ReplayAgent, stored_columns
 from workers.rl.exploration.pack_explorers import JoinedExplorers
@@ -35,7 +35,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         for agent, lane in zip(agents, self._memory.lanes, strict=True):
             agent.memory = lane
         self._parts, self._batches = first.parts, Batches(first.device)
-        self._counted = first.counted
+        self._counters = first.counters
         self._explorers: JoinedExplorers | None = None
         self._settled = True
         self._places: Places = np.zeros(0, np.int64)
@@ -51,7 +51,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         if not self._settled:
             self._settled = True
             for agent in self._agents:
-                agent.counted = self._counted
+                agent.counters = self._counters
             if self._explorers is not None:
                 self._explorers.write_back()
 
@@ -67,7 +67,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         `None` once the first `random_env_steps` are over.
         """
         self._begin()
-        if self._counted.at >= self._parts.random_env_steps:
+        if self._counters.at >= self._parts.random_env_steps:
             return None
         width = count // len(self._agents)
         self._count(acted=width)
@@ -77,10 +77,10 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         """Returns the random numbers of `count` exploring actions of each, [m, count, ...]."""
         return _stacked([agent.acting_noise(count) for agent in self._agents], 0)
 
-    def explored(self, raw: Array) -> Array:
+    def explore_actions(self, raw: Array) -> Array:
         """Applies exploration to raw actions [m, B, ...]; returns actions [m * B, ...]."""
         actions = self._joined_explorers().explore(
-            raw.reshape(-1, *raw.shape[2:]), self._counted.at
+            raw.reshape(-1, *raw.shape[2:]), self._counters.at
         )
         self._count(acted=raw.shape[1])
         return self._parts.actions.to_space(actions)
@@ -95,12 +95,14 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
             self._joined_explorers().reset(
                 np.any(experience.terminated | experience.truncated, axis=0)
             )
-        self._count(env_steps=experience.env_steps // len(self._agents), acted=-self._counted.acted)
+        self._count(
+            env_steps=experience.env_steps // len(self._agents), acted=-self._counters.acted
+        )
 
     @property
     def phase(self) -> int:
         """Number of updates so far."""
-        return self._counted.updates
+        return self._counters.updates
 
     def batches(
         self, updates: int, state: Callable[[], object]
@@ -142,19 +144,19 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
             RuntimeError: If the counters differ between the agents.
         """
         if self._settled:
-            counted = {agent.counted for agent in self._agents}
-            if len(counted) > 1:
+            counters = {agent.counters for agent in self._agents}
+            if len(counters) > 1:
                 raise RuntimeError(
                     "the members of the pack stand at different places, so their next steps are "
                     "not alike"
                 )
-            (self._counted,) = counted
+            (self._counters,) = counters
             self._settled = False
 
     def _count(self, updates: int = 0, env_steps: int = 0, acted: int = 0) -> None:
-        counted = self._counted
-        self._counted = Counted(
-            counted.updates + updates, counted.env_steps + env_steps, counted.acted + acted
+        counters = self._counters
+        self._counters = AgentCounters(
+            counters.updates + updates, counters.env_steps + env_steps, counters.acted + acted
         )
 
     def _joined_explorers(self) -> JoinedExplorers:

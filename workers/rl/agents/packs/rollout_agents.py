@@ -70,7 +70,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
             for block in draws.block
         )
 
-    def explored(self, raw: Array) -> Array:
+    def explore_actions(self, raw: Array) -> Array:
         """Returns actions [m * B, ...] for raw ones [m, B, ...]; keeps these for `observe`."""
         self._raw.append(raw)
         return self._agents[0].policy.to_space(raw.reshape(-1, *raw.shape[2:]))

@@ -12,7 +12,7 @@ import torch
 from workers.core.rng import derive_seed
 
 
-class Counted(NamedTuple):
+class AgentCounters(NamedTuple):
     """Counters of an agent: updates and env_steps since the beginning of the run."""
 
     updates: int = 0

@@ -15,7 +15,7 @@ from torch import Tensor
 from workers.acceleration.nested_tensors import map_tensors
 from workers.core.types import AgentContext, Array, Experience, LearnReport, StateTree
 from workers.rl.agents.common.action_encoding import ActionCodec
-from workers.rl.agents.common.algorithm import Acting
+from workers.rl.agents.common.algorithm import PolicyAlgorithm
 from workers.rl.agents.common.learning_state import (
     learning_rates,
     load_state,
@@ -25,7 +25,7 @@ from workers.rl.agents.common.learning_state import (
 from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
 from workers.rl.networks.parameter_layout import Layout, Parameters
 
-A = TypeVar("A", bound=Acting[Any])
+A = TypeVar("A", bound=PolicyAlgorithm[Any])
 
 
 class LearningAgent(Generic[A]):
@@ -96,7 +96,7 @@ class LearningAgent(Generic[A]):
         """Returns a context in which the agent neither stores transitions nor learns."""
         return self._training.off()
 
-    def explored(self, raw: Array) -> Array:
+    def explore_actions(self, raw: Array) -> Array:
         """Returns the actions of the space for raw exploring actions [B, ...]."""
         raise NotImplementedError
 

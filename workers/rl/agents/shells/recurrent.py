@@ -39,7 +39,7 @@ class RecurrentState:
         self._evaluation: States = np.zeros((0, size), np.float32)
         self._proposed: States | None = None
 
-    def before(self, count: int, *, explore: bool) -> States:
+    def read(self, count: int, *, explore: bool) -> States:
         """Returns the states float32 [count, S] to act with, not to be written.
 
         They are zeros if `count` differs from the number of states that are kept.
@@ -47,7 +47,7 @@ class RecurrentState:
         kept = self._training if explore else self._evaluation
         return kept if len(kept) == count else np.zeros((count, self._size), np.float32)
 
-    def after(self, states: Array, *, explore: bool) -> None:
+    def store(self, states: Array, *, explore: bool) -> None:
         """Stores the states float32 [count, S] after the actions.
 
         Training states are stored only if `count` is the number of training environments.
@@ -131,12 +131,12 @@ class RecurrentActing(LearningAgent[Any], ABC):
 
         The states after greedy actions become current in `observe_evaluation`.
         """
-        before = self._recurrent.before(len(observation), explore=explore)
+        before = self._recurrent.read(len(observation), explore=explore)
         with torch.inference_mode():
             raw, after = self.step(observation, before, explore=explore)
-        self._recurrent.after(after.cpu().numpy(), explore=explore)
+        self._recurrent.store(after.cpu().numpy(), explore=explore)
         actions: Array = raw.cpu().numpy()
-        return self.explored(actions) if explore else self.actions.to_space(actions)
+        return self.explore_actions(actions) if explore else self.actions.to_space(actions)
 
     def observe(self, experience: Experience) -> None:
         """Copies the transitions into the memory and resets the states of ended episodes."""

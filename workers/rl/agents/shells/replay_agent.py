@@ -28,7 +28,7 @@ from workers.core.types import (
 )
 from workers.rl.agents.common.action_encoding import Actions
 from workers.rl.agents.common.algorithm import Algorithm, ReplayBatch
-from workers.rl.agents.shells.base import Counted
+from workers.rl.agents.shells.base import AgentCounters
 from workers.rl.agents.shells.learning import LearningAgent
 from workers.rl.exploration.explorer import Explorer
 from workers.rl.memory.pack_memory import SeparateReplays, SharedReplay
@@ -98,13 +98,13 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         self._acted = 0
 
     @property
-    def counted(self) -> Counted:
+    def counters(self) -> AgentCounters:
         """Counters of updates and env_steps; a pack counts for its agents and sets this."""
-        return Counted(self._updates, self._env_steps, self._acted)
+        return AgentCounters(self._updates, self._env_steps, self._acted)
 
-    @counted.setter
-    def counted(self, counted: Counted) -> None:
-        self._updates, self._env_steps, self._acted = counted
+    @counters.setter
+    def counters(self, counters: AgentCounters) -> None:
+        self._updates, self._env_steps, self._acted = counters
 
     # Actor
 
@@ -115,7 +115,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         if self.warming_up:
             self._acted += len(observation)
             return self.random_actions(len(observation))
-        return self.explored(self._raw(observation, self.acting_noise(len(observation))))
+        return self.explore_actions(self._raw(observation, self.acting_noise(len(observation))))
 
     @property
     def warming_up(self) -> bool:
@@ -130,7 +130,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         """Returns the random numbers of `count` exploring actions."""
         return self.algorithm.acting_noise(self._acting_generator, count)
 
-    def explored(self, raw: Array) -> Array:
+    def explore_actions(self, raw: Array) -> Array:
         """Applies exploration to raw actions [B, ...] and returns actions of the space."""
         at = self._env_steps + self._acted
         self._acted += len(raw)

@@ -100,7 +100,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         """Returns sampled or, without drawing random numbers, most probable actions [B, ...]."""
         if not explore:
             return self.policy.to_space(self._raw(observation, ()))
-        return self.explored(
+        return self.explore_actions(
             super()._raw(self.normalise_step(observation), self.acting_noise(len(observation)))
         )
 
@@ -127,7 +127,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         draws.advance((count,))
         return tuple(block[draws.at] for block in draws.block)
 
-    def explored(self, raw: Array) -> Array:
+    def explore_actions(self, raw: Array) -> Array:
         """Returns the actions of the space for raw ones [B, ...] and keeps these for `observe`."""
         self._raw_actions.append(raw)
         return self.policy.to_space(raw)

@@ -8,7 +8,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
 from tests.support.misbehaving_envs import NestedSpacesEnv, TextEnv, UnseededEnv
-from tests.support.pfrl_agents import Scripted
+from tests.support.pfrl_agents import ScriptedAgent
 from tests.support.recording_env import Counting, EpisodeLengthsEnv, RepeatingEnv, SeededEpisodesEnv
 from workers.core.errors import EnvironmentFailedError
 from workers.entrypoints.functional import train_agent
@@ -62,7 +62,7 @@ def test_composite_observation_spaces_are_refused(space: Any) -> None:
         ):
             as_vector(env)
     with pytest.raises(TypeError, match="not flattened"):
-        train_agent(Scripted(), Parted(), 5, "nowhere")
+        train_agent(ScriptedAgent(), Parted(), 5, "nowhere")
     with pytest.raises(TypeError, match="not flattened"):
         check_env(Parted())
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorWrapper
 
-from tests.support.pfrl_agents import Learner, Scripted
+from tests.support.pfrl_agents import Learner, ScriptedAgent
 from tests.support.recording_env import EpisodeLengthsEnv, RepeatingEnv, SeededEpisodesEnv
 from workers.core.errors import SnapshotUnreadableError
 from workers.entrypoints.functional import (
@@ -171,7 +171,7 @@ def test_best_score_and_rows_are_restored(tmp_path: Path) -> None:
             "checkpoint_freq": 5,
         }
         return train_agent_with_evaluation(
-            Scripted(), RepeatingEnv((3,), reward), steps, **{**own, **options}
+            ScriptedAgent(), RepeatingEnv((3,), reward), steps, **{**own, **options}
         )[1]
 
     run(9, 2.0)
@@ -296,7 +296,7 @@ def test_a_full_disk_leaves_older_snapshots_and_says_so(
 def test_a_snapshot_of_another_training_is_refused(tmp_path: Path) -> None:
     train_agent(Learner(), SeededEpisodesEnv(), 5, tmp_path, seed=1)
     with pytest.raises(ValueError, match="another agent class"):
-        train_agent(Scripted(), SeededEpisodesEnv(), 9, tmp_path, resume="latest")
+        train_agent(ScriptedAgent(), SeededEpisodesEnv(), 9, tmp_path, resume="latest")
     with pytest.raises(ValueError, match="seed 1"):
         train_agent(Learner(), SeededEpisodesEnv(), 9, tmp_path, resume="latest", seed=2)
 
@@ -390,7 +390,7 @@ def test_the_cause_of_an_environments_exception_is_kept(tmp_path: Path) -> None:
 
 
 def test_observations_in_an_external_agents_memory_keep_their_values(tmp_path: Path) -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     train_agent(agent, RepeatingEnv((4,)), 4, tmp_path)
     assert [call[2][0] for call in agent.named("observe")] == [1, 2, 3, 4]
     assert np.shares_memory(agent.named("observe")[0][2], agent.named("act")[1][2])

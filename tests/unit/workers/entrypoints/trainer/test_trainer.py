@@ -215,7 +215,7 @@ def test_numpy_integers_are_accepted_as_counts(tmp_path: Path) -> None:
 
 
 def test_policies_without_parameters_are_sampled_as_they_are(tmp_path: Path) -> None:
-    class Scripted:
+    class ScriptedPolicy:
         def __init__(self) -> None:
             self.action = 0
 
@@ -223,7 +223,7 @@ def test_policies_without_parameters_are_sampled_as_they_are(tmp_path: Path) -> 
             return self.action, {}
 
     algo = CountingAlgo(None)
-    algo.policy = Scripted()  # type: ignore[assignment]
+    algo.policy = ScriptedPolicy()  # type: ignore[assignment]
     algo._sampler = LocalSampler(algo.policy, CountingEnv(), seed=1)
     trainer = Trainer(SnapshotConfig(tmp_path))
     trainer.setup(algo, None)

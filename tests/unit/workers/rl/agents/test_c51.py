@@ -11,7 +11,7 @@ from tests.unit.workers.rl.agents.agent_kit import context
 from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, start
 from workers.acceleration.update_runner import eager_gradient
 from workers.assembly.registry import make_agent
-from workers.rl.agents.c51 import CategoricalDqn, projected
+from workers.rl.agents.c51 import CategoricalDqn, project_distribution
 from workers.rl.memory.sampling_rules import Prioritized
 from workers.rl.networks.dueling import DuelingHead
 
@@ -53,7 +53,7 @@ def test_projection_equals_algorithm_1(atoms) -> None:
     reward, discount = rng.normal(0, 3, 40), rng.choice([0.0, 0.9, 0.99**3], 40)
     reward[:3], discount[:3] = (-3.0, 5.0, 1.0), 0.0
     columns = (torch.tensor(array) for array in (probabilities, reward, discount, support))
-    result = projected(*columns).numpy()
+    result = project_distribution(*columns).numpy()
     np.testing.assert_allclose(
         result, naive_projection(probabilities, reward, discount, support), atol=1e-12
     )
@@ -67,7 +67,7 @@ def test_projection_by_hand() -> None:
     """
     support = torch.tensor([0.0, 1.0, 2.0])
     sure = torch.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.5, 0.0, 0.5]])
-    result = projected(
+    result = project_distribution(
         sure, torch.tensor([0.5, 0.0, 7.0, 1.0]), torch.tensor([0.5, 1.0, 1.0, 0.0]), support
     )
     assert result.tolist() == [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
@@ -203,7 +203,7 @@ def test_rainbow_takes_other_noise_for_each_of_its_three_evaluations() -> None:
     following = algorithm.network(targets, batch.next_observation, of_target).softmax(2)[
         torch.arange(16), best
     ]
-    wanted = projected(following, batch.reward, batch.discount, torch.linspace(-1, 1, 5))
+    wanted = project_distribution(following, batch.reward, batch.discount, torch.linspace(-1, 1, 5))
     torch.testing.assert_close(algorithm.td_targets(parameters, targets, batch), wanted)
     logits = algorithm.network(parameters, batch.observation, online)[
         torch.arange(16), batch.action

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.pfrl_agents import Learner, Scripted, ScriptedBatch
+from tests.support.pfrl_agents import Learner, ScriptedAgent, ScriptedBatch
 from tests.support.recording_env import EpisodeLengthsEnv
 from workers.core.types import Experience, PartFilesDirectory
 from workers.entrypoints import functional
@@ -28,21 +28,21 @@ def experience(rows: np.ndarray, reward: Any, terminated: Any, truncated: Any) -
 
 @pytest.mark.parametrize("name", ["act", "observe", "save", "load", "get_statistics", "eval_mode"])
 def test_a_missing_method_is_named(name: str) -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     setattr(agent, name, None)
-    with pytest.raises(TypeError, match=rf"Scripted has no method {name};"):
+    with pytest.raises(TypeError, match=rf"ScriptedAgent has no method {name};"):
         ExternalAgent(agent, num_envs=1, batch=False)
 
 
 def test_a_batch_needs_batch_methods() -> None:
     with pytest.raises(TypeError, match="no method batch_act, batch_observe"):
-        ExternalAgent(Scripted(), num_envs=2, batch=True)
+        ExternalAgent(ScriptedAgent(), num_envs=2, batch=True)
     with pytest.raises(ValueError, match="num_envs is 2"):
-        ExternalAgent(Scripted(), num_envs=2, batch=False)
+        ExternalAgent(ScriptedAgent(), num_envs=2, batch=False)
 
 
 def test_observations_are_copies_and_each_is_kept_once() -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     adapter = ExternalAgent(agent, num_envs=1, batch=False)
     rows = np.array([[1.0, 2.0]], np.float32)
     adapter.act(rows, explore=True)
@@ -65,7 +65,7 @@ def test_after_an_episode_end_the_first_observation_of_the_next_is_used() -> Non
 
 
 def test_rewards_and_flags_are_exact() -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     adapter = ExternalAgent(agent, num_envs=1, batch=False)
     adapter.observe(experience(np.zeros((1, 2)), [0.1], [False], [True]))
     _, _, _, reward, done, reset = agent.calls[-1]
@@ -87,11 +87,11 @@ def test_state_of_the_object_comes_back() -> None:
 
 
 def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
-    source = Scripted()
+    source = ScriptedAgent()
     source.updates, source.t = 5, 9
     state = ExternalAgent(source, num_envs=1, batch=False).state_dict()
     state["files"].save(str(tmp_path))
-    target = Scripted()
+    target = ScriptedAgent()
     ExternalAgent(target, num_envs=1, batch=False).load_state_dict(
         {**state, "files": PartFilesDirectory(str(tmp_path))}
     )
@@ -106,7 +106,7 @@ def test_checkpoints_contain_the_files_of_the_agents_save_by_default(
     Checkpoints contain it only on request.
     """
 
-    class WithMemory(Scripted):
+    class WithMemory(ScriptedAgent):
         def save_snapshot(self, dirname: str) -> None:
             self.save(dirname)
             (Path(dirname) / "memory.bin").write_bytes(b"1")
@@ -128,7 +128,7 @@ def test_checkpoints_contain_the_files_of_the_agents_save_by_default(
     ("save_memory", "names"), [(True, ["memory.bin", "model.txt"]), (False, ["model.txt"])]
 )
 def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names: list[str]) -> None:
-    class Snapshotting(Scripted):
+    class Snapshotting(ScriptedAgent):
         remembered = 0
 
         def save_snapshot(self, dirname: str) -> None:
@@ -146,7 +146,7 @@ def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names:
     assert adapter.wrapped.remembered == save_memory
 
 
-class TorchAgent(Scripted):
+class TorchAgent(ScriptedAgent):
     """An agent with networks and an optimiser, saved as PFRL saves them."""
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ def test_learning_rate_is_that_of_the_optimiser() -> None:
 
 
 def test_a_count_within_rollouts_is_left_alone() -> None:
-    agent = Scripted()
+    agent = ScriptedAgent()
     adapter = ExternalAgent(agent, num_envs=1, batch=False)
     adapter.step = 5
     assert agent.t == adapter.step == 5
@@ -197,5 +197,5 @@ def test_a_count_within_rollouts_is_left_alone() -> None:
 
 
 def test_statistics_become_gauges() -> None:
-    adapter = ExternalAgent(Scripted(), num_envs=1, batch=False)
+    adapter = ExternalAgent(ScriptedAgent(), num_envs=1, batch=False)
     assert adapter.metrics() == {"agent/updates": 0.0}

@@ -26,7 +26,7 @@ from workers.acceleration.update_runner import eager_gradient, functional_gradie
 from workers.assembly.registry import make_agent
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
-from workers.rl.agents.common.q_learning import chosen
+from workers.rl.agents.common.q_learning import gather_actions
 from workers.rl.agents.drqn import Drqn
 from workers.rl.memory.frame_replay import FrameReplay
 from workers.rl.memory.replay import Replay
@@ -249,8 +249,11 @@ def test_a_noisy_agent_explores_and_its_greedy_actions_are_those_of_the_mean() -
 
 def test_values_of_an_action() -> None:
     values = torch.arange(24.0).view(2, 3, 4)
-    assert chosen(values, torch.tensor([2, 0])).tolist() == [[8, 9, 10, 11], [12, 13, 14, 15]]
-    assert chosen(values[..., 0], torch.tensor([2, 0])).tolist() == [8, 12]
+    assert gather_actions(values, torch.tensor([2, 0])).tolist() == [
+        [8, 9, 10, 11],
+        [12, 13, 14, 15],
+    ]
+    assert gather_actions(values[..., 0], torch.tensor([2, 0])).tolist() == [8, 12]
 
 
 @pytest.mark.parametrize("name", Q_LEARNERS)

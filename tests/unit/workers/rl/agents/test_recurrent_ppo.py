@@ -134,7 +134,7 @@ def test_evaluations_have_a_separate_recurrent_state() -> None:
         one = agent.act(row, explore=False)
         assert np.array_equal(one, agent.act(row, explore=False))
         agent.observe_evaluation(row, np.zeros(2), np.zeros(2, np.bool_), np.zeros(2, np.bool_))
-        assert agent._recurrent.before(2, explore=False).any()
+        assert agent._recurrent.read(2, explore=False).any()
         agent.observe_evaluation(row, np.zeros(2), np.zeros(2, np.bool_), np.ones(2, np.bool_))
     np.testing.assert_array_equal(agent.state_dict()["recurrent"]["training"], before)
 

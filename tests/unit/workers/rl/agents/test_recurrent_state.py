@@ -10,38 +10,38 @@ def rows(*values: float) -> np.ndarray:
 
 def test_training_states_continue_and_are_reset_at_episode_ends() -> None:
     state = RecurrentState(2, 3)
-    assert np.array_equal(state.before(3, explore=True), rows(0, 0, 0))
-    state.after(rows(1, 2, 3), explore=True)
+    assert np.array_equal(state.read(3, explore=True), rows(0, 0, 0))
+    state.store(rows(1, 2, 3), explore=True)
     state.training_ended(np.array([False, True, False]))
-    assert np.array_equal(state.before(3, explore=True), rows(1, 0, 3))
+    assert np.array_equal(state.read(3, explore=True), rows(1, 0, 3))
 
 
 def test_states_of_another_count_are_no_states_of_training() -> None:
     state = RecurrentState(2, 2)
-    state.after(rows(1, 2), explore=True)
-    assert np.array_equal(state.before(5, explore=True), rows(0, 0, 0, 0, 0))
-    state.after(rows(1, 2, 3, 4, 5), explore=True)
-    assert np.array_equal(state.before(2, explore=True), rows(1, 2))
+    state.store(rows(1, 2), explore=True)
+    assert np.array_equal(state.read(5, explore=True), rows(0, 0, 0, 0, 0))
+    state.store(rows(1, 2, 3, 4, 5), explore=True)
+    assert np.array_equal(state.read(2, explore=True), rows(1, 2))
 
 
 def test_a_greedy_action_counts_once_its_step_was_made() -> None:
     state = RecurrentState(2, 2)
-    state.after(rows(7, 8), explore=True)
+    state.store(rows(7, 8), explore=True)
     for _ in range(2):
-        assert np.array_equal(state.before(3, explore=False), rows(0, 0, 0))
-        state.after(rows(1, 2, 3), explore=False)
+        assert np.array_equal(state.read(3, explore=False), rows(0, 0, 0))
+        state.store(rows(1, 2, 3), explore=False)
     state.evaluation_stepped(np.array([False, True, False]))
-    assert np.array_equal(state.before(3, explore=False), rows(1, 0, 3))
-    assert np.array_equal(state.before(2, explore=True), rows(7, 8))
+    assert np.array_equal(state.read(3, explore=False), rows(1, 0, 3))
+    assert np.array_equal(state.read(2, explore=True), rows(7, 8))
     state.evaluation_begins()
-    assert np.array_equal(state.before(3, explore=False), rows(0, 0, 0))
+    assert np.array_equal(state.read(3, explore=False), rows(0, 0, 0))
 
 
 def test_returned_states_are_never_modified() -> None:
     state = RecurrentState(2, 2)
     given = rows(1, 2)
-    state.after(given, explore=True)
-    held = state.before(2, explore=True)
+    state.store(given, explore=True)
+    held = state.read(2, explore=True)
     state.training_ended(np.array([True, True]))
     assert np.array_equal(held, rows(1, 2))
     assert np.array_equal(given, rows(1, 2))
@@ -49,8 +49,8 @@ def test_returned_states_are_never_modified() -> None:
 
 def test_state_dict_round_trip_and_misfit() -> None:
     first, second = RecurrentState(2, 2), RecurrentState(2, 2)
-    first.after(rows(1, 2), explore=True)
+    first.store(rows(1, 2), explore=True)
     second.load_state_dict(first.state_dict())
-    assert np.array_equal(second.before(2, explore=True), rows(1, 2))
+    assert np.array_equal(second.read(2, explore=True), rows(1, 2))
     with pytest.raises(ValueError, match="do not fit"):
         RecurrentState(2, 3).load_state_dict(first.state_dict())

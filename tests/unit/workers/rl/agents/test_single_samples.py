@@ -14,7 +14,7 @@ from palestra.contract.agents import (
 )
 from tests.unit.workers.rl.agents.agent_kit import context, experience
 from workers.assembly.registry import make_agent
-from workers.rl.agents.common.on_policy import standardised
+from workers.rl.agents.common.on_policy import standardise
 from workers.rl.agents.packs.pack import Pack
 
 ONE = {
@@ -54,9 +54,9 @@ def test_the_policy_learns_from_single_samples(name) -> None:
 
 
 def test_a_single_weight_stays_and_several_are_standardised() -> None:
-    assert torch.equal(standardised(torch.tensor([2.5])), torch.tensor([2.5]))
-    assert torch.equal(standardised(torch.tensor([[2.5]])), torch.tensor([[2.5]]))
-    torch.testing.assert_close(standardised(torch.tensor([1.0, 3.0])), torch.tensor([-1.0, 1.0]))
+    assert torch.equal(standardise(torch.tensor([2.5])), torch.tensor([2.5]))
+    assert torch.equal(standardise(torch.tensor([[2.5]])), torch.tensor([[2.5]]))
+    torch.testing.assert_close(standardise(torch.tensor([1.0, 3.0])), torch.tensor([-1.0, 1.0]))
 
 
 def test_a_pack_learns_the_same_from_single_samples_as_single_agents() -> None:

@@ -44,7 +44,7 @@ def test_smoothing_clips_the_noise_and_then_the_action() -> None:
     normal = torch.tensor([[0.5, -0.5], [5.0, -5.0], [1.0, -1.0]])
     action = torch.tensor([[0.0, 0.0], [0.0, 0.5], [0.9, -0.95]])
     expected = torch.tensor([[0.2, -0.2], [0.3, 0.2], [1.0, -1.0]])
-    torch.testing.assert_close(math_.smoothed(action, normal), expected)
+    torch.testing.assert_close(math_.smooth_action(action, normal), expected)
 
 
 def test_td_targets_by_hand() -> None:
@@ -80,7 +80,7 @@ def test_the_agent_makes_them_in_turn_and_knows_which_is_next_after_a_resume() -
     first, rng = agent_of(build, hyper, seed=3), np.random.default_rng(0)
     first.observe(experience(first, 20, 2, rng))
     first.learn(4)
-    assert first.counted.updates % 3 == 1
+    assert first.counters.updates % 3 == 1
     second = agent_of(build, hyper, seed=99)
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())

@@ -8,7 +8,7 @@ import pytest
 import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.envs import AtariPreprocessing, EnvDefinition
 from workers.rl.envs.cart_pole import CartPoleVector
-from workers.rl.envs.concatenated_vector import ConcatenatedVector, joined
+from workers.rl.envs.concatenated_vector import ConcatenatedVector, concatenate_vectors
 from workers.rl.envs.factory import make_vector
 from workers.rl.envs.learner_rewards import ReportingVector, ReportsRewards
 
@@ -30,7 +30,7 @@ def test_each_vector_saves_the_episodes_that_the_whole_steps(
     env_id: str, kind: type, options: dict[str, Any]
 ) -> None:
     parts, alone = vectors(env_id, **options), vectors(env_id, **options)
-    whole = joined(parts)
+    whole = concatenate_vectors(parts)
     assert isinstance(whole, kind)
     assert whole.num_envs == 4
     seen = whole.begin(EVERY, [1, 2, 3, 4])
@@ -53,7 +53,7 @@ def test_each_vector_saves_the_episodes_that_the_whole_steps(
 
 def test_learner_rewards_are_concatenated() -> None:
     told = AtariPreprocessing(clip_rewards=True, terminal_on_life_loss=False)
-    whole = joined(
+    whole = concatenate_vectors(
         [ReportingVector(vector, told) for vector in vectors("OddWalk-v0", kwargs={"length": 3})]
     )
     assert isinstance(whole, ReportsRewards)

@@ -167,12 +167,12 @@ def test_the_exported_policy_acts_like_the_algorithm(case) -> None:
 
 @pytest.mark.parametrize("case", ["A2C", "PPO-parts", "DQN-image", "SAC"])
 def test_the_exported_policy_becomes_a_program(case) -> None:
-    from workers.export.tracing import traced
+    from workers.export.tracing import trace_module
 
     algorithm, policy, action, observation, parameters = ACTORS[case]
     module = agent(context(action, observation), algorithm, policy, **parameters).acting_module()
     _, given = rows(observation, 5)
-    program = traced(module, (torch.from_numpy(given[:2]),))
+    program = trace_module(module, (torch.from_numpy(given[:2]),))
     torch.testing.assert_close(
         program.module()(torch.from_numpy(given)), module(torch.from_numpy(given))
     )
