@@ -103,12 +103,14 @@ class EvaluationSink:
         self.kept += [record for record in records if isinstance(record, Evaluation)]
         return len(self.kept)
 
-    def first_reaching(self, target: float) -> int | None:
+    def env_steps_to_reach(self, target: float) -> int | None:
         """Returns the env_steps of the first evaluation with at least this mean return."""
         return next((one.env_step for one in self.kept if one.mean >= target), None)
 
 
-def fresh_mean(training: Training, definition: RlDefinition, seed: int, episodes: int) -> float:
+def evaluate_from_seed(
+    training: Training, definition: RlDefinition, seed: int, episodes: int
+) -> float:
     """Returns the mean return of a trained agent on episodes that start from `seed`.
 
     Flushes the records of the ended training first.

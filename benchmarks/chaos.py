@@ -48,12 +48,12 @@ def main() -> int:
         installation = stack.enter_context(
             running_installation(directory, arguments.env_steps, arguments.seed, url)
         )
-        injected = strike(installation, arguments.strikes, tuple(arguments.only), echo=True)
+        injected = inject_faults(installation, arguments.strikes, tuple(arguments.only), echo=True)
         report(installation, injected)
     return 1 if installation.violations else 0
 
 
-def strike(
+def inject_faults(
     installation: Installation, strikes: int, only: tuple[str, ...] = (), *, echo: bool = False
 ) -> Counter[str]:
     """Trains the references, injects `strikes` faults, and waits until all trainings have ended.

@@ -59,7 +59,7 @@ def gymnasium_vector(name: str, num_envs: int) -> Stepped:
         yield num_envs
 
 
-def ours(spec: EnvDefinition) -> Stepped:
+def palestra_vector(spec: EnvDefinition) -> Stepped:
     """Steps Palestra's vector environment and resets episodes by mask, each with its own seed."""
     vector = make_vector(spec)
     actions = random_actions(vector.single_action_space, spec.num_envs)
@@ -112,7 +112,9 @@ def main() -> None:
             (
                 what,
                 "palestra",
-                lambda count=count: ours(EnvDefinition(id="CartPole-v1", num_envs=count)),
+                lambda count=count: palestra_vector(
+                    EnvDefinition(id="CartPole-v1", num_envs=count)
+                ),
             ),
         ]
     if not arguments.skip_games:
@@ -121,7 +123,7 @@ def main() -> None:
                 (
                     f"Pong x {GAMES}",
                     f"palestra {way}",
-                    lambda way=way: ours(game(way, AtariPreprocessing())),
+                    lambda way=way: palestra_vector(game(way, AtariPreprocessing())),
                 )
             )
     print(table(contestants, arguments.rounds, arguments.seconds))

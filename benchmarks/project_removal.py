@@ -164,7 +164,7 @@ def _run(world: World, model: dict[Any, Any], number: int, first: int) -> dict[A
 
 
 class OtherProjectRequests:
-    """Requests of another project."""
+    """Reads runs and writes points in a project that is not being removed."""
 
     def __init__(self, world: World, run_id: str, attempt_id: str) -> None:
         self._world, self._run, self._attempt = world, run_id, attempt_id
@@ -181,8 +181,10 @@ class OtherProjectRequests:
         async with self._world.database.write() as session:
             await batches.take(session, batch)
 
-    async def until(self, done: asyncio.Event, count: int = 10**9) -> dict[str, list[float]]:
-        """Returns the seconds of each request, by kind."""
+    async def measure_until(
+        self, done: asyncio.Event, count: int = 10**9
+    ) -> dict[str, list[float]]:
+        """Sends requests until `done` is set; returns the seconds of each request, by kind."""
         found: dict[str, list[float]] = {"read": [], "write": []}
         while not done.is_set() and len(found["write"]) < count:
             for kind, request in (("read", self.read), ("write", self.write)):
@@ -203,13 +205,13 @@ async def measure(url: str, directory: Path, count: int) -> None:
     registered = await other.register(name="w2", by=other.machine)
     order = (await other.start(job.id, registered.worker_id)).work_order
     beside = OtherProjectRequests(other, job.run_ids[0], order.attempt_id)
-    alone = await beside.until(asyncio.Event(), ALONE)
+    alone = await beside.measure_until(asyncio.Event(), ALONE)
     async with database.write() as session:
         await projects.archive(session, world.admin, "default")
         settings = Settings(project_restore_days=0)
         await deletion.delete(session, world.admin, "default", "default", settings)
     watched, done = TimedDatabase(database), asyncio.Event()
-    requests = asyncio.create_task(beside.until(done))
+    requests = asyncio.create_task(beside.measure_until(done))
     begun = time.perf_counter()
     rows = await ProjectRemover(watched, store).tick()  # type: ignore[arg-type]
     seconds = time.perf_counter() - begun

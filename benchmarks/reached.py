@@ -34,7 +34,7 @@ _QUANTILE: Final = 1.959964
 OURS: Final = "Palestra"
 
 
-def wilson(reached: int, count: int) -> tuple[float, float]:
+def wilson_interval(reached: int, count: int) -> tuple[float, float]:
     """Returns the ends of the 95 % interval of a share (Wilson 1927, equation 4).
 
     The share is `reached` of `count`, which must be at least 1.
@@ -71,7 +71,7 @@ class StoredReturns:
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(result) + "\n")
 
-    def missing(self, peer: str, seeds: Sequence[int]) -> list[int]:
+    def missing_seeds(self, peer: str, seeds: Sequence[int]) -> list[int]:
         """Returns the seeds of a library that have no return yet."""
         return [seed for seed in seeds if seed not in self.returns.get(peer, {})]
 
@@ -91,14 +91,14 @@ def trainings(
 
     First come Palestra's, in packs of `pack` seeds, then one per seed of each peer.
     """
-    ours = kept.missing(OURS, seeds)
+    ours = kept.missing_seeds(OURS, seeds)
     for begin in range(0, len(ours), pack):
         some = ours[begin : begin + pack]
         yield palestra_command(
             task, some if len(some) > 1 else [*some, some[0] + len(seeds)], "compiled"
         )  # one alone has another name
     for peer in peers:
-        for seed in kept.missing(peer, seeds):
+        for seed in kept.missing_seeds(peer, seeds):
             yield peer_command(peer, task, seed)
 
 
@@ -143,7 +143,7 @@ def main() -> int:
         kept.add(result)
         print(f"{result['peer']}, seeds {result['seeds']}: {result['returns']}", flush=True)
     found = {
-        peer: (reached, count, *wilson(reached, count))
+        peer: (reached, count, *wilson_interval(reached, count))
         for peer, reached, count in rows(kept, peers, seeds, options.at)
     }
     head = ("", "seeds", f"reach {options.at:g}", "share", "95 % interval")

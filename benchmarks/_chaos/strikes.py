@@ -146,7 +146,7 @@ def _has_disk_full(installation: Installation, training: DisturbedTraining) -> b
 def _lose_claim_answer(installation: Installation, _: list[DisturbedTraining]) -> None:
     installation.proxy.answers_to_lose = lost = installation.rng.randint(1, 2)
     before = installation.proxy.lost_answers
-    installation.keep_busy(len(installation.unfinished()) + 1)
+    installation.keep_busy(len(installation.unfinished_trainings()) + 1)
     wait_for(
         lambda: installation.proxy.lost_answers >= before + lost,
         120,

@@ -112,12 +112,12 @@ class Installation:
 
     def keep_busy(self, at_once: int = 3) -> None:
         """Submits trainings until `at_once` of them are unfinished."""
-        while len(self.unfinished()) < at_once:
+        while len(self.unfinished_trainings()) < at_once:
             kind = ("dqn", "ppo")[len(self.trainings) % 2]
             (run,) = self.stack.submit(self.definition(kind, len(self.trainings) + 1), seeds=[1])
             self.trainings.append(DisturbedTraining(run["id"], kind))
 
-    def unfinished(self) -> list[DisturbedTraining]:
+    def unfinished_trainings(self) -> list[DisturbedTraining]:
         """Returns the trainings that have not ended, as the server reports them now."""
         return [
             training
@@ -136,7 +136,9 @@ class Installation:
 
         def ask() -> list[DisturbedTraining] | None:
             self.keep_busy()
-            found = [training for training in self.unfinished() if self._is_halfway(training)]
+            found = [
+                training for training in self.unfinished_trainings() if self._is_halfway(training)
+            ]
             # A strike on all may end the attempt of each.
             return (
                 None
@@ -149,9 +151,9 @@ class Installation:
     def finish(self, seconds: float = 900) -> None:
         """Waits for the end of every training and compares each with the reference of its kind."""
         wait_for(
-            lambda: not self.unfinished(),
+            lambda: not self.unfinished_trainings(),
             seconds,
-            f"all trainings end: {[training.run_id for training in self.unfinished()]}",
+            f"all trainings end: {[training.run_id for training in self.unfinished_trainings()]}",
         )
         for training in (
             training for training in self.trainings if self._succeeded[training.run_id]

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from benchmarks._learning.presets import read_preset
-from benchmarks._train_in_process import EvaluationSink, fresh_mean, pack_of, training_of
+from benchmarks._train_in_process import EvaluationSink, evaluate_from_seed, pack_of, training_of
 from workers.assembly.training import Training
 from workers.core.rng import derive_seed
 from workers.trainer_process.schedules.native import train, train_pack
@@ -40,14 +40,14 @@ def main() -> None:
     def tell(index: int, training: Training) -> None:
         clock, seconds = training.engine.clock, time.perf_counter() - began
         seed = derive_seed(options.seeds[index], "episodes after the training", bits=53)
-        final = fresh_mean(training, preset.definition, seed, FRESH_EPISODES)
+        final = evaluate_from_seed(training, preset.definition, seed, FRESH_EPISODES)
         line = {
             "preset": preset.name,
             "seed": options.seeds[index],
             "reason": str(training.engine.result.reason),
             "final_return": round(final, 2),
             "env_steps": clock.env_steps,
-            "reached_at": sinks[index].first_reaching(preset.target),
+            "reached_at": sinks[index].env_steps_to_reach(preset.target),
             "seconds": round(seconds, 1),
         }
         print(json.dumps(line), flush=True)

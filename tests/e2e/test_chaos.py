@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks._chaos.curves import differences, history_of
 from benchmarks._chaos.world import running_installation
-from benchmarks.chaos import strike
+from benchmarks.chaos import inject_faults
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 SHORT = (
@@ -28,7 +28,7 @@ def test_trainings_with_faults_equal_trainings_without() -> None:
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
         with running_installation(directory, env_steps=9_000, seed=3) as installation:
-            injected = strike(installation, len(SHORT), SHORT)
+            injected = inject_faults(installation, len(SHORT), SHORT)
             assert installation.violations == []
             assert set(injected) == set(SHORT)
             dqn, ppo = (
