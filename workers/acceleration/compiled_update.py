@@ -56,7 +56,7 @@ class StateBuffers:
                 index < len(mine) and leaf is mine[index] for index, leaf in enumerate(given.leaves)
             ]
             leaves = [
-                leaf if stays else _copied(leaf)
+                leaf if stays else _copy_with_strides(leaf)
                 for leaf, stays in zip(given.leaves, kept, strict=True)
             ]
             self.flat = _Flat(_builder(state)(iter(leaves)), leaves, given.signature)
@@ -203,7 +203,7 @@ def _flat(tree: object) -> _Flat:
     return _Flat(tree, leaves, tuple(signature))
 
 
-def _copied(tensor: Tensor) -> Tensor:
+def _copy_with_strides(tensor: Tensor) -> Tensor:
     """Returns a copy with the same strides, which the compiled code depends on."""
     return torch.empty_strided(
         tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device

@@ -45,7 +45,7 @@ def write_video(path: Path, frames: Iterable[Frame], fps: float) -> VideoFiles:
     """
     if not fps > 0:
         raise ValueError(f"fps must be more than 0, not {fps}: take env.metadata['render_fps']")
-    pictures = _checked(frames)
+    pictures = _crop_frames(frames)
     first = next(pictures, None)
     if first is None:
         raise ValueError(
@@ -62,7 +62,7 @@ def write_video(path: Path, frames: Iterable[Frame], fps: float) -> VideoFiles:
     return VideoFiles(path, poster, count)
 
 
-def _checked(frames: Iterable[Frame]) -> Iterator[Frame]:
+def _crop_frames(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yields frames cropped to even sides, as the colour format needs them."""
     shape: tuple[int, ...] | None = None
     for number, frame in enumerate(frames):

@@ -106,7 +106,9 @@ class _Packer:
         if self._tensors:
             from safetensors.torch import save_file  # noqa: PLC0415 - loads torch
 
-            save_file(_unshared(self._tensors), _unused(directory / f"{part}.safetensors"))
+            save_file(
+                _copy_shared_tensors(self._tensors), _unused(directory / f"{part}.safetensors")
+            )
         if self._arrays:
             with _unused(directory / f"{part}.npz").open("wb") as file:
                 np.savez(
@@ -210,7 +212,7 @@ def _scalar(value: object, path: str) -> object:
     )
 
 
-def _unshared(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+def _copy_shared_tensors(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Returns contiguous CPU tensors of which no two share memory, as safetensors demands."""
     seen: set[int] = set()
     result: dict[str, torch.Tensor] = {}

@@ -100,7 +100,7 @@ def spirals(mode: Modes, params: Params) -> Batches:
             angle, and those of `_batched`.
     """
     options = {"arms": 3, "points": 200, "noise": 0.1, **params}
-    return _batched(
+    return _make_batches(
         mode, options, partial(_spiral_points, options["arms"], options["points"], options["noise"])
     )
 
@@ -117,7 +117,7 @@ def digits(mode: Modes, params: Params) -> Batches:
             probability, and those of `_batched`.
     """
     options = {"images": 2000, "noise": 0.15, "missing": 0.05, **params}
-    return _batched(
+    return _make_batches(
         mode,
         options,
         partial(_digit_images, options["images"], options["noise"], options["missing"]),
@@ -142,7 +142,7 @@ def bound_input(name: str, mode: Modes, params: Mapping[str, object]) -> InputFn
     return partial(input_function(name), mode, dict(params))
 
 
-def _batched(
+def _make_batches(
     mode: Modes,
     options: Mapping[str, Any],
     make: Callable[[np.random.Generator], tuple[Array, Array]],

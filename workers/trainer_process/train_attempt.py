@@ -34,7 +34,7 @@ def train(attempt: RunningAttempt) -> AttemptReport:
         _training(attempt, sink, attempt.directory.snapshots) as training,
     ):
         attempt.resume_quality = _resumed(training, snapshot)
-        with _shown(attempt, training):
+        with _write_progress(attempt, training):
             reason = native.train(training).reason
         _leave_exports(attempt, run, training, reason)
     return attempt.report_end(reason)
@@ -72,7 +72,7 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
             )
             sink.append(list(run_log.lines(run.run_id, run_log.end_lines(end))))
 
-        with _shown(attempt, *pack.trainings):
+        with _write_progress(attempt, *pack.trainings):
             reasons = [result.reason for result in native.train_pack(pack, on_end)]
     attempt.resume_quality = (
         ResumeQuality.STATISTICAL if ResumeQuality.STATISTICAL in qualities else qualities[0]
@@ -122,7 +122,7 @@ def test(attempt: RunningAttempt) -> AttemptReport:
             attempt.records() as sink,
             _training(attempt, smoke_test.SmokeTestSink(sink), scratch) as training,
         ):
-            with _shown(attempt, training):
+            with _write_progress(attempt, training):
                 result = smoke_test.run_smoke_test(training)
             if result.reason.completes_run:
                 read_snapshot(scratch / str(result.snapshot_id))
@@ -162,7 +162,7 @@ def _context(
 
 
 @contextmanager
-def _shown(attempt: RunningAttempt, *trainings: Training) -> Iterator[None]:
+def _write_progress(attempt: RunningAttempt, *trainings: Training) -> Iterator[None]:
     """Writes the progress of the trainings for the supervisor while the context is open."""
     progress = ProgressFile(
         attempt.directory.progress, [training.engine.clock for training in trainings]

@@ -61,7 +61,7 @@ def _train(index: int, link: Connection, order: ProcessTask) -> None:
         member = _Member(index, link, order, stack)
         if not wait_for_go(link):
             return
-        with _profiled(order.settings, index):
+        with _profile(order.settings, index):
             member.drive()
 
 
@@ -235,7 +235,7 @@ def _opened(stack: ExitStack, env: Any) -> Any:
 
 
 @contextmanager
-def _profiled(settings: AsyncSettings, index: int) -> Iterator[None]:
+def _profile(settings: AsyncSettings, index: int) -> Iterator[None]:
     """Profiles the body and writes `profile_<index>.prof`, if `settings.profile` is set."""
     if not settings.profile:
         yield

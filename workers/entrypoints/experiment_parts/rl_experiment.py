@@ -148,7 +148,7 @@ class RLExperiment(Schedules):
         return self._update_frequency
 
     def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> object:
-        with self._opened(copied=False) as env:
+        with self._open_env(copied=False) as env:
             return self._model.train(
                 env,
                 first_update=self._first_update,
@@ -173,7 +173,7 @@ class RLExperiment(Schedules):
                 "eval_steps must be a number of episodes: an environment has no end of input"
             )
         options = {"checkpoint_path": checkpoint, "name": name, "training_seeds": on_train_data}
-        with self._opened(copied=True) as env:
+        with self._open_env(copied=True) as env:
             result: JsonObject = self._model.evaluate(
                 env, steps=wanted, hooks=list(hooks), **options
             )
@@ -200,7 +200,7 @@ class RLExperiment(Schedules):
         return enough or super()._finished(step, result)
 
     @contextmanager
-    def _opened(self, *, copied: bool) -> Iterator[Env]:
+    def _open_env(self, *, copied: bool) -> Iterator[Env]:
         """Yields an environment; closes it afterwards if it was copied or made by the function."""
         if isinstance(self._env, gym.Env) or not callable(self._env):
             check_env(self._env)

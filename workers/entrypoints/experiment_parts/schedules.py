@@ -159,7 +159,7 @@ class Schedules(ExperimentBase):
         result: Result | None = None
         while predicate is None or predicate(result):
             step = self._global_step(result)
-            pending = self._unevaluated(step)
+            pending = self._is_unevaluated(step)
             if not pending and self._finished(step, result):
                 result = self._last_result(step) if result is None else result
                 break
@@ -292,7 +292,7 @@ class Schedules(ExperimentBase):
             None,
         )
 
-    def _unevaluated(self, step: int) -> bool:
+    def _is_unevaluated(self, step: int) -> bool:
         """Returns whether a round ended at `step` and was not evaluated."""
         if not step or self._model.latest_checkpoint() is None:
             return False

@@ -81,7 +81,7 @@ class Iqn(QLearning):
             .mean(1)
             .argmax(1)
         )
-        following = _of_action(self.network(targets, batch.next_observation, of_target), best)
+        following = _select_action(self.network(targets, batch.next_observation, of_target), best)
         return quantile_targets(batch, following)
 
     def loss(
@@ -93,7 +93,9 @@ class Iqn(QLearning):
         quantiles [B].
         """
         fractions = batch.noise[0]
-        quantiles = _of_action(self.network(parameters, batch.observation, fractions), batch.action)
+        quantiles = _select_action(
+            self.network(parameters, batch.observation, fractions), batch.action
+        )
         return quantile_loss(quantiles, fractions, td_targets, batch.weight, self.hyper.kappa)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
@@ -155,7 +157,7 @@ def _network(space: Space[object], actions: int, parameters: IqnParameters) -> I
     )
 
 
-def _of_action(quantiles: Tensor, action: Tensor) -> Tensor:
+def _select_action(quantiles: Tensor, action: Tensor) -> Tensor:
     """Returns the quantiles [B, K] of actions int64 [B] from quantiles [B, K, A]."""
     return quantiles.gather(2, action.reshape(-1, 1, 1).expand(-1, quantiles.shape[1], 1)).squeeze(
         2

@@ -161,7 +161,7 @@ class CartPoleVector:
             or actions.dtype.kind not in "biu"
             or np.count_nonzero(actions >> 1)
         ):
-            actions = _checked(actions, self.num_envs)
+            actions = _check_actions(actions, self.num_envs)
         waiting = self._over if np.count_nonzero(self._over) else None
         resting = None if waiting is None else self._state[:, waiting]
         self._move(actions)
@@ -248,7 +248,7 @@ class CartPoleVector:
         return RestoredEpisode(self._state[:, index].astype(np.float32), reproduced=True)
 
 
-def _checked(actions: Array, num_envs: int) -> npt.NDArray[np.int64]:
+def _check_actions(actions: Array, num_envs: int) -> npt.NDArray[np.int64]:
     """Returns `actions` as int64 [B]; floats equal to 0 or 1 are accepted.
 
     Raises:

@@ -139,7 +139,11 @@ def register_sources() -> RegisteredSources:
     for source in _sources():
         known = set(gym.registry)
         try:
-            with _noting(owners), contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+            with (
+                _record_owners(owners),
+                contextlib.redirect_stdout(sys.stderr),
+                warnings.catch_warnings(),
+            ):
                 warnings.simplefilter(
                     "ignore"
                 )  # warnings of third-party code; ids that are registered twice are reported below
@@ -215,7 +219,7 @@ def _import_quietly(module: str) -> None:
 
 
 @contextlib.contextmanager
-def _noting(owners: dict[str, set[str]]) -> Iterator[None]:
+def _record_owners(owners: dict[str, set[str]]) -> Iterator[None]:
     """Records in `owners` the top-level module of each call of `gymnasium.register`."""
     real = registration.register
 

@@ -57,7 +57,7 @@ def make_vector(
         DefinitionError: If the environment cannot be made with these arguments, or its spaces are
             not arrays.
     """
-    registered = _registered(spec.id)
+    registered = _copy_registration(spec.id)
     limit = _limit(registered, spec, max_episode_steps)
     count = num_envs or spec.num_envs
     if spec.vectorization == "native":
@@ -113,7 +113,7 @@ def make_rendered(
         mode: `rgb_array` renders images; `human` opens a window. ale-py's vector environment has
             no window, so `human` uses Gymnasium's wrappers around one game instead.
     """
-    registered = _registered(spec.id)
+    registered = _copy_registration(spec.id)
     limit = _limit(registered, spec, max_episode_steps)
     if mode == "rgb_array" and spec.vectorization == "native" and spec.preprocessing is not None:
         return EpisodeEnv(
@@ -134,7 +134,7 @@ def make_goal_rule(spec: EnvDefinition, env: EpisodeVector) -> GoalRule | None:
     one = (
         env.envs[0]
         if isinstance(env, SerialVector)
-        else _make_one(_registered(spec.id), spec, 0, None)
+        else _make_one(_copy_registration(spec.id), spec, 0, None)
     )
     return goal_rule(one, env.single_observation_space)
 
@@ -162,7 +162,7 @@ def _limit(
     return max_episode_steps or spec.max_episode_steps or registered.max_episode_steps
 
 
-def _registered(env_id: str) -> Registered:
+def _copy_registration(env_id: str) -> Registered:
     """Returns a copy of the registration of an id.
 
     The copy is sent to subprocesses, where the id itself may not be registered.
@@ -195,7 +195,7 @@ def _make_native(
     by_seed: bool = True,
 ) -> GymVector:
     assert spec.preprocessing is not None
-    with _explained(registered, spec):
+    with _convert_errors(registered, spec):
         return native_vector(
             registered, spec.preprocessing, spec.kwargs, count, limit, by_seed=by_seed
         )
@@ -208,7 +208,7 @@ def _make_one(
     limit: int | None,
     render_mode: str | None = None,
 ) -> EpisodeEnv:
-    with _explained(registered, spec):
+    with _convert_errors(registered, spec):
         env = _bare(registered, spec, render_mode)
     try:
         return _with_episodes(registered.id, env, index, limit)
@@ -250,7 +250,7 @@ def _with_episodes(env_id: str, env: Env, index: int, limit: int | None) -> Epis
 
 
 @contextlib.contextmanager
-def _explained(registered: Registered, spec: EnvDefinition) -> Iterator[None]:
+def _convert_errors(registered: Registered, spec: EnvDefinition) -> Iterator[None]:
     """Converts exceptions from making an environment into errors that name the setting at fault."""
     try:
         yield

@@ -48,16 +48,16 @@ def goal_rule(env: Env, space: gym.Space[object]) -> GoalRule | None:
             one.reshape(-1, *shape) for one, shape in zip((achieved, desired), shapes, strict=True)
         ]
         ended = (
-            _asked(inner.compute_terminated, goals)
+            _call_rule(inner.compute_terminated, goals)
             if hasattr(inner, "compute_terminated")
             else np.zeros(len(achieved))
         )
-        return _asked(inner.compute_reward, goals).astype(np.float64), ended.astype(np.bool_)
+        return _call_rule(inner.compute_reward, goals).astype(np.float64), ended.astype(np.bool_)
 
     return GoalRule(flat.span(ACHIEVED), flat.span(DESIRED), judge)
 
 
-def _asked(function: Callable[..., object], goals: list[Array]) -> Array:
+def _call_rule(function: Callable[..., object], goals: list[Array]) -> Array:
     """Calls `function` once for all goals, or per goal if that does not return one value each."""
     achieved, desired = goals
     if len(achieved) != 1:

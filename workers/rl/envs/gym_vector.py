@@ -156,7 +156,7 @@ class GymVector:
                 self.advance(
                     np.stack(
                         [
-                            _replayed(episodes[index], step - longest, episodes[wanted[0]])
+                            _recorded_action(episodes[index], step - longest, episodes[wanted[0]])
                             for index in range(self.num_envs)
                         ]
                     )
@@ -252,7 +252,7 @@ def _rows(mask: npt.NDArray[np.bool_], array: Array) -> Array:
     return mask.reshape(-1, *(1,) * (array.ndim - 1))
 
 
-def _replayed(saved: StateTree, place: int, other: StateTree) -> Any:
+def _recorded_action(saved: StateTree, place: int, other: StateTree) -> Any:
     """Returns the action at `place` < 0, counted from the end of an episode's actions.
 
     If the episode has fewer actions, it has not begun yet; any valid action will do, here the first

@@ -97,7 +97,7 @@ class VectorEvaluator:
         """Runs one evaluation."""
         seed = self._seeds(clock)
         with preserved_global_state(), self._agent.eval_mode():
-            returns, lengths, successes, partial = self._run(seed).counted()
+            returns, lengths, successes, partial = self._run(seed).counted_episodes()
         return replace(
             summarise(returns, lengths, seed, partial=partial), success_rate=success_rate(successes)
         )
@@ -185,7 +185,7 @@ class _EpisodeAccounts:
         running = self._lengths[self._finished] if self._finished < len(self._lengths) else 0
         return self._finished_steps + running >= self._budget.steps
 
-    def counted(self) -> tuple[list[float], list[int], list[bool | None], bool]:
+    def counted_episodes(self) -> tuple[list[float], list[int], list[bool | None], bool]:
         """Returns the returns, lengths and successes that count, and whether the result is partial.
 
         The result is partial if no episode was finished: it then has the first episode only.

@@ -128,7 +128,7 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
         if mu:
             noise += theta * mu
         if self._fresh is not None:
-            noise[self._fresh] = self._beginning(normal[self._fresh], sigma)
+            noise[self._fresh] = self._initial_noise(normal[self._fresh], sigma)
             self._fresh = None
         self._noise = noise
         return self._clip(noise + greedy, greedy.dtype)
@@ -152,7 +152,7 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
         self._noise = np.array(state["noise"])
         self._fresh = None if state["fresh"] is None else np.array(state["fresh"])
 
-    def _beginning(self, normal: Floats, sigma: float) -> Floats:
+    def _initial_noise(self, normal: Floats, sigma: float) -> Floats:
         """Returns the first noise of episodes, computed from `normal`, standard normal numbers."""
         theta = self._constants.theta
         return (

@@ -125,9 +125,9 @@ class FrameReplay(Replay):
 
     def _observations(self, rows: Mapping[str, Array], last: Places | None) -> tuple[Array, Array]:
         observation, successor = super()._observations(rows, last)
-        return self._shown(observation), self._shown(successor)
+        return self._read_frames(observation), self._read_frames(successor)
 
-    def _shown(self, numbers: Array) -> Array:
+    def _read_frames(self, numbers: Array) -> Array:
         """Returns the frames [..., k, ...] of numbers [..., k]."""
         room = len(self._frames)
         if room < self._numbered:
@@ -163,7 +163,7 @@ class FrameReplay(Replay):
         )
         stacks[:] = self._columns["next_observation"][place - 1]
         follows = (
-            ~_differ(self._shown(stacks), observation)
+            ~_differ(self._read_frames(stacks), observation)
             & self._columns["live"][place - 1]
             & (self._added > 0)
         )

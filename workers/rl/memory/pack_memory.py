@@ -236,13 +236,13 @@ class LaneRules(Rule):
 
     def dropped(self, places: Places) -> None:
         """Notifies the rule of each live lane of its dropped places."""
-        for lane, own, _ in self._by_lane(places):
+        for lane, own, _ in self._split_by_lane(places):
             self._rules[lane].dropped(own)
 
     def feedback(self, places: Places, errors: Array) -> None:
         """Passes the errors to the rules of the live lanes; `places` and `errors` are [N]."""
         if not self._uniform:
-            for lane, own, which in self._by_lane(places):
+            for lane, own, which in self._split_by_lane(places):
                 self._rules[lane].feedback(own, errors[which])
 
     def state_dict(self) -> StateTree:
@@ -252,7 +252,7 @@ class LaneRules(Rule):
     def load_state_dict(self, state: StateTree) -> None:
         """Does nothing: each lane restores its own rule."""
 
-    def _by_lane(self, places: Places) -> Iterator[tuple[int, Places, npt.NDArray[np.bool_]]]:
+    def _split_by_lane(self, places: Places) -> Iterator[tuple[int, Places, npt.NDArray[np.bool_]]]:
         """Yields each live lane with its places and a mask, bool [N], of these among `places` [N].
 
         The places are numbered within the lane, as its rule expects them.

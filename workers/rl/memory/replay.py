@@ -354,8 +354,8 @@ class Replay:
         """Draws places of `shape` uniformly from the live ones of the `count` oldest places."""
         generator = self.rule.generator
         if not self._dead:
-            return self._aged(generator.integers(count, size=shape))
-        among = self._aged(np.arange(count))
+            return self._places_by_age(generator.integers(count, size=shape))
+        among = self._places_by_age(np.arange(count))
         among = among[self._flat["live"][among]]
         if not len(among):
             raise ValueError(
@@ -386,7 +386,7 @@ class Replay:
         """
         return (self.written - 1 - places // self._num_envs) % self._steps + 1
 
-    def _aged(self, ages: Places) -> Places:
+    def _places_by_age(self, ages: Places) -> Places:
         """Converts indices in order of age, 0 for the oldest row of environment 0, to places."""
         oldest = self.written % self._steps if self.written > self._steps else 0
         return (ages + oldest * self._num_envs) % self.capacity

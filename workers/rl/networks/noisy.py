@@ -72,7 +72,7 @@ class NoisyMlp:
         parts = (
             [None] * len(self._noise_sizes)
             if noise is None
-            else [_scaled(part) for part in torch.split(noise, list(self._noise_sizes), -1)]
+            else [_scale(part) for part in torch.split(noise, list(self._noise_sizes), -1)]
         )
         for index in range(len(self.sizes) - 1):
             inputs = _layer(
@@ -142,7 +142,7 @@ class NoisyMlp:
         return parameters
 
 
-def _scaled(noise: Tensor) -> Tensor:
+def _scale(noise: Tensor) -> Tensor:
     """Returns f(x) = sgn(x) sqrt(|x|), the factors of equations 10 and 11."""
     return noise.sign() * noise.abs().sqrt()
 

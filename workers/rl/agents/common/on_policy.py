@@ -223,7 +223,7 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
         scattered = np.zeros(values.shape, np.float32)
         scattered[index] = bootstrap.cpu().numpy()
         value, successor_value = (
-            _by_step(array, len(ends.active)) for array in (values.cpu().numpy(), scattered)
+            _unflatten(array, len(ends.active)) for array in (values.cpu().numpy(), scattered)
         )
         advantage = generalised_advantages(
             rollout["reward"],
@@ -340,7 +340,7 @@ def _flat(array: Array, members: int | None) -> Array:
     return np.ascontiguousarray(split).reshape(members, -1, *rest)
 
 
-def _by_step(array: Array, steps: int) -> Array:
+def _unflatten(array: Array, steps: int) -> Array:
     """Returns an array [T * B] as [T, B], or [M, T * B] as [T, M * B]: the inverse of `_flat`."""
     members = array.shape[0] if array.ndim == 2 else 1
     return np.ascontiguousarray(array.reshape(members, steps, -1).swapaxes(0, 1)).reshape(steps, -1)

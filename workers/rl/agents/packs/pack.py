@@ -92,14 +92,14 @@ class Pack:
         """One `PackMember` per agent, in order, for the agent's engine."""
         return [PackMember(self, index) for index in range(len(self._agents))]
 
-    def counters(self, index: int) -> Packable:
+    def agent_with_counters(self, index: int) -> Packable:
         """Returns an agent with current counters and generators; its parameters may be outdated."""
         self._together.write_back()
         return self._agents[index]
 
     def agent(self, index: int) -> Packable:
         """Returns an agent with current counters, generators and learning state."""
-        agent = self.counters(index)
+        agent = self.agent_with_counters(index)
         if self._behind[index]:
             self._behind[index] = False
             row = self._rows.index(index)
@@ -293,7 +293,7 @@ class PackMember:
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
         """Marks the environments, bool [B], whose next transition does not continue the last."""
-        self._pack.counters(self._index).episodes_lost(lost)
+        self._pack.agent_with_counters(self._index).episodes_lost(lost)
 
     def learn(self, updates: int) -> LearnReport:
         """Makes at most `updates` updates, together with all members; see `Pack.learn`."""
@@ -302,7 +302,7 @@ class PackMember:
     @property
     def learning_rate(self) -> float:
         """Step size of the next update."""
-        return self._pack.counters(self._index).learning_rate
+        return self._pack.agent_with_counters(self._index).learning_rate
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
@@ -310,11 +310,11 @@ class PackMember:
 
     def metrics(self) -> Mapping[str, float]:
         """Returns the agent's metrics by series name."""
-        return self._pack.counters(self._index).metrics()
+        return self._pack.agent_with_counters(self._index).metrics()
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which the agent does not learn."""
-        return self._pack.counters(self._index).eval_mode()
+        return self._pack.agent_with_counters(self._index).eval_mode()
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy as an exportable module with a copy of its parameters."""

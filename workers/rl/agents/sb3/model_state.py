@@ -32,7 +32,7 @@ def model_state(model: BaseAlgorithm) -> StateTree:
     modules, variables = _names(model)
     return {
         "parameters": {
-            name: _packed(recursive_getattr(model, name).state_dict()) for name in modules
+            name: _pack_state(recursive_getattr(model, name).state_dict()) for name in modules
         },
         "variables": {name: recursive_getattr(model, name).detach() for name in variables},
         "counters": {name: getattr(model, name) for name in _COUNTERS if hasattr(model, name)},
@@ -109,7 +109,7 @@ def _names(model: BaseAlgorithm) -> tuple[list[str], list[str]]:
     return model._get_torch_save_params()  # noqa: SLF001
 
 
-def _packed(state: Mapping[str, Any]) -> StateTree:
+def _pack_state(state: Mapping[str, Any]) -> StateTree:
     """Returns a module's state unchanged, and an optimiser's state with text as keys."""
     if "param_groups" not in state:
         return dict(state)

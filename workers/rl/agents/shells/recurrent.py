@@ -236,7 +236,7 @@ class RecurrentAgent(RecurrentActing, RolloutAgent):
         super().load_state_dict(state)
         self._before.clear()
 
-    def _beside(self, experience: Experience) -> tuple[Array, ...]:
+    def _extra_columns(self, experience: Experience) -> tuple[Array, ...]:
         """Returns the states before each step, float32 [T, B, S].
 
         Zeros for experience that was not collected with this agent's `act`.

@@ -304,15 +304,19 @@ class Batches:
         changed = False
         for index, (array, before) in enumerate(zip(arrays, self._arrays, strict=True)):
             if array is not before or self._device.type != "cpu":
-                self._arrays[index], self._rows[index], changed = array, self._wrapped(array), True
+                self._arrays[index], self._rows[index], changed = (
+                    array,
+                    self._to_tensors(array),
+                    True,
+                )
         if changed:
             self._made = [ReplayBatch._make((*row, ())) for row in zip(*self._rows, strict=True)]
         if not noise:
             return self._made
-        numbers = zip(*map(self._wrapped, noise), strict=True)
+        numbers = zip(*map(self._to_tensors, noise), strict=True)
         return [batch._replace(noise=own) for batch, own in zip(self._made, numbers, strict=True)]
 
-    def _wrapped(self, array: Array) -> Sequence[Tensor]:
+    def _to_tensors(self, array: Array) -> Sequence[Tensor]:
         """Returns the rows of an array as tensors on the device."""
         if self._device.type == "cpu":
             # Wrapping a row of an array takes a quarter of the time of slicing a tensor.

@@ -179,7 +179,9 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
                 if len(met) == shape[0]
                 else list(map(self.normalisers.normalise_step, observation, active))
             )
-        self.memory.extend((observation, raw, experience.reward, *flags, *self._beside(experience)))
+        self.memory.extend(
+            (observation, raw, experience.reward, *flags, *self._extra_columns(experience))
+        )
 
     def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
         """Marks the environments, bool [B], whose next transition does not continue the last.
@@ -309,7 +311,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
             for batch, own in zip(batches, noise, strict=True)
         ]
 
-    def _beside(self, experience: Experience) -> tuple[Array, ...]:
+    def _extra_columns(self, experience: Experience) -> tuple[Array, ...]:
         """Returns further fields of the rollout that a subclass stores, [T, B, ...] each."""
         del experience
         return ()
