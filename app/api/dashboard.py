@@ -91,7 +91,7 @@ class Dashboard:
         asset = self._find(path)
         if asset is None or path.endswith(_SUFFIXES):
             return PlainTextResponse("no such file", status_code=404)
-        return self._in_coding(request, path, asset, _FOR_EVER)
+        return self._compressed_response(request, path, asset, _FOR_EVER)
 
     def _page(self, request: Request, path: str) -> Response:
         index = self._find(_INDEX)
@@ -103,7 +103,7 @@ class Dashboard:
         if index is None:
             return HTMLResponse(_MISSING, status_code=404, headers={"Cache-Control": "no-store"})
         shown = path if path in self._files else _INDEX
-        return self._in_coding(
+        return self._compressed_response(
             request, shown, self._files.get(path, index), "no-cache", status=200 if known else 404
         )
 
@@ -121,7 +121,7 @@ class Dashboard:
             }
         return self._files.get(path)
 
-    def _in_coding(
+    def _compressed_response(
         self, request: Request, path: str, file: Path, caching: str, status: int = 200
     ) -> Response:
         """Returns a file in a coding that the client accepts.

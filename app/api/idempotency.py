@@ -43,7 +43,7 @@ class Once:
         """
         if self.key is None:
             return _response(await change(), replayed=False)
-        answer, replayed = await idempotency.once(
+        answer, replayed = await idempotency.run_once(
             self.session, self.principal, self.key, self._fingerprint(), change
         )
         return _response(answer, replayed=replayed)
@@ -70,7 +70,7 @@ def read_key(idempotency_key: KeyHeader = None) -> str | None:
     return key
 
 
-def once(
+def make_once(
     request: Request,
     principal: CurrentPrincipal,
     session: WriteSession,
@@ -92,4 +92,4 @@ def _response(answer: Answer, *, replayed: bool) -> Response:
     return Response(answer.body, answer.status, headers, "application/json")
 
 
-OnceDep = Annotated[Once, Depends(once)]
+OnceDep = Annotated[Once, Depends(make_once)]

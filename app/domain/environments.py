@@ -57,7 +57,7 @@ def resolve(
         if module
         else definition
     )
-    return plain, _code_among(offered, code)
+    return plain, _choose_code(offered, code)
 
 
 def combine_code(
@@ -85,7 +85,7 @@ def combine_code(
     raise InvalidError("code_mismatch", message, pointer="/code/environment")
 
 
-def _code_among(
+def _choose_code(
     offered: Sequence[EnvironmentDescription], code: AnyCode
 ) -> _EnvironmentCode | None:
     """Returns the requested code if a worker has it or none reports any.

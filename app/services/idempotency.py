@@ -19,7 +19,7 @@ class Answer:
     location: str | None = None
 
 
-async def once(
+async def run_once(
     session: Session,
     principal: Principal,
     key: str,

@@ -7,7 +7,7 @@ import typer
 
 from palestra.cli.output import CommandError, emit_json, say, show, table, visible
 from palestra.cli.server_address import Json, Server, TokenFile, connect
-from palestra.cli.sizes import in_short
+from palestra.cli.sizes import format_bytes
 
 Slug = Annotated[str, typer.Argument(metavar="PROJECT", help="Slug of a project.")]
 
@@ -67,7 +67,7 @@ def list_deleted(server: Server = None, token_file: TokenFile = None, json: Json
             else "no: being removed",
             row.unfinished_jobs,
             row.runs,
-            in_short(row.storage_used),
+            format_bytes(row.storage_used),
         )
         for row in rows
     ]

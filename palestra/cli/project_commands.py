@@ -18,7 +18,7 @@ from palestra.cli.server_address import (
     remember_project,
     remembered_project,
 )
-from palestra.cli.sizes import in_short
+from palestra.cli.sizes import format_bytes
 from palestra.client import Client
 from palestra.contract.documents import canonical_json
 from palestra.contract.permissions import Role
@@ -232,8 +232,8 @@ def _show(rows: Sequence[ProjectView]) -> None:
             row.experiments,
             row.runs,
             row.jobs,
-            in_short(row.storage_used),
-            "-" if row.storage_limit is None else in_short(row.storage_limit),
+            format_bytes(row.storage_used),
+            "-" if row.storage_limit is None else format_bytes(row.storage_limit),
             "" if row.archived_at is None else "archived",
         )
         for row in rows

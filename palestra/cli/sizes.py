@@ -1,7 +1,7 @@
 """Bytes as people read them in tables."""
 
 
-def in_short(number: float) -> str:
+def format_bytes(number: float) -> str:
     """Returns bytes as a short text with a decimal unit."""
     for unit in ("B", "kB", "MB", "GB"):
         if number < 1_000:

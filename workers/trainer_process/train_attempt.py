@@ -36,7 +36,7 @@ def train(attempt: RunningAttempt) -> AttemptReport:
         attempt.resume_quality = _resumed(training, snapshot)
         with _write_progress(attempt, training):
             reason = native.train(training).reason
-        _leave_exports(attempt, run, training, reason)
+        _write_exports(attempt, run, training, reason)
     return attempt.report_end(reason)
 
 
@@ -63,7 +63,7 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
         def on_end(index: int) -> None:
             run, training = order.runs[index], pack.trainings[index]
             reason = training.engine.result.reason
-            _leave_exports(attempt, run, training, reason)
+            _write_exports(attempt, run, training, reason)
             end = attempt.ends[index] = RunEnd(
                 run_id=run.run_id,
                 resume_quality=qualities[index],
@@ -97,7 +97,7 @@ def _resumed(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuali
     return ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
 
 
-def _leave_exports(
+def _write_exports(
     attempt: RunningAttempt, run: RunOrder, training: Training, reason: StopReason
 ) -> None:
     """Writes the exports of a run that is complete."""
@@ -126,7 +126,7 @@ def test(attempt: RunningAttempt) -> AttemptReport:
                 result = smoke_test.run_smoke_test(training)
             if result.reason.completes_run:
                 read_snapshot(scratch / str(result.snapshot_id))
-                _leave_exports(attempt, run, training, result.reason)
+                _write_exports(attempt, run, training, result.reason)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return attempt.report_end(result.reason)

@@ -26,7 +26,7 @@ def append(session: Session, row: dict[str, Any]) -> None:
     announce(session, EVENTS)
 
 
-async def after(session: Session, cursor: int, *, limit: int) -> Sequence[EventRow]:
+async def rows_after(session: Session, cursor: int, *, limit: int) -> Sequence[EventRow]:
     """Returns the rows of all projects after `cursor`, oldest first."""
     return (
         await session.scalars(
@@ -44,7 +44,7 @@ class EventFilter:
     experiments: Collection[str] = ()
 
 
-async def between(
+async def rows_between(
     session: Session, cursor: int, last: int, wanted: EventFilter, *, limit: int
 ) -> Sequence[EventRow]:
     """Returns the rows after `cursor` up to `last` that the filter takes, oldest first."""

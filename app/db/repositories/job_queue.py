@@ -38,7 +38,7 @@ class Queue:
     versions: frozenset[int]
 
 
-def _queued(pools: Collection[str], *conditions: ColumnElement[bool]) -> Subquery:
+def _select_queued(pools: Collection[str], *conditions: ColumnElement[bool]) -> Subquery:
     """The queued jobs of some pools, each with its `turn`; those of admitted projects alone.
 
     The order of a pool's queue is priority, then fair share between users, then age. A user's n-th
@@ -83,7 +83,7 @@ def _turn(queued: Subquery) -> tuple[ColumnElement[Any], ...]:
 
 async def positions(session: Session, pools: Collection[str]) -> dict[str, int]:
     """Returns the place of every queued job of some pools in its pool's queue, from 1."""
-    queued = _queued(pools)
+    queued = _select_queued(pools)
     place = func.row_number().over(partition_by=queued.c.pool, order_by=_turn(queued))
     return dict((await session.execute(select(queued.c.id, place))).all())
 
@@ -101,7 +101,7 @@ async def ready(
         may_start_now(),
         ~_is_idle_evaluation(),
     )
-    queued = _queued([queue.pool], *fits)
+    queued = _select_queued([queue.pool], *fits)
     silent = or_(queued.c.rung_at.is_(None), queued.c.rung_at <= db_now(-ring_seconds))
     query = (
         select(queued.c.id, queued.c.pool, queued.c.attempt)

@@ -32,7 +32,7 @@ async def search(
     keys = keyset(request, ("id",))
     before = None if keys.after is None else int(keys.after[0])
     found = await audit_entries.newest_first(
-        session, _permitted(principal, wanted), before=before, limit=keys.limit + 1
+        session, _restrict_to_permitted(principal, wanted), before=before, limit=keys.limit + 1
     )
     shown = found[: keys.limit]
     more = len(found) > keys.limit
@@ -46,7 +46,7 @@ async def export(
     database: Database, principal: Principal, wanted: AuditFilter
 ) -> AsyncIterator[bytes]:
     """Yields all entries as JSON lines, the oldest first, up to the newest at the call."""
-    permitted = _permitted(principal, wanted)
+    permitted = _restrict_to_permitted(principal, wanted)
     async with database.read() as session:
         newest = await audit_entries.newest_first(session, permitted, before=None, limit=1)
     last, after = (newest[0].id if newest else 0), 0
@@ -62,7 +62,7 @@ async def export(
         after = batch[-1].id
 
 
-def _permitted(principal: Principal, wanted: AuditFilter) -> AuditFilter:
+def _restrict_to_permitted(principal: Principal, wanted: AuditFilter) -> AuditFilter:
     """Limits a search to what the caller may read: the one place that decides it.
 
     An administrator of the server reads the entries of all projects and those of none.

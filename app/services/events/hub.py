@@ -283,7 +283,7 @@ class EventHub:
         """Distributes one page of the log; returns whether there may be another page."""
         assert self._position is not None
         async with self._database.read() as session:
-            found = await rows.after(session, self._position, limit=PAGE)
+            found = await rows.rows_after(session, self._position, limit=PAGE)
             events = await frames.expand(session, found)
         if found:
             self._position = found[-1].id
@@ -305,7 +305,7 @@ class EventHub:
         )
         while after < last:
             async with self._database.read() as session:
-                found = await rows.between(session, after, last, wanted, limit=PAGE)
+                found = await rows.rows_between(session, after, last, wanted, limit=PAGE)
                 events = await frames.expand(session, found)
             yield [event for event in events if stream_filter.takes(event)]
             after = found[-1].id if len(found) == PAGE else last

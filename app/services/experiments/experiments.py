@@ -85,7 +85,7 @@ async def submit(
     if submission.options.schedule.writes_training_state:
         added = [
             *added,
-            *await _untrained(
+            *await _runs_to_train(
                 session, experiment, submission.options.seeds, {run.id for run in added}
             ),
         ]
@@ -156,7 +156,7 @@ async def _add_runs(
     return added
 
 
-async def _untrained(
+async def _runs_to_train(
     session: Session, experiment: ExperimentRow, seeds: Collection[int], new: Collection[str]
 ) -> list[RunRow]:
     """Returns the runs of some seeds that were only tested so far.

@@ -51,7 +51,7 @@ async def worker_views(
     ids = [row.id for row in rows]
     silence = await worker_rows.silence(session, ids)
     live = await attempt_rows.live_on(session, ids)
-    slots = await _occupied(session, rows, live, reader)
+    slots = await _slots_in_use(session, rows, live, reader)
     return [
         view_of(
             WorkerView,
@@ -75,7 +75,7 @@ def _rotation(worker: WorkerRow) -> SecretRotation | None:
     return "pending" if worker.contract_version >= _ROTATION_SINCE else "unsupported"
 
 
-async def _occupied(
+async def _slots_in_use(
     session: Session, workers: Sequence[WorkerRow], live: Sequence[AttemptRow], reader: SlotReader
 ) -> dict[str, SlotView]:
     """Returns the occupied slots of some workers by the attempts in them."""

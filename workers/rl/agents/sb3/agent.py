@@ -120,7 +120,7 @@ class Sb3Agent:
         Raises:
             DefinitionError: If `train_by_itself` was never called, so another loop made the steps.
         """
-        if experience.env_steps and not self._env.attached:
+        if experience.env_steps and not self._env.has_learned:
             raise DefinitionError(
                 "the agent 'sb3' trains in a loop of its own, which only jobs of a definition run: "
                 "submit one"

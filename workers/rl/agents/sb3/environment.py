@@ -56,7 +56,7 @@ class LoopEnv(VecEnv):
         self._stepped = False
 
     @property
-    def attached(self) -> bool:
+    def has_learned(self) -> bool:
         """Whether the algorithm's `learn` was ever called."""
         return self._stepper is not None
 
