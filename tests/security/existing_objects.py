@@ -33,6 +33,7 @@ class Call:
     """Whether members may act only on what they submitted themselves."""
     refused: AbstractSet[str] = frozenset()
     """Callers that have the permission and see the object, and may still not act on it."""
+    query: str = ""
 
 
 _ANY = Sees.MEMBERS_AND_ADMINISTRATORS
@@ -92,6 +93,8 @@ CALLS = {
     "PATCH /projects/{slug}": Call(200, _ANY, {"description": "x"}),
     "POST /projects/{slug}:archive": Call(200, _ANY),
     "POST /projects/{slug}:restore": Call(200, _ANY),
+    "DELETE /projects/{slug}": Call(409, _ANY, query="?confirm={slug}"),
+    "POST /projects/{slug}:undelete": Call(404, Sees.ALL),
     "GET /projects/{slug}/members": Call(200, _ANY),
     "PUT /projects/{slug}/members/{user}": Call(200, _ANY, {"role": "viewer"}),
     "DELETE /projects/{slug}/members/{user}": Call(204, _ANY),

@@ -53,6 +53,7 @@ WITHOUT_OBJECT = {
     "GET /runs",
     "GET /jobs",
     "GET /projects",
+    "GET /projects:deleted",
     "GET /audit",
     "GET /audit:export",
     "GET /events",
@@ -73,12 +74,12 @@ async def objects(shared: AppServer) -> AsyncIterator[dict[str, Objects]]:
     made = {side: await _make_objects(shared, side) for side in SIDES}
     made["member's"] = {**made["default"], **await _submitted_by_member(shared)}
     write = shared.database.write
-    shared.database.write = _rolled_back(shared.database)  # type: ignore[method-assign]
+    shared.database.write = rolled_back(shared.database)  # type: ignore[method-assign]
     yield made
     shared.database.write = write  # type: ignore[method-assign]
 
 
-def _rolled_back(database: Database) -> Any:
+def rolled_back(database: Database) -> Any:
     @asynccontextmanager
     async def write() -> AsyncIterator[Any]:
         async with database.trial() as session:
@@ -155,10 +156,8 @@ async def test_every_caller_gets_the_status_of_the_table(
     async with shared.client(who) as client:
         for route, call in CALLS.items():
             method, path = route.split(" ")
-            url, body = (
-                _substitute(f"/api/v1{path}", objects[side]),
-                _substitute(call.body, objects[side]),
-            )
+            url = substitute(f"/api/v1{path}{call.query}", objects[side])
+            body = substitute(call.body, objects[side])
             options = {} if body is None else {"json": body}
             answer = await client.request(method, url, headers={"Last-Event-ID": "x"}, **options)
             expected = _expected(who, side, route, call)
@@ -179,20 +178,20 @@ async def test_members_act_on_what_they_submitted(
     async with shared.client(who) as client:
         for route, call in calls.items():
             method, path = route.split(" ")
-            url = _substitute(f"/api/v1{path}", objects["member's"])
+            url = substitute(f"/api/v1{path}", objects["member's"])
             said[route] = (await client.request(method, url, json=call.body)).status_code
     assert said == {route: call.status if may else 403 for route, call in calls.items()}
 
 
-def _substitute(value: Any, names: Objects) -> Any:
+def substitute(value: Any, names: Objects) -> Any:
     """Returns a value whose strings have IDs in the places of their names."""
     if isinstance(value, str):
         for name, known in {**names, "run": names["run_id"]}.items():
             value = value.replace(f"{{{name}}}", known)
         return value
     if isinstance(value, dict):
-        return {key: _substitute(one, names) for key, one in value.items()}
-    return [_substitute(one, names) for one in value] if isinstance(value, list) else value
+        return {key: substitute(one, names) for key, one in value.items()}
+    return [substitute(one, names) for one in value] if isinstance(value, list) else value
 
 
 def _expected(who: str, side: str, route: str, call: Call) -> int:
