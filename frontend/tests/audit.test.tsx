@@ -55,13 +55,14 @@ describe("audit log", () => {
   it("shows who did what, in pages, and all of an entry on a click", async () => {
     serve(["project.audit"], {
       "": [
-        entry(3, { action: "job.move" }),
+        entry(3, { action: "job.move", data: { from: "running", to: "pausing" } }),
         entry(2, { outcome: "refused", code: "not_yours", count: 4, data: { route: "cancel" } }),
       ],
       older: [entry(1, { user: null, user_id: null, actor: "daemon:compactor" })],
     });
     open("/p/lab/audit");
     expect(await screen.findByText("not_yours × 4")).toBeVisible();
+    expect(screen.getByText("running → pausing")).toBeVisible();
     await userEvent.click(screen.getByRole("button", { name: "Show older entries" }));
     expect(await screen.findByText("compactor")).toBeVisible();
     await userEvent.click(screen.getByText("not_yours × 4"));

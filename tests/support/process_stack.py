@@ -276,9 +276,15 @@ class Stack:
         path = f"/api/v1/artifacts/{artifact_id}/content"
         return self._http.get(path, headers=self._authorization()).raise_for_status().content
 
-    def palestra(self, *arguments: str, expect: int = 0) -> str:
-        """Runs the `palestra` command with the token of a user; returns its output."""
-        login = {"PALESTRA_SERVER": self.url, "PALESTRA_TOKEN": self.tokens["user"]}
+    def palestra(self, *arguments: str, expect: int = 0, token: str | None = None) -> str:
+        """Runs the `palestra` command; returns its output.
+
+        Args:
+            arguments: The command and its arguments.
+            expect: Exit code; if it is not 0, the error stream is returned.
+            token: Secret of a user's token; that of the first administrator by default.
+        """
+        login = {"PALESTRA_SERVER": self.url, "PALESTRA_TOKEN": token or self.tokens["user"]}
         command = [sys.executable, "-m", "palestra.cli", *arguments]
         environment = {**bare_environment(), **login}
         done = subprocess.run(

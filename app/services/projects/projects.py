@@ -49,6 +49,11 @@ async def create(session: Session, principal: Principal, request: ProjectRequest
     session.add(MembershipRow(project_id=project_id, user_id=principal.user_id, role=role.value))
     await session.flush()
     _record(session, principal, "project.create", project_id, slug=slug, name=request.name)
+    audit_log.record(
+        session, "membership.create", principal.user_id, project_id=project_id,
+        actor=actor(principal),
+        data={"user": principal.user, "role": role.value, "project": slug},
+    )  # fmt: skip
     await pools.admit_new_project(session, principal, project_id, request.pools)
     announce(session, ACCESS)
     own = Membership(project_id=project_id, slug=slug, name=request.name, role=role)

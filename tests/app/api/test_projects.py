@@ -229,6 +229,7 @@ async def test_every_change_is_in_the_audit_log(shared: AppServer) -> None:
         found = (await session.scalars(query)).all()
     assert [row.action for row in found] == [
         "project.create",
+        "membership.create",
         "project.update",
         "project.archive",
         "project.restore",
@@ -237,5 +238,6 @@ async def test_every_change_is_in_the_audit_log(shared: AppServer) -> None:
         "membership.delete",
     ]
     assert {row.user_id for row in found} == {shared.world.admin.user_id}
-    assert found[1].data == {"description": "said"}
-    assert found[5].data == {"user": "zoe", "role": "member", "project": "told"}
+    assert found[1].data == {"user": "admin", "role": "maintainer", "project": "told"}
+    assert found[2].data == {"description": "said"}
+    assert found[6].data == {"user": "zoe", "role": "member", "project": "told"}

@@ -22,6 +22,12 @@ export function Outcome({ entry }: { entry: AuditEntry }) {
   );
 }
 
+/** From which state to which a job was moved. */
+function Move({ entry: { data } }: { entry: AuditEntry }) {
+  if (typeof data.from !== "string" || typeof data.to !== "string") return null;
+  return <span className="muted">{` ${data.from} → ${data.to}`}</span>;
+}
+
 export const auditColumns: Column<AuditEntry>[] = [
   {
     id: "at",
@@ -45,6 +51,7 @@ export const auditColumns: Column<AuditEntry>[] = [
       >
         {entry.outcome === "refused" && <IconBan size={13} aria-label="refused:" />}
         {entry.action}
+        <Move entry={entry} />
       </span>
     ),
   },

@@ -1,0 +1,306 @@
+"""The first day of a team, with real processes: by the dashboard, and by commands.
+
+An administrator makes two projects and invites three people: Ada is a member and Mira the
+maintainer of one project, Bert is a member of the other. Ada trains, Bert neither sees nor touches
+it, Mira pauses and resumes it, and the administrator disables Ada while her training goes on.
+`pytest -s` shows how soon what Ada had has ended.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from tests.e2e.dashboard_person import DashboardPerson
+from tests.e2e.run_history import cartpole
+from tests.e2e.test_browser import CHROMIUM, QUIET
+from tests.support.process_stack import Stack, wait_for
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+
+MARKER = "quail-sonata"
+"""Name of Ada's experiment, which nothing that Bert sees may contain."""
+PASSWORDS = {
+    "ada": "four unrelated owls sing",
+    "bert": "seven quiet lamps drift",
+    "mira": "nine copper kettles wander",
+}
+LISTS = ("experiments", "runs", "jobs", "workers", "projects", "pools")
+WITHIN = 5.0
+"""Seconds within which logins, tokens and streams of a disabled person have ended."""
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+class Watch:
+    """Notes when a credential is refused and when its stream ends."""
+
+    def __init__(self, url: str, credentials: Mapping[str, Mapping[str, str]]) -> None:
+        self._url = url
+        self._pool = ThreadPoolExecutor()
+        self._ends: dict[str, Future[float]] = {}
+        for name, headers in credentials.items():
+            self._ends[f"stream of the {name}"] = self._pool.submit(self._stream_end, headers)
+            self._ends[name] = self._pool.submit(self._refusal, headers)
+        time.sleep(1)
+        assert not any(end.done() for end in self._ends.values()), "all credentials are valid"
+
+    def _stream_end(self, headers: Mapping[str, str]) -> float:
+        timeout = httpx.Timeout(30)
+        with (
+            httpx.Client(base_url=self._url, trust_env=False, timeout=timeout) as client,
+            client.stream("GET", "/api/v1/events", headers=dict(headers)) as answer,
+        ):
+            assert answer.status_code == httpx.codes.OK
+            for _ in answer.iter_raw():
+                pass
+        return time.monotonic()
+
+    def _refusal(self, headers: Mapping[str, str]) -> float:
+        with httpx.Client(base_url=self._url, trust_env=False, timeout=30) as client:
+            while True:
+                answer = client.get("/api/v1/session", headers=dict(headers))
+                if answer.status_code == httpx.codes.UNAUTHORIZED:
+                    return time.monotonic()
+                assert answer.status_code == httpx.codes.OK
+                time.sleep(0.1)
+
+    def seconds_since(self, start: float) -> dict[str, float]:
+        """Waits for all ends; returns how long after `start` each came."""
+        ends = {name: end.result(60) - start for name, end in self._ends.items()}
+        self._pool.shutdown()
+        return ends
+
+
+def _bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def _check_ends(day: str, ends: Mapping[str, float]) -> None:
+    told = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in ends.items())
+    sys.stdout.write(f"\n{day}: ended after the person was disabled: {told}\n")
+    assert all(0 < seconds < WITHIN for seconds in ends.values())
+
+
+def _submit(stack: Stack, token: str, directory: Path) -> tuple[str, str]:
+    """Submits a training that outlasts the test; returns the IDs of experiment and run."""
+    file = directory / "training.json"
+    file.write_text(json.dumps(cartpole(2_000_000, name=MARKER)))
+    made = json.loads(stack.palestra("submit", str(file), "--json", token=token))
+    (run,) = json.loads(stack.palestra("runs", made["id"], "--json", token=token))
+    return made["id"], run["id"]
+
+
+def _wait_for_steps(read: Callable[[], dict[str, Any]], more_than: int = 0) -> dict[str, Any]:
+    """Waits until a run trains and has done more steps; returns the run."""
+
+    def trains() -> dict[str, Any] | None:
+        run = read()
+        is_training = run["state"] == "running" and run["progress"]["env_step"] > more_than
+        return run if is_training else None
+
+    return wait_for(trains, 60, f"the run does more than {more_than} steps")
+
+
+@pytest.mark.browser
+def test_a_first_day_by_the_dashboard(stack: Stack, browser: Browser, tmp_path: Path) -> None:
+    """The dashboard has no form for submissions: Ada makes a token on the page of her account and
+    submits with the command.
+    """
+    admin = DashboardPerson.open(browser, stack.url, stack.login_url)
+    admin.page.wait_for_url("**/experiments**")
+    admin.make_project("Motion Lab", "motion-lab")
+    admin.make_project("Vision Lab", "vision-lab")
+    ada = _joined(browser, stack, admin, ("Ada", "Motion Lab", "member"))
+    bert = _joined(browser, stack, admin, ("Bert", "Vision Lab", "member"))
+    mira = _joined(browser, stack, admin, ("Mira", "Motion Lab", "maintainer"))
+    token = ada.make_token("notebook")
+    experiment, run = _submit(stack, token, tmp_path)
+    address = f"/p/motion-lab/runs/{run}"
+    ada.page.goto(address)
+    job = _wait_for_steps(lambda: _read(ada, run))["job_id"]
+    _check_that_the_page_hides(bert, experiment, run, job)
+    mira.act_on_run(address, "Pause", "paused")
+    expect(ada.page.locator("h1 [data-state=paused]")).to_be_visible()
+    mira.act_on_run(address, "Resume", "running")
+    _check_audit_pages(admin, mira)
+    before = _wait_for_steps(lambda: _read(mira, run))
+    watch = Watch(stack.url, {"login": ada.cookies(), "token": _bearer(token)})
+    start = time.monotonic()
+    admin.disable("ada")
+    ada.page.wait_for_url("**/login**")
+    ends = {"page": time.monotonic() - start, **watch.seconds_since(start)}
+    _check_ends("dashboard", ends)
+    after = _wait_for_steps(lambda: _read(mira, run), before["progress"]["env_step"])
+    after = _wait_for_steps(lambda: _read(mira, run), after["progress"]["env_step"])
+    assert len(after["attempts"]) == len(before["attempts"]) == 2
+    assert ("admin", "user.disable") in admin.audit("/admin/audit?action=user.disable")
+
+
+def _joined(
+    browser: Browser, stack: Stack, admin: DashboardPerson, invited: tuple[str, str, str]
+) -> DashboardPerson:
+    """Invites a person, who opens the link in another browser context and joins."""
+    display_name, project, _ = invited
+    user = display_name.lower()
+    person = DashboardPerson.open(browser, stack.url, admin.invite(*invited))
+    person.join(user, PASSWORDS[user])
+    slug = project.lower().replace(" ", "-")
+    person.page.wait_for_url(f"**/p/{slug}/experiments**")
+    return person
+
+
+def _read(person: DashboardPerson, run: str) -> dict[str, Any]:
+    status, text = person.request(f"runs/{run}")
+    assert status == httpx.codes.OK, text
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _check_that_the_page_hides(bert: DashboardPerson, experiment: str, run: str, job: str) -> None:
+    """Neither addresses nor lists show Ada's run to a member of another project."""
+    objects = (f"runs/{run}", f"jobs/{job}", "projects/motion-lab/experiments")
+    for path in (*objects, f"projects/motion-lab/experiments/{experiment}"):
+        assert bert.request(path)[0] == httpx.codes.NOT_FOUND, path
+    for verb in ("pause", "cancel", "resume"):
+        assert bert.request(f"jobs/{job}:{verb}", "POST")[0] == httpx.codes.NOT_FOUND, verb
+    for name in LISTS:
+        status, text = bert.request(name)
+        assert status == httpx.codes.OK, name
+        _check_no_marker(text, experiment, run, job)
+    for place in ("experiments", "queue"):
+        bert.page.goto(f"/p/vision-lab/{place}")
+        expect(bert.page.locator("main h1")).to_be_visible()
+        _check_no_marker(bert.page.content(), experiment, run, job)
+    bert.page.goto(f"/p/vision-lab/runs/{run}")
+    expect(bert.page.get_by_role("alert")).to_contain_text("Not found")
+    bert.page.goto(f"/p/motion-lab/runs/{run}")
+    expect(bert.page.get_by_text("There is no project")).to_be_visible()
+
+
+def _check_no_marker(text: str, experiment: str, run: str, job: str) -> None:
+    for marker in (MARKER, "motion-lab", "Motion Lab", experiment, run, job):
+        assert marker not in text
+
+
+def _check_audit_pages(admin: DashboardPerson, mira: DashboardPerson) -> None:
+    """The log of the server tells the administrator, that of the project tells its maintainer."""
+    people = list(PASSWORDS)
+    assert admin.audit("/admin/audit?action=project") == [("admin", "project.create")] * 2
+    invitations = admin.audit("/admin/audit?action=invitation")
+    assert sorted(invitations) == sorted(
+        [("admin", "invitation.create")] * 3 + [(user, "invitation.redeem") for user in people]
+    )
+    assert ("ada", "token.create") in admin.audit("/admin/audit?action=token")
+    told = mira.audit("/p/motion-lab/audit")
+    moves = [(who, what.removeprefix("job.move ")) for who, what in told if "job.move" in what]
+    assert [what for who, what in moves if who == "mira"] == [
+        "paused → queued",
+        "running → pausing",
+    ]
+    assert told[-1] == ("admin", "project.create")
+    assert ("ada", "experiment.create") in told
+    assert [who for who, what in told if what == "membership.create"] == ["mira", "ada", "admin"]
+
+
+def test_a_first_day_by_commands(stack: Stack, tmp_path: Path) -> None:
+    """No command redeems an invitation or makes a person's first token: requests to the routes that
+    the dashboard uses for it, `session:redeem` and `tokens`, do it here.
+    """
+    stack.palestra("projects", "create", "Motion Lab")
+    stack.palestra("projects", "create", "Vision Lab")
+    ada_login, ada = _redeemed(stack, "ada", "motion-lab=member", ("read", "submit"))
+    _, bert = _redeemed(stack, "bert", "vision-lab=member", ("read", "submit"))
+    _, mira = _redeemed(stack, "mira", "motion-lab=maintainer", ("admin",))
+    experiment, run = _submit(stack, ada, tmp_path)
+    job = _wait_for_steps(lambda: _show(stack, mira, run))["job_id"]
+    _check_that_commands_hide(stack, bert, (experiment, run, job))
+    stack.palestra("pause", run, "--wait", token=mira)
+    assert _show(stack, mira, run)["state"] == "paused"
+    stack.palestra("resume", run, token=mira)
+    before = _wait_for_steps(lambda: _show(stack, mira, run))
+    _check_audit_commands(stack, mira)
+    watch = Watch(stack.url, {"login": ada_login, "token": _bearer(ada)})
+    start = time.monotonic()
+    stack.palestra("users", "disable", "ada", "--jobs", "keep")
+    _check_ends("commands", watch.seconds_since(start))
+    stack.palestra("runs", token=ada, expect=1)
+    after = _wait_for_steps(lambda: _show(stack, mira, run), before["progress"]["env_step"])
+    after = _wait_for_steps(lambda: _show(stack, mira, run), after["progress"]["env_step"])
+    assert len(after["attempts"]) == 2
+
+
+def _redeemed(
+    stack: Stack, user: str, role: str, scopes: Sequence[str]
+) -> tuple[dict[str, str], str]:
+    """Invites a person and redeems the link; returns the cookie of the login and a token."""
+    invited = stack.palestra(
+        "users", "invite", "--display-name", user.title(), "--project", role, "--json"
+    )
+    link = urlsplit(json.loads(invited)[0]["url"])
+    with httpx.Client(base_url=stack.url, trust_env=False, timeout=20) as client:
+        chosen = {"user": user, "password": PASSWORDS[user]}
+        code = link.fragment.removeprefix("code=")
+        login = client.post("/api/v1/session:redeem", json={"code": code, **chosen})
+        assert login.is_success, login.text
+        made = client.post(
+            "/api/v1/tokens",
+            json={"name": "notebook", "scopes": list(scopes)},
+            headers={"X-CSRF-Token": login.json()["csrf_token"], "Origin": stack.url},
+        )
+        assert made.is_success, made.text
+        cookies = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    return {"Cookie": cookies}, made.json()["secret"]
+
+
+def _show(stack: Stack, token: str, run: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(stack.palestra("show", run, "--json", token=token))
+    return found
+
+
+def _check_that_commands_hide(stack: Stack, bert: str, ids: tuple[str, str, str]) -> None:
+    """Neither IDs nor lists show Ada's run to a member of another project."""
+    experiment, run, job = ids
+    for command in ("show", "pause", "cancel", "resume", "logs"):
+        refused = stack.palestra(command, run, token=bert, expect=1)
+        assert refused == "palestra: There is no such run in this project.\n"
+    stack.palestra("cancel", job, token=bert, expect=1)
+    for command in ("experiments", "runs", "jobs", "workers"):
+        found = stack.palestra(command, "--json", token=bert)
+        _check_no_marker(found, experiment, run, job)
+    _check_no_marker(stack.palestra("projects", "list", "--json", token=bert), *ids)
+
+
+def _check_audit_commands(stack: Stack, mira: str) -> None:
+    """The administrator reads the log of the server, the maintainer that of the project."""
+    whole = _told(stack.palestra("audit", "list", "--limit", "500", "--json"))
+    for user in PASSWORDS:
+        assert {(user, "invitation.redeem"), (user, "token.create")} <= set(whole)
+    assert whole.count(("admin", "project.create")) == 2
+    assert whole.count(("admin", "invitation.create")) == 3
+    answer = stack.palestra("audit", "list", "--json", token=mira)
+    told, rows = _told(answer), json.loads(answer)
+    assert {("admin", "project.create"), ("ada", "experiment.create")} <= set(told)
+    moves = [row["data"] for row in rows if (row["user"], row["action"]) == ("mira", "job.move")]
+    assert [(move["from"], move["to"]) for move in moves] == [
+        ("paused", "queued"),
+        ("running", "pausing"),
+    ]
+
+
+def _told(answer: str) -> list[tuple[str | None, str]]:
+    return [(row["user"], row["action"]) for row in json.loads(answer)]
