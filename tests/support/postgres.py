@@ -47,14 +47,19 @@ class PostgresServer:
         """Returns the URL of a database of this server, over its Unix socket."""
         return f"postgresql://{USER}@/{database}?host={self.root}&port={_PORT}"
 
-    def create_database(self, name: str) -> str:
-        """Creates an empty database, replacing one of that name, and returns its URL."""
+    def create_database(self, name: str, template: str = "template0") -> str:
+        """Creates a database, replacing one of that name, and returns its URL.
+
+        It is a copy of `template`, to which nothing may be connected; without one it is empty.
+        """
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(
                 sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
             )
             connection.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name))
+                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+                    sql.Identifier(name), sql.Identifier(template)
+                )
             )
         return self.url(name)
 

@@ -1,11 +1,13 @@
 """The source tree of an earlier version, whose worker must work with the present server."""
 
 import io
+import json
 import os
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -18,13 +20,16 @@ WITHOUT_HISTORY: Final = "PALESTRA_TEST_WITHOUT_HISTORY"
 _PACKAGES: Final = ("app", "migrations", "palestra", "workers")
 
 
-def write_previous_version(directory: Path) -> Path:
+def write_previous_version(directory: Path, *further: str) -> Path:
     """Writes the packages of the previous version into a directory and returns it.
+
+    `further` names other directories of the repository that are written too.
 
     A history without the commit, as in a shallow clone, fails the test, unless `WITHOUT_HISTORY`
     skips it.
     """
-    command = ["git", "-C", str(REPOSITORY), "archive", "--format=tar", PREVIOUS, "--", *_PACKAGES]
+    command = ["git", "-C", str(REPOSITORY), "archive", "--format=tar", PREVIOUS, "--"]
+    command += [*_PACKAGES, *further]
     done = subprocess.run(command, capture_output=True, check=False, timeout=60)
     if done.returncode != 0:
         reason = done.stderr.decode(errors="replace").strip()
@@ -38,3 +43,29 @@ def write_previous_version(directory: Path) -> Path:
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(directory, filter="data")
     return directory
+
+
+def fill_database(tree: Path, url: str, directory: Path, runs: int) -> dict[str, Any]:
+    """Makes a database by the previous version's code, with runs, live attempts and logins.
+
+    Args:
+        tree: What `write_previous_version` wrote, with `tests`.
+        url: An empty database.
+        directory: Data directory of that version's server.
+        runs: Number of runs beside a few of the sample rows.
+
+    Returns:
+        What `previous_rows.py` prints: secrets, IDs and the number of rows of each table.
+    """
+    script = Path(__file__).with_name("previous_rows.py")
+    done = subprocess.run(
+        [sys.executable, str(script), url, str(directory), str(runs)],
+        capture_output=True,
+        check=False,
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree)},
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return facts
