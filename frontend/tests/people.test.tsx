@@ -115,6 +115,11 @@ describe("people", () => {
     expect(await screen.findByText("You may not manage people")).toBeVisible();
     expect(screen.getByText("Only administrators of the server may do this.")).toBeVisible();
     expect(sent).toEqual([]);
+    expect(screen.queryByRole("navigation", { name: "Administration" })).toBeNull();
+    const invite = screen.getByRole("link", { name: "Invite people" });
+    expect(invite).toHaveAttribute("aria-disabled", "true");
+    await userEvent.click(invite);
+    expect(window.location.pathname).toBe("/admin/people");
   });
 });
 
@@ -224,6 +229,12 @@ describe("invitations", () => {
     expect(changes()).toEqual([]);
     await userEvent.click(within(dialog).getByRole("button", { name: "Revoke", hidden: true }));
     await waitFor(() => expect(changes()).toEqual(["DELETE /invitations/inv_1"]));
+  });
+
+  it("belong to the people in the strip of the administration", async () => {
+    open("/admin/invitations");
+    const strip = await screen.findByRole("navigation", { name: "Administration" });
+    expect(within(strip).getByRole("link", { name: "People" })).toHaveAttribute("data-active");
   });
 
   it("are explained where there is none", async () => {

@@ -9,6 +9,7 @@ let refusal: object | null = null;
 let pools: object[] = [];
 let workers: object[] = [];
 let tokens: object[] = [];
+let jobs: object[] = [];
 
 const pool = (name: string, changes: object = {}) => ({
   id: `pol_${name}`,
@@ -69,7 +70,7 @@ const token = (id: string, name: string, changes: object = {}) => ({
   ...changes,
 });
 
-function answer(pathname: string, ofServer: string[]): object | undefined {
+function answer({ pathname, searchParams }: URL, ofServer: string[]): object | undefined {
   const lab = { project_id: "prj_lab", slug: "lab", name: "Lab", role: "member", archived: false };
   const parts = pathname.replace("/api/v1/", "").split("/");
   if (parts[0] === "session")
@@ -81,6 +82,8 @@ function answer(pathname: string, ofServer: string[]): object | undefined {
       csrf_token: "x",
       scopes: [],
     };
+  if (parts[2] === "jobs")
+    return { items: searchParams.get("state") === "queued" ? jobs : [], next_cursor: null };
   if (parts[2] === "enrolment-tokens") return { items: tokens, next_cursor: null };
   if (parts[0] === "pools" && parts.length === 2)
     return pools.find((one) => (one as { name: string }).name === parts[1]);
@@ -103,7 +106,7 @@ function open(path: string, ofServer: string[] = ["server.pools", "server.projec
       return Promise.resolve(new Response(JSON.stringify(refusal), { status: 409 }));
     const body = changes
       ? { ...pool("gpu"), ...token("tok_new", "rack 4", { secret: "plw_the_secret" }), name: "gpu" }
-      : answer(new URL(url, "http://x").pathname, ofServer);
+      : answer(new URL(url, "http://x"), ofServer);
     return Promise.resolve(new Response(JSON.stringify(body ?? {}), { status: body ? 200 : 404 }));
   });
   window.history.replaceState(null, "", path);
@@ -116,6 +119,7 @@ beforeEach(() => {
   pools = [pool("gpu")];
   workers = [worker("rack3-a")];
   tokens = [];
+  jobs = [];
   window.localStorage.clear();
 });
 
@@ -306,6 +310,41 @@ describe("workers", () => {
     open("/workers", []);
     expect(await screen.findByText("No pool admits your projects")).toBeInTheDocument();
     expect(screen.getByText(/Ask an administrator/)).toBeInTheDocument();
+  });
+});
+
+describe("the queue", () => {
+  it("says of a pool in which a job waits why it is paused, and of no other", async () => {
+    const paused = { paused_at: "2026-11-01T08:00:00Z" };
+    pools = [
+      pool("gpu", { ...paused, pause_reason: "Driver update" }),
+      pool("cpu", { ...paused, pause_reason: "Fire" }),
+    ];
+    jobs = [
+      {
+        id: "job_1",
+        project: "lab",
+        experiment_id: "cartpole-1",
+        run_ids: ["run_1"],
+        seeds: [0],
+        schedule: "train",
+        state: "queued",
+        waiting: "The pool gpu is paused, and starts no job until it is resumed: Driver update.",
+        position: 1,
+        pool: "gpu",
+        priority: 0,
+        resources: {},
+        attempts: 0,
+        created_at: "2026-11-01T09:00:00Z",
+        created_by: "eva",
+        started_at: null,
+      },
+    ];
+    open("/p/lab/queue", []);
+    expect(await screen.findByText(/starts no job until it is resumed/)).toBeInTheDocument();
+    expect(screen.getByRole("status")).toHaveTextContent("The pool gpu is paused");
+    expect(screen.getByRole("status")).toHaveTextContent("Driver update");
+    expect(screen.queryByText("Fire")).toBeNull();
   });
 });
 

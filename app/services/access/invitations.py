@@ -220,11 +220,12 @@ async def open_invitation(session: Session, code_hash: str) -> InvitationRow | N
 
 def _ended(how: str) -> LoginRefusedError:
     sentences = {
-        "used": "This invitation was used. If it was you, log in with your name and password.",
-        "expired": "This invitation has expired.",
-        "revoked": "This invitation was revoked.",
+        "used": "This invitation was used. If it was you, log in with your name and password. "
+        "If not, ask an administrator for another one.",
+        "expired": f"This invitation has expired. {_ANOTHER}",
+        "revoked": f"This invitation was revoked. {_ANOTHER}",
     }
-    return LoginRefusedError(f"invitation_{how}", f"{sentences[how]} {_ANOTHER}")
+    return LoginRefusedError(f"invitation_{how}", sentences[how])
 
 
 def _names(invitation: InvitationRow, request: SetupRequest) -> tuple[str, str]:

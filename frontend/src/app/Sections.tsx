@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { Link, Outlet, useParams } from "@tanstack/react-router";
+import { Link, Outlet, useLocation, useParams } from "@tanstack/react-router";
 import { sessionQuery } from "@/api/queries";
 import type { Permission } from "@/api/types";
 import classes from "./Sections.module.css";
@@ -15,12 +15,14 @@ interface Section {
     | "/p/$project/service-accounts"
     | "/p/$project/audit";
   label: string;
+  /** Beginning of the paths of pages that belong to the section and have an address apart. */
+  also?: string;
 }
 
 const OF_SERVER: readonly (Section & { needs: Permission })[] = [
   { to: "/admin/projects", label: "Projects", needs: "server.projects" },
   { to: "/admin/pools", label: "Pools", needs: "server.pools" },
-  { to: "/admin/people", label: "People", needs: "server.users" },
+  { to: "/admin/people", label: "People", needs: "server.users", also: "/admin/invitations" },
   { to: "/admin/audit", label: "Audit log", needs: "server.audit" },
 ];
 
@@ -63,6 +65,8 @@ interface SectionsProps {
 }
 
 function Sections({ title, label, sections, params }: SectionsProps) {
+  const path = useLocation({ select: ({ pathname }) => pathname });
+  if (sections.length === 0) return <Outlet />;
   return (
     <>
       <nav className={classes.sections} aria-label={label}>
@@ -76,6 +80,7 @@ function Sections({ title, label, sections, params }: SectionsProps) {
             className={classes.section}
             activeOptions={{ includeSearch: false }}
             activeProps={{ "data-active": true }}
+            data-active={(section.also && path.startsWith(section.also)) || undefined}
           >
             {section.label}
           </Link>

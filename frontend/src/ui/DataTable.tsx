@@ -23,6 +23,8 @@ export interface Column<Row extends RowData> {
   align?: "right";
   /** Leaves out the column where the table is narrower: below 600, 850 or 1110 pixels. */
   hide?: "narrow" | "medium" | "wide";
+  /** Breaks long text into lines, unless the table has so many rows that all must be of a height. */
+  wrap?: boolean;
 }
 
 interface DataTableProps<Row extends RowData> {
@@ -53,6 +55,7 @@ const features = tableFeatures({
     align: "right" | undefined;
     hide: "narrow" | "medium" | "wide" | undefined;
     width: number | string | undefined;
+    wrap: boolean | undefined;
   },
 });
 
@@ -72,7 +75,12 @@ function definitions<Row extends RowData>(
         const [left, right] = [a.getValue<string | number>(id), b.getValue<string | number>(id)];
         return left < right ? -1 : left > right ? 1 : 0;
       },
-      meta: { align: column.align, hide: column.hide, width: column.width },
+      meta: {
+        align: column.align,
+        hide: column.hide,
+        width: column.width,
+        wrap: column.wrap,
+      },
     }),
   );
 }
@@ -108,7 +116,12 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
   );
   return (
     <div className={classes.scroll}>
-      <table className={classes.table} aria-label={props.label} aria-rowcount={model.length}>
+      <table
+        className={classes.table}
+        aria-label={props.label}
+        aria-rowcount={model.length}
+        data-many={model.length > VIRTUAL_FROM || undefined}
+      >
         <thead>
           {table.getHeaderGroups().map((group) => (
             <tr key={group.id}>
@@ -163,13 +176,14 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
               }}
             >
               {row.getAllCells().map((cell) => {
-                const { align, hide } = cell.column.columnDef.meta ?? {};
+                const { align, hide, wrap } = cell.column.columnDef.meta ?? {};
                 return (
                   <td
                     key={cell.id}
                     className={[
                       align === "right" ? classes.right : "",
                       hide ? classes[hide] : "",
+                      wrap ? classes.wrap : "",
                     ].join(" ")}
                   >
                     <table.FlexRender cell={cell} />

@@ -84,12 +84,8 @@ function sessionColumns(end: (id: string) => void): Column<LoginSession>[] {
     {
       id: "browser",
       header: "Browser",
-      cell: (row) => (
-        <span className={classes.name}>
-          <b>{row.browser ?? "Unknown browser"}</b>
-          {row.is_present && <span className={classes.present}>this one</span>}
-        </span>
-      ),
+      wrap: true,
+      cell: (row) => <b>{row.browser ?? "Unknown browser"}</b>,
     },
     {
       id: "address",
@@ -127,10 +123,12 @@ function sessionColumns(end: (id: string) => void): Column<LoginSession>[] {
     {
       id: "end",
       header: "",
-      width: 84,
+      width: 92,
       align: "right",
       cell: (row) =>
-        !row.is_present && (
+        row.is_present ? (
+          <span className={classes.present}>this one</span>
+        ) : (
           <Button
             size="compact-xs"
             variant="default"

@@ -50,7 +50,7 @@ export const auditColumns: Column<AuditEntry>[] = [
         title={entry.action}
       >
         {entry.outcome === "refused" && <IconBan size={13} aria-label="refused:" />}
-        {entry.action}
+        <span className="clip">{entry.action}</span>
         <Move entry={entry} />
       </span>
     ),

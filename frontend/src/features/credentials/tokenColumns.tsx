@@ -14,18 +14,22 @@ export function isValid({ revoked_at, expires_at }: Token): boolean {
   return revoked_at === null && (expires_at === null || Date.parse(expires_at) > Date.now());
 }
 
+function Ended({ how, at }: { how: string; at: string }) {
+  return (
+    <span title={moment(at)}>
+      {how} <span className={classes.date}>{day(at)}</span>
+    </span>
+  );
+}
+
 function End({ token }: { token: Token }) {
-  if (token.revoked_at !== null)
-    return <span title={moment(token.revoked_at)}>revoked {day(token.revoked_at)}</span>;
+  if (token.revoked_at !== null) return <Ended how="revoked" at={token.revoked_at} />;
   if (token.expires_at === null) return "never";
   const left = (Date.parse(token.expires_at) - Date.now()) / DAY_MS;
-  const text = day(token.expires_at);
+  if (left <= 0) return <Ended how="expired" at={token.expires_at} />;
   return (
-    <span
-      title={moment(token.expires_at)}
-      className={left > 0 && left < SOON ? classes.soon : undefined}
-    >
-      {left <= 0 ? text : left < SOON ? `in ${Math.ceil(left)} d` : text}
+    <span title={moment(token.expires_at)} className={left < SOON ? classes.soon : undefined}>
+      {left < SOON ? `in ${Math.ceil(left)} d` : day(token.expires_at)}
     </span>
   );
 }
@@ -75,7 +79,13 @@ export function tokenColumns(
       hide: "medium",
       cell: (token) => <span title={moment(token.created_at)}>{day(token.created_at)}</span>,
     },
-    { id: "ends", header: "Ends", width: 132, cell: (token) => <End token={token} /> },
+    {
+      id: "ends",
+      header: "Ends",
+      width: "min(160px, 36%)",
+      wrap: true,
+      cell: (token) => <End token={token} />,
+    },
     {
       id: "used",
       header: "Last used",

@@ -107,6 +107,17 @@ function projectColumns(open: OpenJobs | undefined): Column<Membership>[] {
   ];
 }
 
+/** Where the table is too narrow for a column of the project, the name has it below. */
+function withProject(name: Column<Experiment>): Column<Experiment> {
+  const cell = (row: Experiment) => (
+    <>
+      {name.cell(row)}
+      <span className={classes.below}>{row.project}</span>
+    </>
+  );
+  return { ...name, cell };
+}
+
 function Newest() {
   const navigate = useNavigate();
   const scheme = useScheme();
@@ -123,9 +134,10 @@ function Newest() {
       id: "project",
       header: "Project",
       width: 104,
+      hide: "narrow",
       cell: (row) => <span title={row.project}>{row.project}</span>,
     };
-    return name === undefined ? [] : [name, project, ...rest];
+    return name === undefined ? [] : [withProject(name), project, ...rest];
   }, [scheme]);
   return (
     <Panel title="Newest experiments" flush>

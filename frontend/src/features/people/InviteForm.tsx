@@ -32,7 +32,7 @@ export function InviteForm({ onClose, onMade }: InviteFormProps) {
     isAdmin: false,
     hours: 168,
   }));
-  const change = (part: Partial<InviteDraft>) => setDraft({ ...draft, ...part });
+  const change = (part: Partial<InviteDraft>) => setDraft((before) => ({ ...before, ...part }));
   const send = useMutation({
     mutationFn: () => invite(inviteRequest(draft)),
     onSuccess: async (made) => {

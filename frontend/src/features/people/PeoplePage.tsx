@@ -3,6 +3,7 @@ import { useDebouncedCallback } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef, useState } from "react";
+import { usePermission } from "@/api/access";
 import { peopleQuery } from "@/api/people";
 import type { Person } from "@/api/types";
 import { tidy } from "@/lib/search";
@@ -10,6 +11,7 @@ import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconUserPlus } from "@/ui/icons";
 import { Page, Panel } from "@/ui/Page";
+import { Permitted } from "@/ui/Permitted";
 import { SearchInput } from "@/ui/SearchInput";
 import { ManagersOnly, Shown } from "./frames";
 import classes from "./People.module.css";
@@ -24,19 +26,22 @@ interface PeoplePageProps {
 
 /** Everybody who may log in to the server, or who is disabled. */
 export function PeoplePage(props: PeoplePageProps) {
+  const { reason } = usePermission("server.users");
   return (
     <Page
       title="People"
       facts={<span>Who may log in to this server</span>}
       actions={
-        <Button
-          renderRoot={(root) => (
-            <Link to="/admin/invitations" search={{ invite: true }} {...root} />
-          )}
-          leftSection={<IconUserPlus size={14} />}
-        >
-          Invite people
-        </Button>
+        <Permitted reason={reason}>
+          <Button
+            renderRoot={(root) => (
+              <Link to="/admin/invitations" search={{ invite: true }} {...root} />
+            )}
+            leftSection={<IconUserPlus size={14} />}
+          >
+            Invite people
+          </Button>
+        </Permitted>
       }
     >
       <PeopleTabs />

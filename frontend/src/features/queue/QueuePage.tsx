@@ -5,7 +5,7 @@ import { useMemo } from "react";
 import { useProject } from "@/api/access";
 import type { ApiError } from "@/api/client";
 import { jobsQuery, type OpenJobs, poolsQuery } from "@/api/queueQueries";
-import type { Job } from "@/api/types";
+import type { Job, Pool } from "@/api/types";
 import { count, plural } from "@/lib/format";
 import { problemOf } from "@/lib/outage";
 import { DataTable } from "@/ui/DataTable";
@@ -14,6 +14,7 @@ import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 import { jobPlace } from "./JobName";
 import { jobColumns } from "./jobColumns";
+import { PausedPools } from "./PausedPools";
 import { PoolStrip } from "./PoolStrip";
 import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
 
@@ -42,6 +43,7 @@ export function QueuePage() {
         <Skeleton height={280} radius={10} />
       ) : (
         <>
+          <PausedPools pools={awaited(pools.data ?? [], waiting)} />
           <Panel
             title="Waiting"
             flush
@@ -74,6 +76,11 @@ export function QueuePage() {
       )}
     </Page>
   );
+}
+
+/** The pools in which a job waits. */
+function awaited(pools: readonly Pool[], waiting: readonly Job[]): Pool[] {
+  return pools.filter(({ name }) => waiting.some(({ pool }) => pool === name));
 }
 
 /** The number of jobs; "500+" where only the first 500 were read. */

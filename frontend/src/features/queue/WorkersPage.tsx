@@ -6,10 +6,10 @@ import type { ApiError } from "@/api/client";
 import { jobsQuery, poolsQuery, workersQuery } from "@/api/queueQueries";
 import type { Job, Pool, Worker } from "@/api/types";
 import { problemOf } from "@/lib/outage";
-import { Banner } from "@/ui/Banner";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
+import { PausedPools } from "./PausedPools";
 import { PoolNumbers, PoolStrip } from "./PoolStrip";
 import classes from "./Queue.module.css";
 import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
@@ -56,17 +56,9 @@ interface PoolsProps {
 }
 
 function Pools({ pools, workers, jobs }: PoolsProps) {
-  const paused = pools.filter((pool) => pool.paused_at !== null);
   return (
     <>
-      {paused.map((pool) => (
-        <Banner
-          key={pool.name}
-          tone="warn"
-          title={`The pool ${pool.name} is paused: no job of it starts, running ones go on`}
-          message={pool.pause_reason}
-        />
-      ))}
+      <PausedPools pools={pools} />
       {workers.length === 0 ? (
         <NoWorker pools={pools} />
       ) : pools.length < 2 ? (

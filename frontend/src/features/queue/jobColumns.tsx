@@ -12,6 +12,7 @@ import { Permitted } from "@/ui/Permitted";
 import { StateBadge } from "@/ui/StateBadge";
 import { undoable } from "@/ui/undoNotification";
 import { JobName } from "./JobName";
+import classes from "./Queue.module.css";
 
 export function jobColumns(kind: "waiting" | "active" | "paused"): Column<Job>[] {
   const place: Column<Job> = {
@@ -25,8 +26,9 @@ export function jobColumns(kind: "waiting" | "active" | "paused"): Column<Job>[]
   const why: Column<Job> = {
     id: "waiting",
     header: "Reason",
+    wrap: true,
     cell: (job) => (
-      <span className="muted" title={job.waiting ?? ""}>
+      <span className={`${classes.reason} muted`} title={job.waiting ?? ""}>
         {job.waiting ?? "–"}
       </span>
     ),
