@@ -1,0 +1,66 @@
+"""Each migration since the version before users, projects and pools can be taken back."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.script import ScriptDirectory
+
+from app.db import migrate
+from tests.support.postgres import PostgresServer
+
+FIRST = "0009"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str) -> str:
+    """URL of an empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'palestra.db'}"
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    return server.create_database(f"steps_back_{worker_id}")
+
+
+def test_each_step_back_restores_the_former_schema(url: str) -> None:
+    script = ScriptDirectory.from_config(migrate.config())
+    revisions = [step.revision for step in script.walk_revisions(FIRST, "head")]
+    schemas = {}
+    for revision in reversed(revisions):
+        migrate.upgrade(url, revision)
+        schemas[revision] = schema(url)
+    assert schemas[FIRST] != schemas[migrate.head()]
+    for revision in revisions[1:]:
+        with migrate._connection(url) as connection:
+            configuration = migrate.config()
+            configuration.attributes["connection"] = connection
+            command.downgrade(configuration, revision)
+        assert schema(url) == schemas[revision], f"after the step back to {revision}"
+
+
+def schema(url: str) -> dict[str, Any]:
+    """Returns columns, keys, indexes and constraints by table, without the order of columns."""
+    with migrate._connection(url) as connection:
+        inspector = sa.inspect(connection)
+        return {
+            table: {
+                "columns": _ordered(inspector.get_columns(table)),
+                "primary key": inspector.get_pk_constraint(table)["constrained_columns"],
+                "foreign keys": _ordered(inspector.get_foreign_keys(table)),
+                "indexes": _ordered(inspector.get_indexes(table)),
+                "unique": _ordered(inspector.get_unique_constraints(table)),
+            }
+            for table in inspector.get_table_names()
+        }
+
+
+def _ordered(found: Any) -> list[str]:
+    return sorted(_text(one) for one in found)
+
+
+def _text(value: Any) -> str:
+    # An index's condition is an object of SQLAlchemy, which str() writes as SQL.
+    if isinstance(value, dict):
+        return str(sorted((key, _text(part)) for key, part in value.items()))
+    return str(value)
