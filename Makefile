@@ -16,11 +16,12 @@ BENCHMARKS := $(filter-out _% training learning reached chaos,$(basename $(notdi
 
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
-.PHONY: help demo up test test-slow acceptance check bench bench-peers chaos learning reference format clean
+.PHONY: help demo up install test test-slow acceptance check bench bench-peers chaos learning reference format clean
 
 help:
 	@echo "make demo        three seeds of DQN on CartPole through the whole of Palestra; stops by itself"
 	@echo "make up          serves on http://127.0.0.1:8080 until Ctrl-C; data lies in .palestra"
+	@echo "make install     what 'make up' needs, without starting it"
 	@echo "make test        all tests: backend, frontend, browser"
 	@echo "make test-slow   long trainings and soaks"
 	@echo "make acceptance  the 197 rows of the five seed documents, a tick per row"
@@ -36,6 +37,8 @@ demo: $(STAMPS)/run $(STAMPS)/frontend
 
 up: $(STAMPS)/run $(STAMPS)/frontend
 	@$(BIN)/palestra up $(UP)
+
+install: $(STAMPS)/run $(STAMPS)/frontend
 
 test: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
 	@.ci/tools/test.sh "$(BIN)" $(TEST)

