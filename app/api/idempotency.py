@@ -35,21 +35,30 @@ class Once:
     session: Session
     key: str | None
 
-    async def __call__(self, change: Callable[[], Awaitable[Answer]]) -> Response:
+    async def __call__(
+        self, change: Callable[[], Awaitable[Answer]], project: Callable[[], Awaitable[str]]
+    ) -> Response:
         """Returns the answer of `change`, or that of the earlier request with this key.
 
+        Args:
+            change: Makes the change and returns its answer.
+            project: Returns the ID of the project that the request changes; raises what `change`
+                raises for a caller who may not make the request. Repetitions are checked by it, so
+                that a stored answer reaches nobody who lost the right to it.
+
         Raises:
-            HttpProblemError: 409 if the key was used for another request.
+            HttpProblemError: 409 if the key was used for another request, or in another project.
         """
         if self.key is None:
             return _response(await change(), replayed=False)
+        fingerprint = self._fingerprint(await project())
         answer, replayed = await idempotency.run_once(
-            self.session, self.principal, self.key, self._fingerprint(), change
+            self.session, self.principal, self.key, fingerprint, change
         )
         return _response(answer, replayed=replayed)
 
-    def _fingerprint(self) -> str:
-        route = f"{self.request.method} {self.request.scope['path']}\n".encode()
+    def _fingerprint(self, project_id: str) -> str:
+        route = f"{self.request.method} {self.request.scope['path']}\n{project_id}\n".encode()
         return hashlib.sha256(route + self.request.state.raw_body).hexdigest()
 
 

@@ -11,6 +11,7 @@ from app.api.paging import page_request
 from app.api.strict_body import LARGE, json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
+from app.services.access import rights
 from app.services.experiments import experiments
 from app.services.experiments.experiments import ExperimentFilter
 from app.services.idempotency import Answer
@@ -81,7 +82,10 @@ async def submit_experiment(
         within = f"/projects/{view.project}" if principal.is_within_project else ""
         return answer(view, 201 if created else 200, f"/api/v1{within}/experiments/{view.id}")
 
-    return await once(change)
+    async def project() -> str:
+        return rights.project_to_submit_to(principal)
+
+    return await once(change, project)
 
 
 @project_router.get("")

@@ -105,7 +105,10 @@ async def retry_run(
         view = await retries.retry(session, principal, run_id, body)
         return answer(view, 201, f"/api/v1/jobs/{view.id}")
 
-    return await once(change)
+    async def project() -> str:
+        return (await retries.find_run(session, principal, run_id)).project_id
+
+    return await once(change, project)
 
 
 @router.post("/{run_id}/jobs", status_code=201, response_model=JobView, responses={409: {}})
@@ -122,4 +125,7 @@ async def submit_job(
         view = await jobs.submit(session, principal, run_id, body)
         return answer(view, 201, f"/api/v1/jobs/{view.id}")
 
-    return await once(change)
+    async def project() -> str:
+        return (await jobs.find_run(session, principal, run_id, body.schedule)).project_id
+
+    return await once(change, project)

@@ -39,6 +39,7 @@ __all__ = [
     "PageRequest",
     "cancel",
     "find",
+    "find_run",
     "find_to_control",
     "get",
     "list_jobs",
@@ -150,8 +151,7 @@ async def submit(
             `no_snapshot` if the run has no verified snapshot and, for a continuous schedule, no
             training that will write one.
     """
-    run = await runs.find(session, principal, run_id)
-    _check_rights(principal, run, request.schedule)
+    run = await find_run(session, principal, run_id, request.schedule)
     experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
     assert experiment is not None
     pool = request.pool or await _training_pool(session, run)
@@ -181,12 +181,16 @@ async def submit(
     return await _view(session, job)
 
 
-def _check_rights(principal: Principal, run: RunRow, schedule: Schedule) -> None:
-    """Training a run changes it; evaluations and exports of a run are open to all who submit."""
+async def find_run(
+    session: Session, principal: Principal, run_id: str, schedule: Schedule
+) -> RunRow:
+    """Returns a run on which the caller may queue a schedule; only trainings change the run."""
+    run = await runs.find(session, principal, run_id)
     rights.require(principal, Permission.RUN_SUBMIT, run.project_id)
     rights.check_open(principal, run.project_id)
     if schedule.writes_training_state:
         rights.require_control(principal, run.project_id, run.created_by)
+    return run
 
 
 async def _training_pool(session: Session, run: RunRow) -> str:

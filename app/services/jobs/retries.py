@@ -44,8 +44,7 @@ async def retry(
             `run_busy` if another training job of the run has not ended.
         InvalidError: If the workers of the pool cannot execute the job.
     """
-    run = await runs.find(session, principal, run_id)
-    rights.require_control(principal, run.project_id, run.created_by)
+    run = await find_run(session, principal, run_id)
     job = await _latest(session, run)
     if not request.allow_code_change:
         experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
@@ -55,6 +54,18 @@ async def retry(
     view = await jobs.submit(session, principal, run.id, _same(job), start)
     _audit(session, principal, run, view, request)
     return view
+
+
+async def find_run(session: Session, principal: Principal, run_id: str) -> RunRow:
+    """Returns a run that the caller may retry.
+
+    Raises:
+        NotFoundError: If the project has no such run.
+        ForbiddenError: If the caller may not act on it.
+    """
+    run = await runs.find(session, principal, run_id)
+    rights.require_control(principal, run.project_id, run.created_by)
+    return run
 
 
 async def _latest(session: Session, run: RunRow) -> JobRow:

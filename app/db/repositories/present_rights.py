@@ -1,0 +1,33 @@
+"""Rows from which a caller's rights follow, locked until the transaction ends."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from app.db.engine import Session
+from app.db.models.projects import MembershipRow, UserRow
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRights:
+    """What a user may do at present."""
+
+    is_admin: bool
+    role: str | None
+    """Role in the project that was asked for."""
+
+
+async def hold(session: Session, user_id: str, project_id: str | None) -> HeldRights | None:
+    """Returns a user's rights, and keeps them from being changed until the transaction ends.
+
+    `None` if the user was disabled or deleted.
+    """
+    user = select(UserRow.is_admin).where(UserRow.id == user_id, UserRow.disabled_at.is_(None))
+    is_admin = await session.scalar(user.with_for_update(read=True))
+    if is_admin is None:
+        return None
+    membership = select(MembershipRow.role).where(
+        MembershipRow.user_id == user_id, MembershipRow.project_id == project_id
+    )
+    role = await session.scalar(membership.with_for_update(read=True))
+    return HeldRights(is_admin, role)
