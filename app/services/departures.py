@@ -32,7 +32,7 @@ async def disable(
         ConflictError: `last_administrator`.
     """
     require_user_management(principal)
-    administrators = await rows.lock_administrators(session)
+    administrators = await users.lock_administrators(session, principal)
     user = await users.find(session, wanted, lock=True)
     users.keep_an_administrator(administrators, user)
     live = (await rows.owned(session, user.id))["live_jobs"]
@@ -111,7 +111,7 @@ async def delete(
             `transfer_to` is `None`.
     """
     require_user_management(principal)
-    administrators = await rows.lock_administrators(session)
+    administrators = await users.lock_administrators(session, principal)
     user = await users.find(session, wanted, lock=True)
     users.keep_an_administrator(administrators, user)
     moved: dict[str, int] = {}

@@ -19,7 +19,7 @@ from app.domain.errors import (
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.domain.secrets import hash_secret, new_secret
-from app.services.access import passwords
+from app.services.access import passwords, present_rights
 from app.services.access.audit_actor import actor
 from app.services.access.login_names import login_name, name_taken
 from app.services.access.sessions import Login, open_login
@@ -58,7 +58,7 @@ async def invite(
         ConflictError: `name_taken` by a user or by another invitation of the request;
             `project_archived`.
     """
-    require_user_management(principal)
+    require_user_management(await present_rights.hold(session, principal))
     projects = {project.slug: project for project in await rows.live_projects(session)}
     _check_names_differ(request)
     made: list[tuple[InvitationRow, str]] = []

@@ -8,7 +8,7 @@ from app.db.repositories import access as rows
 from app.db.repositories import tokens as token_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.principal import Principal
-from app.services.access import rights, tokens
+from app.services.access import present_rights, rights, tokens
 from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from palestra.contract.access import TokenRequest, TokenView
@@ -37,7 +37,7 @@ async def create(
         InvalidError: `role_not_allowed` for a maintainer.
         ConflictError: `name_taken`.
     """
-    project_id = _project(principal)
+    project_id = await _hold_project(session, principal)
     if request.role is Role.MAINTAINER:
         raise InvalidError(
             "role_not_allowed",
@@ -92,7 +92,7 @@ async def create_token(
             `submit`.
         InvalidError: `end_needed`, or `outlives_parent`.
     """
-    project_id = _project(principal)
+    project_id = await _hold_project(session, principal)
     tokens.check_ends(request, may_never_end=may_never_end)
     user = await _find(session, project_id, name)
     if other := set(request.scopes) - (_SCOPES & tokens.grantable_scopes(principal)):
@@ -108,6 +108,11 @@ def _project(principal: Principal) -> str:
     project_id = rights.only_project(principal)
     rights.require(principal, Permission.PROJECT_CREDENTIALS, project_id)
     return project_id
+
+
+async def _hold_project(session: Session, principal: Principal) -> str:
+    """Returns the caller's one project, whose credentials it may manage until the commit."""
+    return _project(await present_rights.hold(session, principal, _project(principal)))
 
 
 async def _find(session: Session, project_id: str, name: str) -> UserRow:

@@ -19,15 +19,11 @@ from app.domain.errors import (
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.domain.secrets import hash_secret, new_secret
-from app.services.access import rights
+from app.services.access import present_rights, rights
 from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.views import pages
-from palestra.contract.access import (
-    TokenRequest,
-    TokenRotation,
-    TokenView,
-)
+from palestra.contract.access import TokenRequest, TokenRotation, TokenView
 from palestra.contract.names import Scope, new_id
 from palestra.contract.permissions import Permission
 from palestra.contract.views import Page
@@ -50,6 +46,7 @@ async def create_token(
             that would never end, unless `may_never_end`.
     """
     check_ends(request, may_never_end=may_never_end)
+    principal = await present_rights.hold(session, principal)
     if missing := set(request.scopes) - grantable_scopes(principal):
         raise ForbiddenError(
             "missing_scope", f"You cannot give the scope {min(missing)}: you do not have it."

@@ -1,6 +1,7 @@
 """People as server administrators see and change them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from app.db.engine import ACCESS, Session, announce
@@ -38,6 +39,7 @@ __all__ = [
     "get",
     "keep_an_administrator",
     "list_users",
+    "lock_administrators",
     "reset_password",
     "sign_out",
 ]
@@ -85,7 +87,7 @@ async def change(
         ConflictError: `last_administrator`.
     """
     require_user_management(principal)
-    administrators = await rows.lock_administrators(session)
+    administrators = await lock_administrators(session, principal)
     user = await find(session, wanted, lock=True)
     changed = apply_change(user, request)
     if "is_admin" in request.model_fields_set and user.is_admin != request.is_admin:
@@ -99,6 +101,19 @@ async def change(
     if changed:
         _record(session, "user.change", principal, user, changed)
     return await detail(session, user)
+
+
+async def lock_administrators(session: Session, principal: Principal) -> set[str]:
+    """Returns the server administrators, who stay so until the commit.
+
+    Raises:
+        ForbiddenError: `missing_permission` if the caller is none of them any more.
+    """
+    administrators = await rows.lock_administrators(session)
+    require_user_management(
+        replace(principal, is_admin=principal.is_admin and principal.user_id in administrators)
+    )
+    return administrators
 
 
 def apply_change(user: UserRow, request: AccountChange) -> dict[str, object]:
@@ -136,6 +151,7 @@ async def enable(session: Session, principal: Principal, wanted: str) -> UserDet
         NotFoundError: If there is no such person.
     """
     require_user_management(principal)
+    await lock_administrators(session, principal)
     user = await find(session, wanted, lock=True)
     if user.disabled_at is not None:
         await rows.set_disabled(session, user, disabled=False)
@@ -160,6 +176,7 @@ async def reset_password(
         ConflictError: `user_disabled`.
     """
     require_user_management(principal)
+    await lock_administrators(session, principal)
     user = await find(session, wanted)
     if user.disabled_at is not None:
         raise ConflictError("user_disabled", "This user is disabled. Enable the user first.")

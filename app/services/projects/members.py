@@ -6,6 +6,7 @@ from app.db.repositories import access as access_rows
 from app.db.repositories import projects as rows
 from app.domain.errors import ConflictError
 from app.domain.principal import Principal
+from app.services.access import present_rights
 from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.projects.projects import find
@@ -42,7 +43,7 @@ async def set_role(
         ForbiddenError: If the caller may not manage its members.
         ConflictError: `no_such_user`, `user_disabled`, `service_account`, or `last_maintainer`.
     """
-    project, user = await _project_and_user(session, principal, slug, name)
+    principal, project, user = await _hold(session, principal, slug, name)
     if user.service_project_id not in {None, project.id} or (
         user.service_project_id is not None and role is Role.MAINTAINER
     ):
@@ -78,7 +79,7 @@ async def remove(session: Session, principal: Principal, slug: str, name: str) -
         ForbiddenError: If the caller may not manage its members.
         ConflictError: `no_such_user`, `not_a_member`, `service_account`, or `last_maintainer`.
     """
-    project, user = await _project_and_user(session, principal, slug, name)
+    principal, project, user = await _hold(session, principal, slug, name)
     own = await rows.membership(session, project.id, user.id)
     if own is None:
         raise ConflictError(
@@ -96,11 +97,14 @@ async def remove(session: Session, principal: Principal, slug: str, name: str) -
     announce(session, ACCESS)
 
 
-async def _project_and_user(
+async def _hold(
     session: Session, principal: Principal, slug: str, name: str
-) -> tuple[ProjectRow, UserRow]:
+) -> tuple[Principal, ProjectRow, UserRow]:
+    """Returns the caller with its present rights, the locked project and the user."""
     project = await find(session, principal, slug, Permission.PROJECT_MEMBERS)
     await rows.lock(session, project.id)
+    principal = await present_rights.hold(session, principal, project.id)
+    await find(session, principal, slug, Permission.PROJECT_MEMBERS)
     user = await access_rows.user_by_name(session, name)
     if user is None:
         raise ConflictError(
@@ -108,7 +112,7 @@ async def _project_and_user(
             "Nobody has this login name. Check the spelling, or let an administrator of the "
             "server invite the person first.",
         )
-    return project, user
+    return principal, project, user
 
 
 async def _check_maintained(
