@@ -8,7 +8,9 @@ from typing import Any, Final
 STORAGE_RETRY_SECONDS: Final = 10
 """Seconds after which to retry a request that was refused because a disk is full."""
 
-_OF_NO_PROJECT: Final = frozenset({"user", "invitation", "login"})
+_OF_NO_PROJECT: Final = frozenset(
+    {"user", "invitation", "login", "enrolment token", "deleted project", "project of this pool"}
+)
 
 _NO_PROJECT: Final = (
     "There is no such project, or you are no member of it, or your token is limited to another "

@@ -124,6 +124,7 @@ class ExperimentView(View):
     """Why runs failed: the most frequent reasons first, five at most."""
     created_at: datetime
     created_by: str
+    """Login name; `(deleted user)` if the user was deleted while the answer was made."""
     archived_at: datetime | None
 
 
@@ -257,6 +258,7 @@ class JobView(View):
     worker_id: str | None
     created_at: datetime
     created_by: str
+    """Login name; `(deleted user)` if the user was deleted while the answer was made."""
     started_at: datetime | None
     finished_at: datetime | None
 

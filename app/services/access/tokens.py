@@ -23,6 +23,7 @@ from app.services.access import present_rights, rights
 from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.views import pages
+from app.services.views.login_names import login_names
 from palestra.contract.access import TokenRequest, TokenRotation, TokenView
 from palestra.contract.names import Scope, new_id
 from palestra.contract.permissions import Permission
@@ -368,7 +369,7 @@ async def _children(session: Session, token_ids: Sequence[str]) -> list[str]:
 async def _views(
     session: Session, tokens: Sequence[TokenRow], secret: str | None = None
 ) -> list[TokenView]:
-    users = await access_rows.user_names(session, {token.user_id for token in tokens})
+    users = await login_names(session, {token.user_id for token in tokens})
     slugs = await access_rows.project_slugs(
         session, {token.project_id for token in tokens if token.project_id is not None}
     )

@@ -12,6 +12,7 @@ from app.db.repositories import experiments as experiment_rows
 from app.db.repositories.experiments import ExperimentKey, FailedRuns
 from app.domain.derived_states import experiment_state
 from app.services.views.columns import columns_of, view_of
+from app.services.views.login_names import login_names
 from palestra.contract.definition import Definition, SupervisedEvaluation
 from palestra.contract.resources import (
     ExperimentView,
@@ -32,7 +33,7 @@ async def experiment_views(session: Session, rows: Sequence[ExperimentRow]) -> l
     counts = await experiment_rows.run_counts(session, keys)
     scores = await _scores(session, keys)
     failed = await experiment_rows.failures(session, keys, _FAILURES)
-    names = await access_rows.user_names(session, {row.created_by for row in rows})
+    names = await login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.project_slugs(session, {row.project_id for row in rows})
     return [
         _experiment_view(

@@ -13,6 +13,7 @@ from app.db.repositories import workers as worker_rows
 from app.domain import waiting_reason
 from app.domain.waiting_reason import PoolFacts, WaitingJob
 from app.services.views.columns import columns_of, view_of
+from app.services.views.login_names import login_names
 from app.services.views.runs import backlog_view
 from palestra.contract.names import Schedule
 from palestra.contract.resources import (
@@ -29,7 +30,7 @@ async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
     ids = [row.id for row in rows]
     runs = await job_rows.run_ids(session, ids)
     workers = await job_rows.live_workers(session, ids)
-    names = await access_rows.user_names(session, {row.created_by for row in rows})
+    names = await login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.project_slugs(session, {row.project_id for row in rows})
     places, reasons = await _waiting(session, [row for row in rows if row.state == JobState.QUEUED])
     backlogs = await attempt_rows.backlogs_of_jobs(session, ids)

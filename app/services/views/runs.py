@@ -12,6 +12,7 @@ from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.services.views.columns import columns_of, view_of
+from app.services.views.login_names import login_names
 from palestra.contract import telemetry
 from palestra.contract.definition import LoopSpec, SupervisedLoop
 from palestra.contract.resources import (
@@ -37,7 +38,7 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
         session, {(row.project_id, row.experiment_id) for row in rows}
     )
     loops = {key: load_definition(raw).loop for key, raw in stored.items()}
-    users = await access_rows.user_names(session, {row.created_by for row in rows})
+    users = await login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.project_slugs(session, {row.project_id for row in rows})
     progress = await snapshot_rows.progress(session, ids)
     backlogs = await attempt_rows.backlogs_of_runs(session, ids)

@@ -4069,7 +4069,10 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Created By */
+            /**
+             * Created By
+             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
+             */
             created_by: string;
             /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];
@@ -4140,7 +4143,10 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Created By */
+            /**
+             * Created By
+             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
+             */
             created_by: string;
             /** Definition Hash */
             definition_hash: string;
@@ -4859,7 +4865,10 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Created By */
+            /**
+             * Created By
+             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
+             */
             created_by: string;
             evaluate: components["schemas"]["EvaluateOptions"] | null;
             /** Experiment Id */
@@ -8176,7 +8185,10 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
-            /** Created By */
+            /**
+             * Created By
+             * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
+             */
             created_by: string;
             /** Definition */
             definition: components["schemas"]["RlDefinition"] | components["schemas"]["SupervisedDefinition"];

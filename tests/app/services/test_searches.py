@@ -1,0 +1,92 @@
+"""Searches take the text literally, and lists stay readable while users are deleted."""
+
+from sqlalchemy import select
+
+from app.db.models import ExperimentRow, JobRow, RunRow
+from app.services import departures
+from app.services.access import users
+from app.services.access.users import UserFilter
+from app.services.audit import search
+from app.services.audit.search import AuditFilter
+from app.services.experiments import experiments
+from app.services.views.experiments import experiment_views
+from app.services.views.jobs import job_views
+from app.services.views.login_names import DELETED_USER
+from app.services.views.runs import run_views
+from palestra.contract.people import UserChange
+from tests.support.server_fixture import World, definition
+
+
+async def test_a_search_takes_wildcards_of_sql_literally(world: World) -> None:
+    made = {}
+    for steps, name in enumerate(("100% sure", "100 x sure", "a_b", "axb", "a\\b"), start=50):
+        view, _ = await world.submit(definition(name=name, loop={"env_steps": steps}))
+        made[name] = view.id
+    found = {}
+    for text in ("0%", "a_b", "A_B", "a\\b", "%", "_"):
+        async with world.database.read() as session:
+            wanted = experiments.ExperimentFilter(text=text)
+            page = await experiments.list_experiments(
+                session, world.admin, wanted, experiments.PageRequest()
+            )
+        found[text] = {item.name for item in page.items}
+    assert found == {
+        "0%": {"100% sure"},
+        "a_b": {"a_b"},
+        "A_B": {"a_b"},
+        "a\\b": {"a\\b"},
+        "%": {"100% sure"},
+        "_": {"a_b"},
+    }
+
+
+async def test_a_user_deleted_between_two_queries_leaves_the_rows_readable(world: World) -> None:
+    """Regression: the views of rows that were read before the deletion raised KeyError."""
+    made, _ = await world.submit(by=world.other)
+    shown = {"bea"} if world.database.engine.dialect.name == "sqlite" else {DELETED_USER}
+    async with world.database.read() as reading:
+        owned = select(ExperimentRow).where(ExperimentRow.id == made.id)
+        rows = (await reading.scalars(owned)).all()
+        runs = (await reading.scalars(select(RunRow))).all()
+        jobs = (await reading.scalars(select(JobRow))).all()
+        async with world.database.write() as session:
+            await departures.delete(session, world.admin, "bea", "admin")
+        views = [
+            *await experiment_views(reading, rows),
+            *await run_views(reading, runs),
+            *await job_views(reading, jobs),
+        ]
+    assert len(views) == 3
+    assert {view.created_by for view in views} == shown
+
+
+async def test_a_search_for_people_takes_wildcards_literally(world: World) -> None:
+    async with world.database.write() as session:
+        await users.change(session, world.admin, "bea", UserChange(display_name="Bea_100%"))
+        await users.change(session, world.admin, "admin", UserChange(display_name="Beax1000"))
+    found = {}
+    for text in ("a_1", "A_1", "00%", "%", "ea"):
+        async with world.database.read() as session:
+            wanted = UserFilter(text=text)
+            page = await users.list_users(
+                session, world.admin, wanted, experiments.PageRequest(sort="name")
+            )
+        found[text] = [item.name for item in page.items]
+    only = ["bea"]
+    assert found == {"a_1": only, "A_1": only, "00%": only, "%": only, "ea": ["admin", "bea"]}
+
+
+async def test_an_action_of_the_audit_log_is_found_in_its_own_case_alone(world: World) -> None:
+    """Regression: LIKE ignores the case of letters on SQLite."""
+    await world.submit()
+    found = {}
+    for action in ("experiment.", "experiment.CR", "EXPERIMENT", "experiment_", "experiment.c%"):
+        async with world.database.read() as session:
+            page = await search.search(
+                session,
+                world.admin,
+                AuditFilter(action=action),
+                experiments.PageRequest(sort=search.SORT),
+            )
+        found[action] = len(page.items)
+    assert found == dict.fromkeys(found, 0) | {"experiment.": 1}
