@@ -80,7 +80,9 @@ def _filtered(wanted: AuditFilter) -> Select[AuditRow]:
             AuditRow.user_id == (wanted.user if wanted.user.startswith("usr_") else named)
         )
     if wanted.action is not None:
-        query = query.where(AuditRow.action.startswith(wanted.action, autoescape=True))
+        # Not LIKE, which ignores the case of ASCII letters on SQLite and not on PostgreSQL.
+        beginning = func.substr(AuditRow.action, 1, len(wanted.action))
+        query = query.where(beginning == wanted.action)
         # The type is the first part of the action, and there is an index of it.
         kind, dot, _ = wanted.action.partition(".")
         query = query.where(AuditRow.object_type == kind) if dot else query
