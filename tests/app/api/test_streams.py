@@ -1,0 +1,125 @@
+"""Live streams over HTTP follow what their callers may see, while they are open."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from tests.app.api.serving import ORIGIN, AppServer
+from tests.support.listening import listening
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SECONDS = 3.0
+"""Longest time until a change of access reaches an open stream."""
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def url(shared: AppServer) -> AsyncIterator[str]:
+    async with listening(shared.app) as address:
+        yield address
+
+
+class _Received:
+    """The events of an open stream."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.has_ended = False
+
+    def read(self, line: str) -> None:
+        if line.startswith("data: "):
+            self.events.append(json.loads(line.removeprefix("data: ")))
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [event["data"] for event in self.events if event.get("type") == kind]
+
+
+@contextlib.asynccontextmanager
+async def _stream(url: str, headers: dict[str, str]) -> AsyncIterator[_Received]:
+    received, opened = _Received(), asyncio.Event()
+
+    async def read() -> None:
+        async with (
+            httpx.AsyncClient(base_url=url, timeout=30) as client,
+            client.stream("GET", "/api/v1/events", headers=headers) as answer,
+        ):
+            assert answer.status_code == 200
+            opened.set()
+            async for line in answer.aiter_lines():
+                received.read(line)
+        received.has_ended = True
+
+    reading = asyncio.create_task(read())
+    try:
+        await asyncio.wait_for(opened.wait(), 10)
+        yield received
+    finally:
+        reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await reading
+
+
+async def _within(seconds: float, is_so: Callable[[], bool]) -> bool:
+    end = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < end:
+        await asyncio.sleep(0.02)
+    return is_so()
+
+
+async def _toggle(served: AppServer, verb: str) -> None:
+    """Drains or undrains a worker of the pool `default`, which appends an event."""
+    async with served.client("user") as client:
+        answer = await client.post(f"/api/v1/workers/{served.names['worker']}:{verb}")
+    assert answer.status_code == 200, answer.text
+
+
+async def test_a_stream_follows_the_pools_that_admit_its_projects(
+    shared: AppServer, url: str
+) -> None:
+    path = "/api/v1/pools/default/projects/elsewhere"
+    member, foreign = (
+        {"Authorization": f"Bearer {shared.tokens[who]}"} for who in ("viewer", "foreign")
+    )
+    async with _stream(url, member) as ours, _stream(url, foreign) as theirs:
+        await _toggle(shared, "drain")
+        assert await _within(10, lambda: bool(ours.of("worker")))
+        assert (theirs.of("worker"), theirs.of("pool")) == ([], [])
+        async with shared.client("user") as client:
+            assert (await client.put(path, json={})).status_code == 200
+        await asyncio.sleep(SECONDS)
+        await _toggle(shared, "undrain")
+        assert await _within(10, lambda: len(theirs.of("worker")) == 1)
+        async with shared.client("user") as client:
+            assert (await client.delete(path)).status_code == 204
+        await asyncio.sleep(SECONDS)
+        known = len(theirs.of("pool"))
+        await _toggle(shared, "drain")
+        await _toggle(shared, "undrain")
+        async with shared.client("user") as client:
+            paused = await client.post("/api/v1/pools/default:pause", json={"reason": "x"})
+            assert paused.status_code == 200
+            assert (await client.post("/api/v1/pools/default:resume")).status_code == 200
+        assert await _within(10, lambda: len(ours.of("worker")) == 4 and len(ours.of("pool")) >= 2)
+        await asyncio.sleep(0.5)
+        assert len(theirs.of("worker")) == 1
+        assert len(theirs.of("pool")) == known
+
+
+async def test_a_sign_out_ends_the_streams_of_the_user(shared: AppServer, url: str) -> None:
+    browser, csrf = await shared.browser()
+    cookie = {"Cookie": "; ".join(f"{one}={value}" for one, value in browser.cookies.items())}
+    token = {"Authorization": f"Bearer {shared.tokens['user']}"}
+    async with _stream(url, cookie) as login, _stream(url, token) as program:
+        headers = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
+        async with contextlib.aclosing(browser):
+            answer = await browser.post("/api/v1/account:sign-out", headers=headers)
+        assert answer.status_code == 200, answer.text
+        assert await _within(SECONDS, lambda: login.has_ended)
+        assert not program.has_ended, "tokens stay"
