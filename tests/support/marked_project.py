@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import select
 
-from app.db.models import Base, MembershipRow, ProjectRow, UserRow
+from app.db.models import Base, MembershipRow, PoolRow, ProjectRow, UserRow
 from app.domain.principal import Principal
 from app.services.access import logins, tokens
 from app.services.experiments import experiments
@@ -42,6 +42,8 @@ class MarkedProject:
     served: AppServer
     side: str
     marker: str
+    number: float
+    """Value of its points and evaluations, which texts cannot mark."""
     project: ProjectRow
     owner: Principal
     ids: dict[str, list[str]] = field(default_factory=dict)
@@ -90,7 +92,8 @@ class MarkedProject:
 
 async def make_marked_project(served: AppServer, side: str) -> MarkedProject:
     """Makes a project with a marker in all texts, its users, workers and results."""
-    marker = f"mk{side}{hashlib.sha256(side.encode()).hexdigest()[:8]}"
+    digest = hashlib.sha256(side.encode()).hexdigest()
+    marker = f"mk{side}{digest[:8]}"
     project = ProjectRow(
         id=new_id("prj"),
         slug=f"{marker}-slug",
@@ -101,7 +104,12 @@ async def make_marked_project(served: AppServer, side: str) -> MarkedProject:
         session.add(project)
     users = {name: await _add_user(served, project, marker, side, name) for name in ROLES}
     made = MarkedProject(
-        served, side, marker, project, principal(project, users["maintainer"], ALL)
+        served,
+        side,
+        marker,
+        int(digest[:8], 16) + 0.5,
+        project,
+        principal(project, users["maintainer"], ALL),
     )
     await _add_service_account(made)
     await _add_invitation(made)
@@ -113,6 +121,23 @@ async def make_marked_project(served: AppServer, side: str) -> MarkedProject:
 def missing(value: str) -> str:
     """Returns an ID of the same form that no object has."""
     return value[:-4] + ("zzzz" if not value.endswith("zzzz") else "yyyy")
+
+
+async def share_worker(*projects: MarkedProject) -> None:
+    """Starts a job of each project on one worker, in a pool that admits them all."""
+    world = projects[0].served.world
+    for made in projects:
+        await world.make_pool("shared", project_id=made.project.id)
+    by = replace(projects[0].owner, scopes=frozenset({Scope.WORKER}))
+    worker = await world.register(by=by, name="shared-worker", pool="shared")
+    for slot, made in enumerate(projects):
+        await made._submit(pool="shared", seeds=[801])
+        async with made.served.database.read() as session:
+            request = jobs.PageRequest(limit=50, sort="created_at")
+            listed = await jobs.list_jobs(session, made.owner, jobs.JobFilter(), request)
+        (job,) = [one for one in listed.items if one.pool == "shared"]
+        await world.start(job.id, worker.worker_id, slot=slot)
+        await _collect_ids(made)
 
 
 async def _add_user(
@@ -177,7 +202,7 @@ async def _run_jobs(made: MarkedProject, user: UserRow) -> None:
     made.served.tokens[f"{made.side} worker"] = registered.secret or ""
     await made._submit(seeds=[1, 2, 3, 4])
     async with made.served.database.read() as session:
-        request = jobs.PageRequest(limit=9, sort="created_at")
+        request = jobs.PageRequest(limit=50, sort="created_at")
         listed = await jobs.list_jobs(session, made.owner, jobs.JobFilter(), request)
     for slot, (state, job) in enumerate(
         zip(("live", "failed", "paused"), listed.items, strict=False)
@@ -187,7 +212,7 @@ async def _run_jobs(made: MarkedProject, user: UserRow) -> None:
         made.served.names[name] = claimed.work_order.attempt_id
         made.served.tokens[name] = claimed.token
         made.ids[f"{state}_run"] = list(job.run_ids)
-        await made._send(state, _results(marker, job.run_ids[0]))
+        await made._send(state, _results(made, job.run_ids[0]))
         await _upload(made, state, job.run_ids[0])
     failure = Failure(message=f"{marker} failure", traceback=f"{marker} traceback")
     failed, paused = (made.served.names[f"{made.side} {state}"] for state in ("failed", "paused"))
@@ -204,14 +229,16 @@ def _environment(marker: str) -> dict[str, Any]:
     return {"id": f"{marker}/Env-v0", "action_space": {"kind": "discrete", "n": 2}}
 
 
-def _results(marker: str, run: str) -> list[dict[str, Any]]:
+def _results(made: MarkedProject, run: str) -> list[dict[str, Any]]:
+    marker, number = made.marker, made.number
     return [
         records.points(run, f"{marker}/loss", [1, 2, 3]),
+        records.points(run, "loss", [1, 2, 3], [number] * 3),
         records.episodes(run, [1, 2]),
         records.log(run, f"{marker} line of a log"),
         records.note(run, f"{marker} note"),
         records.system(run, **{f"{marker}_load": 1.0}),
-        records.evaluation(run, 3, 7.0),
+        records.evaluation(run, 3, number),
         records.stats(run, 3),
     ]
 
@@ -257,9 +284,12 @@ async def _collect_ids(made: MarkedProject) -> None:
         users = select(UserRow.id).join(MembershipRow, MembershipRow.user_id == UserRow.id)
         of_project = users.where(MembershipRow.project_id == made.project.id)
         made.ids["user_id"] = [*await session.scalars(of_project)]
+        pool = made.served.names[f"{made.side} pool"]
+        made.secrets |= {*await session.scalars(select(PoolRow.id).where(PoolRow.name == pool))}
         mine = select(Base.metadata.tables["tokens"].c.id)
         mine = mine.where(Base.metadata.tables["tokens"].c.user_id.in_(made.ids["user_id"]))
         made.ids["token_id"] = [*await session.scalars(mine)]
     made.secrets |= {*made.ids["user_id"], *made.ids["token_id"], made.project.id}
+    made.secrets.add(str(made.number))
     made.ids["project"] = made.ids["slug"] = [made.project.slug]
     made.ids["user"] = [f"{made.marker}-member"]
