@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from benchmarks._train_in_process import EvaluationSink, fresh_mean, pack_of
+from benchmarks._train_in_process import EvaluationSink, evaluate_from_seed, pack_of
 from palestra.contract.definition import RlDefinition
 from palestra.contract.job_options import Submission
 from workers.assembly.rl_parts import build_agent, build_evaluator, build_hooks, cadence_of
@@ -94,7 +94,7 @@ def train_seeds(submission: Submission, seeds: Sequence[int], directory: Path) -
 
         def judge(index: int) -> None:
             training = pack.trainings[index]
-            fresh = fresh_mean(
+            fresh = evaluate_from_seed(
                 training,
                 submission.definition,
                 derive_seed(seeds[index], "other episodes", bits=31),

@@ -145,11 +145,13 @@ NEEDS = {
 ANSWERS = {
     "GET /events": 400,
     "GET /projects/{project}/events": 400,
+    "DELETE /projects/{slug}": 422,
     "DELETE /session": 204,
 }
 """Answers of permitted calls that differ from those of `_answer`.
 
-The calls have no body and name objects that do not exist; those of streams have a bad cursor.
+The calls have no body and no parameter, and name objects that do not exist; those of streams have a
+bad cursor.
 """
 
 EVERYTHING = frozenset(

@@ -239,7 +239,7 @@ def test_an_unfinished_snapshot_of_a_live_writer_is_kept(tmp_path: Path) -> None
     script = """
 import sys, time
 from pathlib import Path
-from tests.unit.workers.entrypoints.functional.test_resume import Learner, FromSeed
+from tests.unit.workers.entrypoints.functional.test_resume import Learner, SeededEpisodesEnv
 from workers.entrypoints.functional import train_agent
 
 class Slow(Learner):
@@ -249,7 +249,7 @@ class Slow(Learner):
         sys.stdin.readline()
         super().save(dirname)
 
-train_agent(Slow(), FromSeed(), 5, sys.argv[1], seed=3)
+train_agent(Slow(), SeededEpisodesEnv(), 5, sys.argv[1], seed=3)
 """
     with subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)],
