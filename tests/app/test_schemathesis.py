@@ -84,7 +84,7 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
             "--name",
             "fuzzer",
             "--scopes",
-            "read,submit,admin,worker",
+            "read,submit,admin",
         ],
         env=environment(directory),
         cwd=REPOSITORY,

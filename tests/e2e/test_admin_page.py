@@ -120,7 +120,9 @@ def open_new_links(url: str, output: Path) -> None:
     known = set(json.loads(opened.read_text(encoding="utf-8"))) if opened.exists() else set()
     new = [code for code in codes if code not in known]
     assert new, "no new link was printed"
-    with httpx.Client(base_url=f"{url}/api/v1", trust_env=False) as browser:
+    # The server may still be starting: the waits between the tries double, up to a minute in all.
+    transport = httpx.HTTPTransport(retries=8)
+    with httpx.Client(base_url=f"{url}/api/v1", transport=transport, timeout=60) as browser:
         for code in new:
             answer = browser.post("/session:redeem", json={"code": code, "check_only": True})
             preview = answer.raise_for_status().json()

@@ -60,7 +60,9 @@ def test_an_evaluate_job_reads_the_newest_snapshot(shared_stack: Stack) -> None:
 
 
 def test_a_resume_continues_exactly_where_the_pause_saved(shared_stack: Stack) -> None:
-    (run,) = shared_stack.submit(cartpole(12_000, name="pause"))
+    # An update per env_step: training outlasts the next renewal, which brings the pause.
+    agent = {"name": "dqn", "learning_starts": 200, "train_every": 1, "hidden_sizes": [32, 32]}
+    (run,) = shared_stack.submit(cartpole(12_000, name="pause", agent=agent))
     running = shared_stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains"
     )

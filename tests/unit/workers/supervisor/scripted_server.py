@@ -145,7 +145,7 @@ class ScriptedServer:
         answer = {
             "worker_id": "wrk_" + "0" * 26,
             "broker_url": self.broker_url,
-            "queue": f"palestra.pool.{registration['pool']}",
+            "queue": f"palestra.pool.{registration['pool'] or 'default'}",
         }
         return 201, {
             **answer,
