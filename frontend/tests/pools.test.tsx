@@ -230,8 +230,15 @@ describe("a pool", () => {
     ];
     open("/admin/pools/gpu");
     const choose = async (name: string, item: string | RegExp) => {
-      await userEvent.click(await screen.findByRole("button", { name: `Actions on ${name}` }));
-      await userEvent.click(await screen.findByRole("menuitem", { name: item }));
+      // The list that is loaded again after an action can close a menu: it is opened again.
+      await waitFor(
+        async () => {
+          await userEvent.click(screen.getByRole("button", { name: `Actions on ${name}` }));
+          const found = await screen.findByRole("menuitem", { name: item }, { timeout: 1_000 });
+          await userEvent.click(found);
+        },
+        { timeout: 20_000 },
+      );
     };
     await choose("a", /^Drain/);
     await choose("b", "End draining");
