@@ -3,6 +3,7 @@
 Defines the form of every log line, including those of libraries.
 """
 
+import asyncio
 import logging
 import re
 import sys
@@ -53,6 +54,7 @@ def configure_logging(level: str = "info", form: str = "json") -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
+    handler.addFilter(_is_no_cancelled_reset)
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in (
         "uvicorn",
@@ -68,6 +70,19 @@ def configure_logging(level: str = "info", form: str = "json") -> None:
         logger.handlers.clear()
         logger.propagate = True
         logger.setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))
+
+
+def _is_no_cancelled_reset(record: logging.LogRecord) -> bool:
+    """Returns whether a line says something else than that a connection's reset was cancelled.
+
+    A second Ctrl-C cancels tasks in the middle of a transaction. The connection pool then closes
+    the connection, with which the database ends the transaction, and logs the cancellation as an
+    error.
+    """
+    cause = record.exc_info[1] if record.exc_info else None
+    return not (
+        record.name.startswith("sqlalchemy.pool") and isinstance(cause, asyncio.CancelledError)
+    )
 
 
 def scrub(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

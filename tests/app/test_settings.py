@@ -1,7 +1,11 @@
+import asyncio
 import io
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
@@ -109,23 +113,43 @@ def test_secrets_are_removed_from_log_lines() -> None:
     }
 
 
-def test_secrets_are_removed_from_log_lines_of_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+    """Yields a list that holds the lines logged in the block once it has ended."""
     from app.logging import configure_logging
 
     output = io.StringIO()
     monkeypatch.setattr("sys.stderr", output)
     root = logging.getLogger()
     before = (root.handlers[:], root.level)
+    lines: list[dict[str, Any]] = []
     try:
         configure_logging("info", "json")
-        logging.getLogger("kombu.connection").warning("cannot reach redis://:pw-marked@h:1/0")
-        structlog.get_logger("t").info("a.b", url="redis://:pw-marked@h:1/0")
+        yield lines
     finally:
         root.handlers[:], root.level = before
         structlog.reset_defaults()
-    lines = [json.loads(line) for line in output.getvalue().splitlines()]
+    lines += [json.loads(line) for line in output.getvalue().splitlines()]
+
+
+def test_secrets_are_removed_from_log_lines_of_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    with log_lines(monkeypatch) as lines:
+        logging.getLogger("kombu.connection").warning("cannot reach redis://:pw-marked@h:1/0")
+        structlog.get_logger("t").info("a.b", url="redis://:pw-marked@h:1/0")
     assert [line["event"] for line in lines] == ["cannot reach redis://:***@h:1/0", "a.b"]
-    assert "pw-marked" not in output.getvalue()
+    assert "pw-marked" not in json.dumps(lines)
+
+
+def test_only_the_cancelled_reset_of_a_connection_is_left_out_of_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = logging.getLogger("sqlalchemy.pool.impl.AsyncAdaptedQueuePool")
+    with log_lines(monkeypatch) as lines:
+        for error in (asyncio.CancelledError(), OSError("disk")):
+            pool.error("Exception during reset", exc_info=error)
+        logging.getLogger("palestra.x").error("other", exc_info=asyncio.CancelledError())
+    assert [line["event"] for line in lines] == ["Exception during reset", "other"]
+    assert "disk" in lines[0]["exception"]
 
 
 def test_secrets_have_a_checksum_and_are_unique() -> None:

@@ -56,10 +56,12 @@ def test_uploads_wait_for_a_server_with_a_full_disk(supervise, server):
     server.fault = no_room
     supervised = supervise("train:60")
     waits_for_room(supervised, server)
-    backlog = server.renewals[-1]["backlog"]
-    assert (backlog["files"], FULL in backlog["problem"]) == (2 + 2 + 1, True), (
-        "two snapshots, a video with its poster, an export"
+    wait_for(
+        lambda: server.renewals[-1]["backlog"]["files"] == 2 + 2 + 1,
+        "two snapshots, a video with its poster, an export",
     )
+    backlog = server.renewals[-1]["backlog"]
+    assert FULL in backlog["problem"]
     assert backlog["size"] > 20_000
     assert server.releases == []
     assert not supervised.slot_is_free()
