@@ -1,7 +1,7 @@
 """The only function that writes a job's state, and the events of such a change.
 
 `move` checks the table of transitions, writes the state by compare-and-set, appends to the audit
-log, updates the derived_columns state of the job's runs and appends events, all in the caller's
+log, updates the derived state of the job's runs and appends events, all in the caller's
 transaction.
 """
 
@@ -150,7 +150,7 @@ def _ended(end: JobRunRow) -> dict[str, Any]:
 
 
 def derived_columns(job: JobRow, run: RunRow, details: TransitionDetails) -> dict[str, Any]:
-    """Returns the columns of a run that are derived_columns from its latest training job."""
+    """Returns the columns of a run that are derived from its latest training job."""
     quality = (
         details.resume_quality.value if details.resume_quality is not None else run.resume_quality
     )

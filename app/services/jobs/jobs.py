@@ -194,7 +194,7 @@ async def find_run(
 
 
 async def _training_pool(session: Session, run: RunRow) -> str:
-    """Returns the pool of the job from which the run's state is derived_columns.
+    """Returns the pool of the job from which the run's state is derived.
 
     That job is the run's latest training, or a test before the first training.
     """
@@ -207,7 +207,7 @@ async def _must_have_snapshot(session: Session, run: RunRow, schedule: Schedule)
 
 
 async def _make_current(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
-    """Makes a new job the one from which the run's state is derived_columns.
+    """Makes a new job the one from which the run's state is derived.
 
     Resets the run's start and end times if the earlier job was a test.
     """
