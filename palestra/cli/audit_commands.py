@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
 
 import typer
-from pydantic import ValidationError
 
 from palestra.cli.exec_commands import RAW, run_admin
 from palestra.cli.output import emit_json, say, short, show, table, usage, visible
+from palestra.cli.request_documents import request_of
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.audit import AuditEntry, AuditQuery
-from palestra.contract.documents import canonical_json
-from palestra.contract.problems import explain
+from palestra.contract.views import FieldProblem
 
 _STDOUT: Final = Path("-")
 
@@ -156,10 +155,9 @@ def _query(
         "since": since,
         "until": until,
     }
-    try:
-        return AuditQuery.model_validate_json(canonical_json(members))
-    except ValidationError as error:
-        first = explain(error, AuditQuery)[0]
-        name = first.pointer.removeprefix("/")
-        option = "object" if name.startswith("object_") else name
-        usage(f"--{option} {first.message}")
+    return request_of(AuditQuery, members, _sentence)
+
+
+def _sentence(fault: FieldProblem) -> str:
+    name = fault.pointer.removeprefix("/")
+    return f"--{'object' if name.startswith('object_') else name} {fault.message}"

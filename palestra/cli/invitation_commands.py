@@ -1,17 +1,16 @@
 """Commands of invitations: `palestra users invite | invitations | revoke-invitation`."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
 from palestra.cli.output import emit_json, say, show, table, usage, visible
+from palestra.cli.request_documents import request_of
 from palestra.cli.server_address import Json, Server, TokenFile, connect
-from palestra.contract.documents import canonical_json
 from palestra.contract.people import InvitationView, InviteRequest, UserProjectView
 from palestra.contract.permissions import Role
-from palestra.contract.problems import explain
+from palestra.contract.views import FieldProblem
 
 
 def register(users: typer.Typer) -> None:
@@ -48,7 +47,8 @@ def invite(
         "projects": [_project_role(one) for one in project or ()],
     }
     wanted = [{**shared, "name": name} for name in names or (None,)]
-    request = _request({"invitations": wanted, "expires_in_hours": hours})
+    members = {"invitations": wanted, "expires_in_hours": hours}
+    request = request_of(InviteRequest, members, _sentence)
     with connect(server, token_file) as client:
         made = client.invite(request)
     if json:
@@ -65,13 +65,9 @@ def _project_role(text: str) -> dict[str, str]:
     return {"project": slug, "role": role}
 
 
-def _request(members: dict[str, Any]) -> InviteRequest:
-    try:
-        return InviteRequest.model_validate_json(canonical_json(members))
-    except ValidationError as error:
-        first = explain(error, InviteRequest)[0]
-        parts = [part for part in first.pointer.split("/")[1:] if not part.isdigit()]
-        usage(f"{parts[-1] if parts else 'invitations'} {first.message}")
+def _sentence(fault: FieldProblem) -> str:
+    parts = [part for part in fault.pointer.split("/")[1:] if not part.isdigit()]
+    return f"{parts[-1] if parts else 'invitations'} {fault.message}"
 
 
 def list_invitations(

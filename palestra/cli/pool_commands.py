@@ -1,16 +1,14 @@
 """Commands of pools: `palestra pools ...`."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import typer
-from pydantic import ValidationError
 
 from palestra.cli.output import emit_json, say, show, table, usage, visible
+from palestra.cli.request_documents import request_of
 from palestra.cli.server_address import Json, Server, TokenFile, connect
-from palestra.contract.documents import canonical_json
 from palestra.contract.pools import EnrolmentTokenRequest, PoolChange, PoolRequest, PoolView
-from palestra.contract.problems import explain
 
 PoolName = Annotated[str, typer.Argument(metavar="POOL", help="Name of a pool.")]
 Slug = Annotated[str, typer.Argument(metavar="PROJECT", help="Slug of a project.")]
@@ -27,7 +25,6 @@ ShowsNames = Annotated[
     bool | None,
     typer.Option(help="Whether projects see whose foreign jobs occupy slots."),
 ]
-Kind = TypeVar("Kind", PoolRequest, PoolChange, EnrolmentTokenRequest)
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _NEVER: Final = 0
 
@@ -85,14 +82,16 @@ def create(
     json: Json = False,
 ) -> None:
     """Creates a pool. For administrators of the server."""
-    request = _document(
+    request = request_of(
         PoolRequest,
-        name=name,
-        description=description or "",
-        default_wall_seconds=_seconds("--default-wall", default_wall),
-        max_wall_seconds=_seconds("--max-wall", max_wall),
-        shows_names=bool(shows_names),
-        projects=admit or [],
+        {
+            "name": name,
+            "description": description or "",
+            "default_wall_seconds": _seconds("--default-wall", default_wall),
+            "max_wall_seconds": _seconds("--max-wall", max_wall),
+            "shows_names": bool(shows_names),
+            "projects": admit or [],
+        },
     )
     with connect(server, token_file) as client:
         made = client.create_pool(request)
@@ -122,7 +121,7 @@ def change(
             "--no-shows-names"
         )
     with connect(server, token_file) as client:
-        found = client.change_pool(pool, _document(PoolChange, **wanted))
+        found = client.change_pool(pool, request_of(PoolChange, wanted))
     _print(found, json=json)
 
 
@@ -221,7 +220,7 @@ def create_token(
 ) -> None:
     """Makes a token with which workers enrol in a pool; its secret is printed this once."""
     life = None if days == _NEVER else days
-    request = _document(EnrolmentTokenRequest, name=name, expires_in_days=life)
+    request = request_of(EnrolmentTokenRequest, {"name": name, "expires_in_days": life})
     with connect(server, token_file) as client:
         made = client.create_enrolment_token(pool, request)
     emit_json(made) if json else say(made.secret or "")
@@ -277,11 +276,3 @@ def _seconds(option: str, text: str | None) -> int | None:
         return int(float(number) * _UNITS[unit])
     except (ValueError, KeyError, OverflowError):
         usage(f"{option} {text}: give a time such as 90m, 12h or 2d, or none")
-
-
-def _document(kind: type[Kind], **members: Any) -> Kind:
-    try:
-        return kind.model_validate_json(canonical_json(members))
-    except ValidationError as error:
-        first = explain(error, kind)[0]
-        usage(f"{first.pointer.removeprefix('/')}: {first.message}")

@@ -1,13 +1,13 @@
 """Commands of projects: `palestra projects ...` and `palestra members ...`."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 import typer
-from pydantic import ValidationError
 
 from palestra.cli import deletion_commands
 from palestra.cli.output import emit_json, say, show, table, usage, visible
+from palestra.cli.request_documents import request_of
 from palestra.cli.server_address import (
     ALL_PROJECTS,
     Json,
@@ -20,9 +20,7 @@ from palestra.cli.server_address import (
 )
 from palestra.cli.sizes import format_bytes
 from palestra.client import Client
-from palestra.contract.documents import canonical_json
 from palestra.contract.permissions import Role
-from palestra.contract.problems import explain
 from palestra.contract.projects import ProjectChange, ProjectRequest, ProjectView
 
 Slug = Annotated[str, typer.Argument(metavar="PROJECT", help="Slug of a project.")]
@@ -32,7 +30,6 @@ StorageLimit = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Most stored files, for example 200G; none for no limit."),
 ]
-Kind = TypeVar("Kind", ProjectRequest, ProjectChange)
 _UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
@@ -116,12 +113,14 @@ def create(
     json: Json = False,
 ) -> None:
     """Creates a project; you become a maintainer. For administrators of the server."""
-    request = _document(
+    request = request_of(
         ProjectRequest,
-        name=name,
-        slug=slug,
-        description=description or "",
-        storage_limit=None if storage_limit is None else _bytes(storage_limit),
+        {
+            "name": name,
+            "slug": slug,
+            "description": description or "",
+            "storage_limit": None if storage_limit is None else _bytes(storage_limit),
+        },
     )
     with connect(server, token_file) as client:
         made = client.create_project(request)
@@ -145,7 +144,7 @@ def change(
     if not wanted:
         usage("nothing to change: give --name, --description or --storage-limit")
     with connect(server, token_file) as client:
-        found = client.change_project(project, _document(ProjectChange, **wanted))
+        found = client.change_project(project, request_of(ProjectChange, wanted))
     _print(found, json=json)
 
 
@@ -249,14 +248,6 @@ def _print(found: ProjectView, *, json: bool) -> None:
     if found.description:
         say(visible(found.description))
     return None
-
-
-def _document(kind: type[Kind], **members: Any) -> Kind:
-    try:
-        return kind.model_validate_json(canonical_json(members))
-    except ValidationError as error:
-        first = explain(error, kind)[0]
-        usage(f"{first.pointer.removeprefix('/')}: {first.message}")
 
 
 def _bytes(text: str) -> int | None:

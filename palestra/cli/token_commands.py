@@ -1,17 +1,15 @@
 """Commands of credentials: `palestra tokens ...` and `palestra service-accounts ...`."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
-from palestra.cli.output import emit_json, out, say, show, table, usage, visible, warn
+from palestra.cli.output import emit_json, out, say, show, table, visible, warn
+from palestra.cli.request_documents import request_of
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.access import TokenRequest, TokenRotation, TokenView
-from palestra.contract.documents import canonical_json
 from palestra.contract.names import Scope
 from palestra.contract.permissions import Role
-from palestra.contract.problems import explain
 from palestra.contract.service_accounts import ServiceAccountRequest
 
 Slug = Annotated[str, typer.Argument(metavar="PROJECT", help="Slug of a project.")]
@@ -156,11 +154,8 @@ def create_account(
     json: Json = False,
 ) -> None:
     """Creates a user for programs, which belongs to the project and cannot log in."""
-    try:
-        members = {"name": name, "role": role.value}
-        request = ServiceAccountRequest.model_validate_json(canonical_json(members))
-    except ValidationError as error:
-        usage(f"ACCOUNT {explain(error, ServiceAccountRequest)[0].message}")
+    members = {"name": name, "role": role.value}
+    request = request_of(ServiceAccountRequest, members, lambda fault: f"ACCOUNT {fault.message}")
     with connect(server, token_file) as client:
         made = client.create_service_account(project, request)
     emit_json(made) if json else say(f"created service account {made.name} of {project}")
@@ -199,17 +194,13 @@ def create_account_token(
 def _request(
     name: str, scopes: list[Scope], days: int, *, project: str | None = None
 ) -> TokenRequest:
-    members: dict[str, Any] = {
+    members = {
         "name": name,
         "scopes": [scope.value for scope in scopes],
         "expires_in_days": days,
         "project": project,
     }
-    try:
-        return TokenRequest.model_validate_json(canonical_json(members))
-    except ValidationError as error:
-        first = explain(error, TokenRequest)[0]
-        usage(f"{first.pointer.removeprefix('/')}: {first.message}")
+    return request_of(TokenRequest, members)
 
 
 def _print_secret(made: TokenView, *, json: bool) -> None:

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
 
 import typer
-from pydantic import ValidationError
 
 from palestra.cli import invitation_commands
 from palestra.cli.invitation_commands import roles
 from palestra.cli.output import emit_json, say, show, table, usage, visible
+from palestra.cli.request_documents import request_of
 from palestra.cli.server_address import Json, Server, TokenFile, connect
-from palestra.contract.documents import canonical_json
 from palestra.contract.people import (
     AccountChange,
     DisableRequest,
@@ -20,7 +19,6 @@ from palestra.contract.people import (
     UserState,
     UserView,
 )
-from palestra.contract.problems import explain
 
 Change = TypeVar("Change", bound=AccountChange)
 Person = Annotated[str, typer.Argument(metavar="USER", help="Login name or ID.")]
@@ -119,11 +117,11 @@ def change_of(kind: type[Change], options: Mapping[str, Any]) -> Change:
     }
     if not given:
         usage("nothing to change: name at least one option; --help lists them")
-    try:
-        return kind.model_validate_json(canonical_json(given))
-    except ValidationError as error:
-        first = explain(error, kind)[0]
-        usage(f"--{first.pointer.removeprefix('/').replace('_', '-')} {first.message}")
+    return request_of(
+        kind,
+        given,
+        lambda fault: f"--{fault.pointer.removeprefix('/').replace('_', '-')} {fault.message}",
+    )
 
 
 def disable(

@@ -1,0 +1,35 @@
+"""Documents of requests that are made of options; a fault ends the command as wrong usage."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from palestra.cli.output import usage
+from palestra.contract.documents import canonical_json
+from palestra.contract.problems import explain
+from palestra.contract.views import FieldProblem
+
+Kind = TypeVar("Kind", bound=BaseModel)
+
+
+def _sentence(fault: FieldProblem) -> str:
+    return f"{fault.pointer.removeprefix('/')}: {fault.message}"
+
+
+def request_of(
+    kind: type[Kind],
+    members: Mapping[str, Any],
+    sentence: Callable[[FieldProblem], str] = _sentence,
+) -> Kind:
+    """Returns the document of a request.
+
+    Args:
+        kind: Its model.
+        members: Its members.
+        sentence: Returns what is said of the first fault; by default the member and the fault.
+    """
+    try:
+        return kind.model_validate_json(canonical_json(dict(members)))
+    except ValidationError as error:
+        usage(sentence(explain(error, kind)[0]))
