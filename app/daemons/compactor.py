@@ -3,11 +3,11 @@
 The history of runs is never deleted.
 """
 
-import asyncio
 from typing import Final
 
 import structlog
 
+from app.daemons.periodic import run_periodically
 from app.db.engine import Database
 from app.db.repositories import retention
 from app.services.artifacts import artifacts
@@ -46,13 +46,7 @@ class Compactor:
 
     async def run(self) -> None:
         """Cleans up every ten minutes until it is cancelled."""
-        while True:
-            try:
-                await self.tick()
-            # A daemon outlives every failure; the next look starts afresh.
-            except Exception:  # noqa: BLE001
-                _log.exception("compactor.failed")
-            await asyncio.sleep(PERIOD)
+        await run_periodically(self.tick, PERIOD, log=_log, failed="compactor.failed")
 
     async def tick(self) -> int:
         """Deletes expired data; returns the number of rows and blobs."""

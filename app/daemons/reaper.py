@@ -9,7 +9,6 @@ all leases lapse together the fault is more likely the server's than the workers
 alarm and waits for the limit once more.
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -17,6 +16,7 @@ from typing import Final
 
 import structlog
 
+from app.daemons.periodic import run_periodically
 from app.db.engine import Database
 from app.db.repositories import attempts as rows
 from app.db.repositories import uptime
@@ -57,12 +57,8 @@ class Reaper:
 
     async def run(self) -> None:
         """Runs `tick` every few seconds until cancelled."""
-        while True:
-            try:
-                await self.tick()
-            except Exception:  # noqa: BLE001 - a daemon outlives every failure
-                _log.exception("reaper.failed")
-            await asyncio.sleep(min(PERIOD, self._reclaim / 4))
+        seconds = min(PERIOD, self._reclaim / 4)
+        await run_periodically(self.tick, seconds, log=_log, failed="reaper.failed")
 
     async def tick(self) -> int:
         """Ends lost attempts; returns their number."""

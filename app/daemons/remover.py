@@ -10,6 +10,7 @@ from typing import Final
 
 import structlog
 
+from app.daemons.periodic import run_periodically
 from app.db.engine import Database
 from app.db.repositories import deleted_projects
 from app.services.artifacts.blob_store import BlobStore
@@ -35,13 +36,7 @@ class ProjectRemover:
 
     async def run(self) -> None:
         """Looks for deleted projects every ten seconds until it is cancelled."""
-        while True:
-            try:
-                await self.tick()
-            # A daemon outlives every failure; the next look goes on with what is left.
-            except Exception:  # noqa: BLE001
-                _log.exception("remover.failed")
-            await asyncio.sleep(PERIOD)
+        await run_periodically(self.tick, PERIOD, log=_log, failed="remover.failed")
 
     async def tick(self) -> int:
         """Ends jobs of deleted projects and removes those that are due; returns the rows."""

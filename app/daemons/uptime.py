@@ -4,11 +4,12 @@ Runs in every process that serves the API, so that the reaper knows when workers
 server.
 """
 
-import asyncio
+from functools import partial
 from typing import Final
 
 import structlog
 
+from app.daemons.periodic import run_periodically
 from app.db.engine import Database
 from app.db.repositories import uptime
 
@@ -19,13 +20,10 @@ PERIOD: Final = 2.0
 
 async def count_for_ever(database: Database, period: float = PERIOD) -> None:
     """Adds to the counter every `period` seconds until cancelled."""
-    while True:
-        try:
-            await count_once(database, period)
-        # A daemon outlives every failure; the time without a database counts as away.
-        except Exception:  # noqa: BLE001
-            _log.exception("uptime.failed")
-        await asyncio.sleep(period)
+    # The time without a database, in which counting fails, counts as away.
+    await run_periodically(
+        partial(count_once, database, period), period, log=_log, failed="uptime.failed"
+    )
 
 
 async def count_once(database: Database, period: float = PERIOD) -> None:
