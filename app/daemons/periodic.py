@@ -20,6 +20,6 @@ async def run_periodically(
         try:
             await work()
         # A daemon outlives every failure; the next round starts afresh.
-        except Exception:  # noqa: BLE001
+        except Exception:
             log.exception(failed)
         await asyncio.sleep(seconds)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import func, select, update
+from sqlalchemy import exists, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
@@ -91,9 +91,15 @@ async def is_being_removed(session: Session, project_id: str) -> bool:
     return await session.scalar(select(ProjectRow.id).where(*started)) is not None
 
 
-async def all_ids(session: Session) -> Sequence[str]:
-    """Returns the IDs of all deleted projects, the oldest deletion first."""
-    query = select(ProjectRow.id).where(ProjectRow.deleted_at.is_not(None))
+async def with_work(session: Session) -> Sequence[str]:
+    """Returns the IDs of deleted projects with jobs to cancel or whose removal is due.
+
+    The oldest deletion is first.
+    """
+    jobs = exists().where(JobRow.project_id == ProjectRow.id, JobRow.state.in_(_TO_CANCEL))
+    query = select(ProjectRow.id).where(
+        ProjectRow.deleted_at.is_not(None), or_(ProjectRow.restorable_until <= db_now(), jobs)
+    )
     return (await session.scalars(query.order_by(ProjectRow.deleted_at, ProjectRow.id))).all()
 
 
