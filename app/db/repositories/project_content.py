@@ -7,7 +7,7 @@ interrupted. Rows of the audit log stay.
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, delete, func, select, tuple_
+from sqlalchemy import ColumnElement, delete, func, inspect, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.engine import Session
@@ -33,28 +33,33 @@ Remove = Callable[[Session, str, int], Awaitable[int]]
 Key = InstrumentedAttribute[Any]
 
 
-def _rows(row: type[Base], keys: tuple[Key, ...], belongs: Callable[[str], Any]) -> Remove:
-    """Returns a function that removes rows of one table.
+def _rows(row: type[Base], belongs: Callable[[str], ColumnElement[bool]]) -> Remove:
+    """Returns a function that removes rows of a table.
 
     Args:
         row: The table.
-        keys: Its primary key.
         belongs: Returns the condition that a row belongs to an ID.
     """
 
     async def remove(session: Session, owner: str, limit: int) -> int:
-        found = await _removed(session, row, keys, belongs(owner), limit)
-        return len(found)
+        return len(await _removed(session, row, belongs(owner), limit))
 
     return remove
 
 
 async def _removed(
-    session: Session, row: type[Base], keys: tuple[Key, ...], belongs: Any, limit: int
+    session: Session, row: type[Base], belongs: ColumnElement[bool], limit: int
 ) -> list[Any]:
+    """Removes some rows; returns the first column of the primary key of each."""
+    keys = inspect(row).primary_key
     chosen = select(*keys).where(belongs).limit(limit)
     statement = delete(row).where(tuple_(*keys).in_(chosen)).returning(keys[0])
     return list(await session.scalars(statement.execution_options(synchronize_session=False)))
+
+
+def _holds(column: Key) -> Callable[[str], ColumnElement[bool]]:
+    """Returns the condition that a column holds an ID."""
+    return lambda wanted: column == wanted
 
 
 def _in(column: Key, owned: Key, owner: Key) -> Callable[[str], ColumnElement[bool]]:
@@ -63,71 +68,40 @@ def _in(column: Key, owned: Key, owner: Key) -> Callable[[str], ColumnElement[bo
 
 
 OF_RUN: Final[tuple[Remove, ...]] = (
-    _rows(BlockRow, (BlockRow.id,), _in(BlockRow.series_id, SeriesRow.id, SeriesRow.run_id)),
-    _rows(SeriesRow, (SeriesRow.id,), lambda run_id: SeriesRow.run_id == run_id),
-    _rows(LogBlockRow, (LogBlockRow.id,), lambda run_id: LogBlockRow.run_id == run_id),
-    _rows(
-        EpochStatsRow,
-        (EpochStatsRow.attempt_id, EpochStatsRow.seq),
-        lambda run_id: EpochStatsRow.run_id == run_id,
-    ),
-    _rows(EvaluationRow, (EvaluationRow.id,), lambda run_id: EvaluationRow.run_id == run_id),
-    _rows(
-        SnapshotFileRow,
-        (SnapshotFileRow.snapshot_id, SnapshotFileRow.name),
-        _in(SnapshotFileRow.snapshot_id, SnapshotRow.id, SnapshotRow.run_id),
-    ),
-    _rows(SnapshotRow, (SnapshotRow.id,), lambda run_id: SnapshotRow.run_id == run_id),
-    _rows(ArtifactRow, (ArtifactRow.id,), lambda run_id: ArtifactRow.run_id == run_id),
-    _rows(
-        AttemptRunRow,
-        (AttemptRunRow.attempt_id, AttemptRunRow.run_id),
-        lambda run_id: AttemptRunRow.run_id == run_id,
-    ),
-    _rows(
-        JobRunRow, (JobRunRow.job_id, JobRunRow.run_id), lambda run_id: JobRunRow.run_id == run_id
-    ),
-    _rows(RunRow, (RunRow.id,), lambda run_id: RunRow.id == run_id),
+    _rows(BlockRow, _in(BlockRow.series_id, SeriesRow.id, SeriesRow.run_id)),
+    _rows(SeriesRow, _holds(SeriesRow.run_id)),
+    _rows(LogBlockRow, _holds(LogBlockRow.run_id)),
+    _rows(EpochStatsRow, _holds(EpochStatsRow.run_id)),
+    _rows(EvaluationRow, _holds(EvaluationRow.run_id)),
+    _rows(SnapshotFileRow, _in(SnapshotFileRow.snapshot_id, SnapshotRow.id, SnapshotRow.run_id)),
+    _rows(SnapshotRow, _holds(SnapshotRow.run_id)),
+    _rows(ArtifactRow, _holds(ArtifactRow.run_id)),
+    _rows(AttemptRunRow, _holds(AttemptRunRow.run_id)),
+    _rows(JobRunRow, _holds(JobRunRow.run_id)),
+    _rows(RunRow, _holds(RunRow.id)),
 )
 """What belongs to a run, in the order in which it is removed; the run itself at the end."""
 
 OF_ATTEMPT: Final[tuple[Remove, ...]] = (
-    _rows(
-        TelemetryBatchRow,
-        (TelemetryBatchRow.attempt_id, TelemetryBatchRow.first_seq),
-        lambda attempt_id: TelemetryBatchRow.attempt_id == attempt_id,
-    ),
-    _rows(AttemptRow, (AttemptRow.id,), lambda attempt_id: AttemptRow.id == attempt_id),
+    _rows(TelemetryBatchRow, _holds(TelemetryBatchRow.attempt_id)),
+    _rows(AttemptRow, _holds(AttemptRow.id)),
 )
 """The rest of an attempt, once the runs are removed."""
 
 OF_PROJECT: Final[tuple[Remove, ...]] = (
-    _rows(JobRow, (JobRow.id,), lambda project_id: JobRow.project_id == project_id),
-    _rows(
-        SubmissionRow,
-        (SubmissionRow.id,),
-        lambda project_id: SubmissionRow.project_id == project_id,
-    ),
-    _rows(
-        ExperimentRow,
-        (ExperimentRow.project_id, ExperimentRow.id),
-        lambda project_id: ExperimentRow.project_id == project_id,
-    ),
+    _rows(JobRow, _holds(JobRow.project_id)),
+    _rows(SubmissionRow, _holds(SubmissionRow.project_id)),
+    _rows(ExperimentRow, _holds(ExperimentRow.project_id)),
     # The newest event stays: readers compare their cursors with its ID.
     _rows(
         EventRow,
-        (EventRow.id,),
         lambda project_id: (
             (EventRow.project_id == project_id)
             & (EventRow.id < select(func.max(EventRow.id)).scalar_subquery())
         ),
     ),
-    _rows(TokenRow, (TokenRow.id,), lambda project_id: TokenRow.project_id == project_id),
-    _rows(
-        MembershipRow,
-        (MembershipRow.project_id, MembershipRow.user_id),
-        lambda project_id: MembershipRow.project_id == project_id,
-    ),
+    _rows(TokenRow, _holds(TokenRow.project_id)),
+    _rows(MembershipRow, _holds(MembershipRow.project_id)),
 )
 """What belongs to the project itself, once its runs and attempts are removed."""
 
@@ -148,7 +122,7 @@ async def remove_blobs(session: Session, project_id: str, limit: int) -> list[st
 
     Their files may be deleted once that is committed.
     """
-    return await _removed(session, BlobRow, (BlobRow.id,), BlobRow.project_id == project_id, limit)
+    return await _removed(session, BlobRow, BlobRow.project_id == project_id, limit)
 
 
 async def service_accounts(session: Session, project_id: str) -> list[str]:
