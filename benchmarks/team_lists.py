@@ -175,9 +175,9 @@ async def _train(world: World, number: int) -> None:
     queued = await world.jobs(state="queued")
     first = await world.start(queued[0].id, registered.worker_id)
     run = queued[0].run_ids[0]
-    batch = records.evaluation(run, 5, 1.0)
+    record = records.evaluation(run, 5, 1.0)
     async with world.database.write() as session:
-        await batches.take(session, _delivery(first.work_order.attempt_id, batch))
+        await batches.take(session, records.delivery(first.work_order.attempt_id, 1, [record]))
     async with world.database.write() as session:
         attempt = _values(
             await session.execute(select(AttemptRow.__table__)), "job_id", queued[0].id
@@ -222,11 +222,6 @@ async def _train(world: World, number: int) -> None:
                 .where(RunRow.id.in_([run_id for _, run_id, _ in some]))
                 .values(state=state, env_step=place)
             )
-
-
-def _delivery(attempt_id: str, record: dict[str, Any]) -> Any:
-    """Returns a batch with one record as the first of an attempt."""
-    return records.delivery(attempt_id, 1, [record])
 
 
 def _values(found: Any, column: str, value: str) -> dict[str, Any]:

@@ -62,7 +62,7 @@ async def issue(
         session, "enrolment_token.create", token.id, project_id=None, actor=by, data=data
     )
     names = await access_rows.user_names(session, {user_id} if user_id is not None else set())
-    return _view(token, pool, names).model_copy(update={"secret": secret})
+    return _view(token, pool, names.get(user_id or "")).model_copy(update={"secret": secret})
 
 
 async def list_tokens(
@@ -81,8 +81,8 @@ async def list_tokens(
     legacy = await rows.legacy_tokens(session, found.id)
     makers = {token.created_by for token in own} | {token.user_id for token in legacy}
     names = await access_rows.user_names(session, {maker for maker in makers if maker is not None})
-    items = [_view(token, pool, names) for token in own]
-    items += [_legacy_view(token, pool, names) for token in legacy]
+    items = [_view(token, pool, names.get(token.created_by or "")) for token in own]
+    items += [_view(token, pool, names.get(token.user_id)) for token in legacy]
     return Page(items=items, next_cursor=None)
 
 
@@ -108,27 +108,14 @@ async def revoke(session: Session, principal: Principal, pool: str, token_id: st
     announce(session, ACCESS)
 
 
-def _view(token: EnrolmentTokenRow, pool: str, names: dict[str, str]) -> EnrolmentTokenView:
+def _view(token: EnrolmentTokenRow | TokenRow, pool: str, maker: str | None) -> EnrolmentTokenView:
     return EnrolmentTokenView(
         id=token.id,
         pool=pool,
         name=token.name,
-        created_by=names.get(token.created_by or ""),
+        created_by=maker,
         created_at=token.created_at,
         expires_at=token.expires_at,
         last_used_at=token.last_used_at,
-        legacy=False,
-    )
-
-
-def _legacy_view(token: TokenRow, pool: str, names: dict[str, str]) -> EnrolmentTokenView:
-    return EnrolmentTokenView(
-        id=token.id,
-        pool=pool,
-        name=token.name,
-        created_by=names.get(token.user_id),
-        created_at=token.created_at,
-        expires_at=token.expires_at,
-        last_used_at=token.last_used_at,
-        legacy=True,
+        legacy=isinstance(token, TokenRow),
     )
