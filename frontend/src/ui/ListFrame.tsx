@@ -1,24 +1,38 @@
 import { Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
+import { problemOf } from "@/lib/outage";
 import { Failure } from "./Failure";
 import classes from "./ListFrame.module.css";
 
+/** The parts of a query that say whether it has loaded. */
+export interface LoadedQuery {
+  isPending: boolean;
+  data: unknown;
+  error: Error | null;
+  failureReason: Error | null;
+  refetch(): unknown;
+}
+
 interface ListFrameProps {
-  query: { isPending: boolean; data: unknown; refetch(): unknown };
-  problem: { message: string } | null;
+  query: LoadedQuery;
+  /** Lines of the placeholder, at most three. */
+  lines?: number;
   children: ReactNode;
 }
 
-/** A list while it loads, or why it could not be loaded. */
-export function ListFrame({ query, problem, children }: ListFrameProps) {
+const WIDTHS = ["80%", "66%", "72%"];
+
+/** What a query has loaded; before that a placeholder, or why it could not be loaded. */
+export function ListFrame({ query, lines = WIDTHS.length, children }: ListFrameProps) {
+  const problem = problemOf(query);
   if (problem !== null && query.data === undefined)
     return <Failure error={problem} retry={() => void query.refetch()} />;
   if (query.isPending)
     return (
       <div className={classes.loading} aria-busy="true">
-        <Skeleton height={14} width="80%" />
-        <Skeleton height={14} width="66%" />
-        <Skeleton height={14} width="72%" />
+        {WIDTHS.slice(0, lines).map((width) => (
+          <Skeleton key={width} height={14} width={width} />
+        ))}
       </div>
     );
   return children;

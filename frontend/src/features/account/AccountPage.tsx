@@ -2,7 +2,6 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { accountQuery } from "@/api/account";
 import { day, plural } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
 import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
 import classes from "./Account.module.css";
@@ -13,15 +12,12 @@ import { SessionsPanel } from "./SessionsPanel";
 /** The caller's own account: who one is, the password and browser logins; below them the tokens. */
 export function AccountPage({ children }: { children: ReactNode }) {
   const query = useQuery(accountQuery);
-  const problem = problemOf(query);
   const account = query.data;
   if (account === undefined) {
     return (
       <Page title="Account">
         <Panel flush>
-          <ListFrame query={query} problem={problem}>
-            {null}
-          </ListFrame>
+          <ListFrame query={query}>{null}</ListFrame>
         </Panel>
       </Page>
     );

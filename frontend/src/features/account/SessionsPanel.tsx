@@ -7,7 +7,6 @@ import { accountKeys, endLoginSession, loginSessionsQuery, signOutEverywhere } f
 import { setCsrfToken } from "@/api/client";
 import type { LoginSession } from "@/api/types";
 import { ago, moment } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { FormDialog } from "@/ui/FormDialog";
 import { ListFrame } from "@/ui/ListFrame";
@@ -20,7 +19,6 @@ const complain = (error: Error) =>
 /** Browser logins that have not ended. */
 export function SessionsPanel() {
   const query = useQuery(loginSessionsQuery);
-  const problem = problemOf(query);
   const client = useQueryClient();
   const end = useMutation({
     mutationFn: endLoginSession,
@@ -34,7 +32,7 @@ export function SessionsPanel() {
   );
   return (
     <Panel flush className={classes.wide} title="Browser logins" aside={<SignOut />}>
-      <ListFrame query={query} problem={problem}>
+      <ListFrame query={query}>
         <DataTable label="Browser logins" rows={rows} columns={columns} rowId={(row) => row.id} />
       </ListFrame>
     </Panel>

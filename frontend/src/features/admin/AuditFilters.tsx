@@ -1,7 +1,7 @@
 import { Select, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { useEffect, useRef, useState } from "react";
+import { useRef } from "react";
 import { SearchInput } from "@/ui/SearchInput";
+import { useTyped } from "@/ui/useTyped";
 import classes from "./Audit.module.css";
 import type { AuditSearch } from "./auditSearch";
 
@@ -76,18 +76,4 @@ function Day({ label, value, onChange }: DayProps) {
       />
     </span>
   );
-}
-
-/** Text that is shown at once and sent after a pause. */
-function useTyped(value: string | undefined, onChange: (text: string | undefined) => void) {
-  const [text, setText] = useState(value ?? "");
-  useEffect(() => setText(value ?? ""), [value]);
-  const send = useDebouncedCallback((typed: string) => onChange(typed.trim() || undefined), 250);
-  return {
-    text,
-    type: (typed: string) => {
-      setText(typed);
-      send(typed);
-    },
-  };
 }

@@ -1,17 +1,16 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { usePermission } from "@/api/access";
 import { auditExport, auditQuery } from "@/api/adminQueries";
-import type { ApiError } from "@/api/client";
 import type { AuditEntry } from "@/api/types";
-import { problemOf } from "@/lib/outage";
 import { tidy } from "@/lib/search";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
-import { Failure } from "@/ui/Failure";
 import { IconDownload } from "@/ui/icons";
+import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
+import { BelowList, ShowMore } from "@/ui/ShowMore";
 import classes from "./Audit.module.css";
 import { AuditEntryDialog } from "./AuditEntryDialog";
 import { AuditFilters } from "./AuditFilters";
@@ -67,7 +66,6 @@ export function AuditPage(props: AuditPageProps) {
 function Entries({ project, search, onSearch }: AuditPageProps) {
   const filter = useMemo(() => auditParameters(search), [search]);
   const query = useInfiniteQuery(auditQuery(project, filter));
-  const problem = problemOf(query);
   const [opened, setOpened] = useState<AuditEntry | null>(null);
   const rows = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   return (
@@ -81,38 +79,20 @@ function Entries({ project, search, onSearch }: AuditPageProps) {
         />
       }
     >
-      {problem !== null && query.data === undefined ? (
-        <Failure error={problem as ApiError} retry={() => void query.refetch()} />
-      ) : query.isPending ? (
-        <div className={classes.loading} aria-busy="true">
-          <Skeleton height={14} width="86%" />
-          <Skeleton height={14} width="74%" />
-          <Skeleton height={14} width="80%" />
-        </div>
-      ) : rows.length === 0 ? (
-        <Nothing search={search} onSearch={onSearch} />
-      ) : (
-        <DataTable
-          label="Audit log"
-          rows={rows}
-          columns={auditColumns}
-          rowId={(entry) => String(entry.id)}
-          onOpen={setOpened}
-          footer={
-            query.hasNextPage && (
-              <div className={classes.more}>
-                <Button
-                  variant="default"
-                  loading={query.isFetchingNextPage}
-                  onClick={() => void query.fetchNextPage()}
-                >
-                  Show older entries
-                </Button>
-              </div>
-            )
-          }
-        />
-      )}
+      <ListFrame query={query}>
+        {rows.length === 0 ? (
+          <Nothing search={search} onSearch={onSearch} />
+        ) : (
+          <DataTable
+            label="Audit log"
+            rows={rows}
+            columns={auditColumns}
+            rowId={(entry) => String(entry.id)}
+            onOpen={setOpened}
+            footer={<ShowMore query={query} label="Show older entries" />}
+          />
+        )}
+      </ListFrame>
       <AuditEntryDialog entry={opened} onClose={() => setOpened(null)} />
     </Panel>
   );
@@ -132,11 +112,7 @@ function Nothing({ search, onSearch }: Pick<AuditPageProps, "search" | "onSearch
         Remove a part of the filter. A user is found by login name or ID, an action by what it
         begins with, an object by its full ID.
       </EmptyState>
-      <div className={classes.more}>
-        <Button variant="default" onClick={() => onSearch({})}>
-          Clear the filter
-        </Button>
-      </div>
+      <BelowList onClick={() => onSearch({})}>Clear the filter</BelowList>
     </>
   );
 }

@@ -1,18 +1,16 @@
-import { ActionIcon, Button, Modal, Select, Skeleton, TextInput } from "@mantine/core";
+import { ActionIcon, Button, Modal, Select, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useMemo, useState } from "react";
 import { type Right, useProjectRight } from "@/api/access";
 import { removeMember, setMember } from "@/api/adminActions";
 import { adminKeys, membersQuery } from "@/api/adminQueries";
-import type { ApiError } from "@/api/client";
 import { keys } from "@/api/queries";
 import type { Member, Role } from "@/api/types";
 import { day, moment, plural } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
-import { Failure } from "@/ui/Failure";
 import { IconX } from "@/ui/icons";
+import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
 import classes from "./Members.module.css";
@@ -26,7 +24,6 @@ const ROLES: { value: Role; label: string }[] = [
 /** Who belongs to a project, in which role. */
 export function MembersPage({ project }: { project: string }) {
   const query = useQuery(membersQuery(project));
-  const problem = problemOf(query);
   const right = useProjectRight("project.members", project);
   const change = useMembers(project);
   const [leaving, setLeaving] = useState<Member | null>(null);
@@ -43,21 +40,14 @@ export function MembersPage({ project }: { project: string }) {
         aside={members.length > 0 && <span>{plural(members.length, "member")}</span>}
         className={classes.panel}
       >
-        {problem !== null && query.data === undefined ? (
-          <Failure error={problem as ApiError} retry={() => void query.refetch()} />
-        ) : query.isPending ? (
-          <div className={classes.loading} aria-busy="true">
-            <Skeleton height={14} width="70%" />
-            <Skeleton height={14} width="62%" />
-          </div>
-        ) : (
+        <ListFrame query={query} lines={2}>
           <DataTable
             label="Members"
             rows={members}
             columns={columns}
             rowId={(member) => member.user_id}
           />
-        )}
+        </ListFrame>
       </Panel>
       <Modal
         opened={leaving !== null}

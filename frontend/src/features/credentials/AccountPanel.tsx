@@ -1,14 +1,12 @@
 import { ActionIcon, Button, Menu } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { deleteServiceAccount } from "@/api/serviceAccounts";
 import type { ServiceAccount, Token } from "@/api/types";
 import { ago, moment, plural } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
+import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { DataTable } from "@/ui/DataTable";
-import { FormDialog } from "@/ui/FormDialog";
 import { IconDots, IconPlus, IconTrash } from "@/ui/icons";
-import { ListFrame } from "@/ui/ListFrame";
+import { ListFrame, type LoadedQuery } from "@/ui/ListFrame";
 import { Panel } from "@/ui/Page";
 import { CreateToken } from "./CreateToken";
 import classes from "./Credentials.module.css";
@@ -20,13 +18,7 @@ import { useCredentialRefresh } from "./useCredentialRefresh";
 interface AccountPanelProps {
   project: string;
   account: ServiceAccount;
-  query: {
-    isPending: boolean;
-    data: unknown;
-    error: Error | null;
-    failureReason: Error | null;
-    refetch(): unknown;
-  };
+  query: LoadedQuery;
   /** Tokens of the account, the ended ones included. */
   tokens: readonly Token[];
   /** Shows the secret of a new or rotated token. */
@@ -79,7 +71,7 @@ export function AccountPanel({ project, account, query, tokens, onSecret }: Acco
         </>
       }
     >
-      <ListFrame query={query} problem={problemOf(query)}>
+      <ListFrame query={query}>
         {shown.length === 0 ? (
           <p className={classes.none}>No token is valid: programs cannot use this account yet.</p>
         ) : (
@@ -137,28 +129,18 @@ interface DeleteProps {
 
 function DeleteAccount({ project, account, tokens, onClose }: DeleteProps) {
   const refresh = useCredentialRefresh(project);
-  const erase = useMutation({
-    mutationFn: () => deleteServiceAccount(project, account.name),
-    onSuccess: async () => {
-      await refresh();
-      onClose();
-    },
-  });
   return (
-    <FormDialog
-      opened
+    <ConfirmDialog
       title={`Delete ${account.name}?`}
       submit="Delete"
-      destructive
-      isPending={erase.isPending}
-      problem={erase.error?.message}
-      onSubmit={() => erase.mutate()}
+      act={() => deleteServiceAccount(project, account.name)}
+      onDone={() => refresh().then(onClose)}
       onClose={onClose}
     >
       <p>
         {tokens > 0 && `${plural(tokens, "valid token")} of ${account.name} will end at once. `}
         What it submitted stays and goes on. Its name cannot be used again.
       </p>
-    </FormDialog>
+    </ConfirmDialog>
   );
 }

@@ -1,15 +1,12 @@
-import { Checkbox, Select, TextInput } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { Select } from "@mantine/core";
 import { useState } from "react";
 import { usePermission } from "@/api/access";
-import { faultAt, faultBeside } from "@/api/client";
+import { faultAt } from "@/api/client";
 import { createToken } from "@/api/serviceAccounts";
 import type { Scope, Session, Token } from "@/api/types";
-import { FormDialog } from "@/ui/FormDialog";
-import { LIVES } from "./lives";
+import { TokenForm } from "./TokenForm";
 import { useCredentialRefresh } from "./useCredentialRefresh";
 
-const FIELDS = ["/name", "/scopes", "/project", "/expires_in_days"];
 const ALL = "";
 const SCOPES: [Scope, string][] = [
   ["read", "reads experiments, runs, jobs, curves and files"],
@@ -26,87 +23,43 @@ interface CreateOwnTokenProps {
 
 /** Makes a token of the caller. */
 export function CreateOwnToken({ projects, onClose, onCreated }: CreateOwnTokenProps) {
-  const [name, setName] = useState("");
-  const [scopes, setScopes] = useState<Scope[]>(["read", "submit"]);
   const [project, setProject] = useState(ALL);
-  const [days, setDays] = useState("90");
   const enrolling = usePermission("server.pools");
   const refresh = useCredentialRefresh();
-  const create = useMutation({
-    mutationFn: () =>
-      createToken({
-        name,
-        scopes,
-        project: project === ALL ? null : project,
-        expires_in_days: Number(days),
-      }),
-    onSuccess: async (token) => {
-      onClose();
-      onCreated(token);
-      await refresh();
-    },
-  });
   return (
-    <FormDialog
-      opened
+    <TokenForm
       title="New token"
-      submit="Create"
-      isPending={create.isPending}
-      incomplete={name.trim() === "" || scopes.length === 0}
-      problem={faultBeside(create.error, FIELDS)}
-      onSubmit={() => create.mutate()}
+      placeholder="laptop"
+      bound="your roles are the other bound"
+      choices={SCOPES.map(([scope, permits]) => {
+        const disabled = scope === "worker" && !enrolling.allowed;
+        const label = `${scope}: ${disabled ? "only for administrators of the server" : permits}`;
+        return { scope, label, disabled };
+      })}
+      chosen={["read", "submit"]}
+      create={({ expires_in_days, ...token }) =>
+        createToken({ ...token, project: project === ALL ? null : project, expires_in_days })
+      }
+      onCreated={(token) => {
+        onClose();
+        onCreated(token);
+        return refresh();
+      }}
       onClose={onClose}
     >
-      <TextInput
-        label="Name"
-        description="Where the token is used, so that it is recognised later"
-        placeholder="laptop"
-        required
-        data-autofocus
-        maxLength={64}
-        value={name}
-        error={faultAt(create.error, "/name")}
-        onChange={(event) => setName(event.currentTarget.value)}
-      />
-      <Checkbox.Group
-        label="Scopes"
-        description="What the token may do at most; your roles are the other bound"
-        value={scopes}
-        error={faultAt(create.error, "/scopes")}
-        onChange={(chosen) => setScopes(chosen as Scope[])}
-      >
-        {SCOPES.map(([scope, permits]) => {
-          const isRefused = scope === "worker" && !enrolling.allowed;
-          return (
-            <Checkbox
-              key={scope}
-              mt={8}
-              value={scope}
-              disabled={isRefused}
-              label={`${scope}: ${isRefused ? "only for administrators of the server" : permits}`}
-            />
-          );
-        })}
-      </Checkbox.Group>
-      <Select
-        label="Projects"
-        data={[
-          { value: ALL, label: "all of yours, also those that you join later" },
-          ...projects.map(({ slug }) => ({ value: slug, label: slug })),
-        ]}
-        value={project}
-        allowDeselect={false}
-        error={faultAt(create.error, "/project")}
-        onChange={(chosen) => setProject(chosen ?? ALL)}
-      />
-      <Select
-        label="Ends after"
-        data={LIVES}
-        value={days}
-        allowDeselect={false}
-        error={faultAt(create.error, "/expires_in_days")}
-        onChange={(chosen) => chosen && setDays(chosen)}
-      />
-    </FormDialog>
+      {(error) => (
+        <Select
+          label="Projects"
+          data={[
+            { value: ALL, label: "all of yours, also those that you join later" },
+            ...projects.map(({ slug }) => ({ value: slug, label: slug })),
+          ]}
+          value={project}
+          allowDeselect={false}
+          error={faultAt(error, "/project")}
+          onChange={(chosen) => setProject(chosen ?? ALL)}
+        />
+      )}
+    </TokenForm>
   );
 }

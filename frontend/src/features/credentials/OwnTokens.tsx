@@ -5,7 +5,6 @@ import { sessionQuery } from "@/api/queries";
 import { tokensQuery } from "@/api/serviceAccounts";
 import type { Token } from "@/api/types";
 import { plural } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconPlus } from "@/ui/icons";
@@ -61,7 +60,7 @@ export function OwnTokens() {
         </Button>
       }
     >
-      <ListFrame query={query} problem={problemOf(query)}>
+      <ListFrame query={query}>
         {valid.length === 0 ? (
           <EmptyState
             small

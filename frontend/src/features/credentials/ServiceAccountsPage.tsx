@@ -4,7 +4,6 @@ import { useState } from "react";
 import { usePermission } from "@/api/access";
 import { serviceAccountsQuery, tokensQuery } from "@/api/serviceAccounts";
 import type { Token } from "@/api/types";
-import { problemOf } from "@/lib/outage";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconPlus } from "@/ui/icons";
 import { ListFrame } from "@/ui/ListFrame";
@@ -52,7 +51,7 @@ function Accounts({ project }: { project: string }) {
     <>
       {found.length === 0 ? (
         <Panel>
-          <ListFrame query={accounts} problem={problemOf(accounts)}>
+          <ListFrame query={accounts}>
             <Introduction project={project} />
           </ListFrame>
         </Panel>

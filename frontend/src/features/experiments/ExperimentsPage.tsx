@@ -1,4 +1,4 @@
-import { Button, Skeleton } from "@mantine/core";
+import { Skeleton } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
@@ -10,6 +10,7 @@ import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
+import { BelowList, ShowMore } from "@/ui/ShowMore";
 import { useScheme } from "@/ui/scheme";
 import { experimentColumns } from "./columns";
 import classes from "./ExperimentsPage.module.css";
@@ -83,19 +84,7 @@ export function ExperimentsPage() {
                     : undefined) as ExperimentsSearch["sort"] & string,
                 }),
             }}
-            footer={
-              query.hasNextPage && (
-                <div className={classes.more}>
-                  <Button
-                    variant="default"
-                    loading={query.isFetchingNextPage}
-                    onClick={() => void query.fetchNextPage()}
-                  >
-                    Show more
-                  </Button>
-                </div>
-              )
-            }
+            footer={<ShowMore query={query} />}
           />
         )}
       </Panel>
@@ -127,11 +116,7 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
         <EmptyState title="No experiment matches">
           Remove a part of the filter, or include archived experiments.
         </EmptyState>
-        <div className={classes.more}>
-          <Button variant="default" onClick={onClear}>
-            Clear the filter
-          </Button>
-        </div>
+        <BelowList onClick={onClear}>Clear the filter</BelowList>
       </>
     );
   }

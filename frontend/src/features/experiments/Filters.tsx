@@ -1,11 +1,11 @@
 import { Select, Switch } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
+import { useRef } from "react";
 import { useProject } from "@/api/access";
 import { membersQuery } from "@/api/adminQueries";
 import { partsQuery, sessionQuery } from "@/api/queries";
 import { SearchInput } from "@/ui/SearchInput";
+import { useTyped } from "@/ui/useTyped";
 import classes from "./ExperimentsPage.module.css";
 import { type ExperimentsSearch, STATES } from "./search";
 
@@ -36,23 +36,15 @@ export function Filters({ search, onChange }: FiltersProps) {
   const offered = useQuery(partsQuery).data ?? BUILT_IN;
   const agents = [...new Set([...offered, ...(search.agent ? [search.agent] : [])])];
   const people = usePeople(search.user);
-  const [typed, setTyped] = useState(search.text ?? "");
-  const send = useDebouncedCallback(
-    (text: string) => onChange({ text: text.trim() || undefined }),
-    200,
-  );
-  useEffect(() => setTyped(search.text ?? ""), [search.text]);
+  const typed = useTyped(search.text, (text) => onChange({ text }));
   return (
     <div className={classes.filters}>
       <SearchInput
         input={input}
         className={classes.search}
         label="Search name or ID"
-        value={typed}
-        onChange={(text) => {
-          setTyped(text);
-          send(text);
-        }}
+        value={typed.text}
+        onChange={typed.type}
       />
       <Select
         aria-label="State"

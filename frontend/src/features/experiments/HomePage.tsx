@@ -1,17 +1,14 @@
-import { Skeleton } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { usePermission } from "@/api/access";
-import type { ApiError } from "@/api/client";
 import { experimentsQuery, sessionQuery } from "@/api/queries";
 import { jobsQuery, type OpenJobs } from "@/api/queueQueries";
 import type { Experiment, Job, Membership } from "@/api/types";
 import { count } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
-import { Failure } from "@/ui/Failure";
+import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
 import { useScheme } from "@/ui/scheme";
 import { experimentColumns } from "./columns";
@@ -122,7 +119,6 @@ function Newest() {
   const navigate = useNavigate();
   const scheme = useScheme();
   const query = useInfiniteQuery(experimentsQuery(null, {}));
-  const problem = problemOf(query);
   const rows = useMemo(
     () => query.data?.pages.flatMap((page) => page.items).slice(0, SHOWN) ?? [],
     [query.data],
@@ -141,34 +137,29 @@ function Newest() {
   }, [scheme]);
   return (
     <Panel title="Newest experiments" flush>
-      {problem !== null && query.data === undefined ? (
-        <Failure error={problem as ApiError} retry={() => void query.refetch()} />
-      ) : query.isPending ? (
-        <div className={classes.loading} aria-busy="true">
-          <Skeleton height={14} width="80%" />
-          <Skeleton height={14} width="66%" />
-        </div>
-      ) : rows.length === 0 ? (
-        <EmptyState
-          title="No experiments yet"
-          command="palestra submit examples/cartpole-dqn.yaml --project SLUG"
-        >
-          The experiments of all your projects appear here while they train.
-        </EmptyState>
-      ) : (
-        <DataTable
-          label="Newest experiments"
-          rows={rows}
-          columns={columns}
-          rowId={(row) => `${row.project} ${row.id}`}
-          onOpen={(row) =>
-            void navigate({
-              to: "/p/$project/experiments/$experimentId",
-              params: { project: row.project, experimentId: row.id },
-            })
-          }
-        />
-      )}
+      <ListFrame query={query} lines={2}>
+        {rows.length === 0 ? (
+          <EmptyState
+            title="No experiments yet"
+            command="palestra submit examples/cartpole-dqn.yaml --project SLUG"
+          >
+            The experiments of all your projects appear here while they train.
+          </EmptyState>
+        ) : (
+          <DataTable
+            label="Newest experiments"
+            rows={rows}
+            columns={columns}
+            rowId={(row) => `${row.project} ${row.id}`}
+            onOpen={(row) =>
+              void navigate({
+                to: "/p/$project/experiments/$experimentId",
+                params: { project: row.project, experimentId: row.id },
+              })
+            }
+          />
+        )}
+      </ListFrame>
     </Panel>
   );
 }

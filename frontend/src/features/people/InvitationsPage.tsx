@@ -8,13 +8,14 @@ import { tidy } from "@/lib/search";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconUserPlus } from "@/ui/icons";
+import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
-import { ManagersOnly, Shown } from "./frames";
+import { BelowList, ShowMore } from "@/ui/ShowMore";
+import { ManagersOnly } from "./frames";
 import { InviteForm } from "./InviteForm";
 import { invitationColumns } from "./invitationColumns";
 import { NewLinks } from "./NewLinks";
-import classes from "./People.module.css";
 import { PeopleTabs } from "./PeopleTabs";
 import { RevokeDialog } from "./RevokeDialog";
 import type { InvitationsSearch } from "./search";
@@ -74,7 +75,7 @@ function Invitations({
   const sort = search.sort ?? "-created_at";
   return (
     <Panel flush>
-      <Shown query={query}>
+      <ListFrame query={query}>
         {rows.length === 0 ? (
           <Nothing isInviting={search.invite ?? false} onInvite={onInvite} />
         ) : (
@@ -91,22 +92,10 @@ function Invitations({
                 onSearch(tidy({ ...search, sort }) as InvitationsSearch);
               },
             }}
-            footer={
-              query.hasNextPage && (
-                <div className={classes.more}>
-                  <Button
-                    variant="default"
-                    loading={query.isFetchingNextPage}
-                    onClick={() => void query.fetchNextPage()}
-                  >
-                    Show more
-                  </Button>
-                </div>
-              )
-            }
+            footer={<ShowMore query={query} />}
           />
         )}
-      </Shown>
+      </ListFrame>
       {revoked && <RevokeDialog invitation={revoked} onClose={() => setRevoked(null)} />}
     </Panel>
   );
@@ -120,13 +109,7 @@ function Nothing({ isInviting, onInvite }: { isInviting: boolean; onInvite: () =
         a password, and is a member of the projects that you name. A link works once, expires, and
         can be revoked until it is used.
       </EmptyState>
-      {!isInviting && (
-        <div className={classes.more}>
-          <Button variant="default" onClick={onInvite}>
-            Invite people
-          </Button>
-        </div>
-      )}
+      {!isInviting && <BelowList onClick={onInvite}>Invite people</BelowList>}
     </>
   );
 }

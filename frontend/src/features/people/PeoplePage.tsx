@@ -1,8 +1,7 @@
 import { Button, Select } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useMemo, useRef } from "react";
 import { usePermission } from "@/api/access";
 import { peopleQuery } from "@/api/people";
 import type { Person } from "@/api/types";
@@ -10,10 +9,13 @@ import { tidy } from "@/lib/search";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconUserPlus } from "@/ui/icons";
+import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
 import { SearchInput } from "@/ui/SearchInput";
-import { ManagersOnly, Shown } from "./frames";
+import { BelowList, ShowMore } from "@/ui/ShowMore";
+import { useTyped } from "@/ui/useTyped";
+import { ManagersOnly } from "./frames";
 import classes from "./People.module.css";
 import { PeopleTabs } from "./PeopleTabs";
 import { peopleColumns } from "./peopleColumns";
@@ -72,17 +74,13 @@ function People({ search, onSearch }: PeoplePageProps) {
         )
       }
     >
-      <Shown query={query}>
+      <ListFrame query={query}>
         {rows.length === 0 ? (
           <>
             <EmptyState title="Nobody matches">
               The search looks for a part of the login name, the display name or the e-mail address.
             </EmptyState>
-            <div className={classes.more}>
-              <Button variant="default" onClick={() => onSearch({})}>
-                Clear the filter
-              </Button>
-            </div>
+            <BelowList onClick={() => onSearch({})}>Clear the filter</BelowList>
           </>
         ) : (
           <DataTable
@@ -101,22 +99,10 @@ function People({ search, onSearch }: PeoplePageProps) {
                   sort: (first && `${first.desc ? "-" : ""}${first.id}`) as PeopleSearch["sort"],
                 }),
             }}
-            footer={
-              query.hasNextPage && (
-                <div className={classes.more}>
-                  <Button
-                    variant="default"
-                    loading={query.isFetchingNextPage}
-                    onClick={() => void query.fetchNextPage()}
-                  >
-                    Show more
-                  </Button>
-                </div>
-              )
-            }
+            footer={<ShowMore query={query} />}
           />
         )}
-      </Shown>
+      </ListFrame>
     </Panel>
   );
 }
@@ -125,23 +111,15 @@ type Change = { [Key in keyof PeopleSearch]?: PeopleSearch[Key] | undefined };
 
 function Filters({ search, onChange }: { search: PeopleSearch; onChange(part: Change): void }) {
   const input = useRef<HTMLInputElement>(null);
-  const [typed, setTyped] = useState(search.text ?? "");
-  useEffect(() => setTyped(search.text ?? ""), [search.text]);
-  const send = useDebouncedCallback(
-    (text: string) => onChange({ text: text.trim() || undefined }),
-    200,
-  );
+  const typed = useTyped(search.text, (text) => onChange({ text }));
   return (
     <div className={classes.filters}>
       <SearchInput
         input={input}
         className={classes.search}
         label="Search name or e-mail"
-        value={typed}
-        onChange={(text) => {
-          setTyped(text);
-          send(text);
-        }}
+        value={typed.text}
+        onChange={typed.type}
       />
       <Select
         aria-label="State"

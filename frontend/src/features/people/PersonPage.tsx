@@ -5,10 +5,11 @@ import { sessionQuery } from "@/api/queries";
 import type { PersonDetail } from "@/api/types";
 import { ago, count, day, moment } from "@/lib/format";
 import { Facts } from "@/ui/Facts";
+import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/StateBadge";
 import { AccessPanel } from "./AccessPanel";
-import { ManagersOnly, Shown } from "./frames";
+import { ManagersOnly } from "./frames";
 import classes from "./Person.module.css";
 import { ProfileForm } from "./ProfileForm";
 import { AdministratorMark } from "./peopleColumns";
@@ -31,7 +32,7 @@ export function PersonPage({ user }: { user: string }) {
       facts={person && <Summary person={person} />}
     >
       <ManagersOnly>
-        <Shown query={query}>{person && <Content person={person} />}</Shown>
+        <ListFrame query={query}>{person && <Content person={person} />}</ListFrame>
       </ManagersOnly>
     </Page>
   );

@@ -1,12 +1,11 @@
 import { ActionIcon, Button } from "@mantine/core";
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { enrolmentTokensQuery, revokeEnrolmentToken } from "@/api/pools";
 import type { EnrolmentToken } from "@/api/types";
 import { ago, day, moment } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
+import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { type Column, DataTable } from "@/ui/DataTable";
-import { FormDialog } from "@/ui/FormDialog";
 import { IconPlus, IconX } from "@/ui/icons";
 import { ListFrame } from "@/ui/ListFrame";
 import { Panel } from "@/ui/Page";
@@ -39,7 +38,7 @@ export function EnrolmentTokens({ pool }: { pool: string }) {
         </Button>
       }
     >
-      <ListFrame query={query} problem={problemOf(query)}>
+      <ListFrame query={query}>
         {tokens.length === 0 ? (
           <p className={classes.note}>
             To add a machine, make a token: the dialog shows the command that starts a worker with
@@ -146,25 +145,15 @@ interface RevokeProps {
 
 function RevokeEnrolment({ pool, token, onClose }: RevokeProps) {
   const refresh = usePoolRefresh();
-  const revoke = useMutation({
-    mutationFn: () => revokeEnrolmentToken(pool, token.id),
-    onSuccess: async () => {
-      await refresh();
-      onClose();
-    },
-  });
   return (
-    <FormDialog
-      opened
+    <ConfirmDialog
       title={`Revoke ${token.name}?`}
       submit="Revoke"
-      destructive
-      isPending={revoke.isPending}
-      problem={revoke.error?.message}
-      onSubmit={() => revoke.mutate()}
+      act={() => revokeEnrolmentToken(pool, token.id)}
+      onDone={() => refresh().then(onClose)}
       onClose={onClose}
     >
       <p>No further worker enrols with the token. Workers that enrolled with it go on.</p>
-    </FormDialog>
+    </ConfirmDialog>
   );
 }

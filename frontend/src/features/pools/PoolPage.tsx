@@ -3,7 +3,6 @@ import { usePermission } from "@/api/access";
 import { poolQuery } from "@/api/pools";
 import { workersQuery } from "@/api/queueQueries";
 import { ago, plural } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
 import { Banner } from "@/ui/Banner";
 import { EmptyState } from "@/ui/EmptyState";
 import { ListFrame } from "@/ui/ListFrame";
@@ -37,9 +36,7 @@ function ManagedPool({ name }: { name: string }) {
     return (
       <Page title={`Pool ${name}`}>
         <Panel>
-          <ListFrame query={query} problem={problemOf(query)}>
-            {null}
-          </ListFrame>
+          <ListFrame query={query}>{null}</ListFrame>
         </Panel>
       </Page>
     );

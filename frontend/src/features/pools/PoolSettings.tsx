@@ -6,7 +6,7 @@ import { type FormEvent, useState } from "react";
 import { faultBeside } from "@/api/client";
 import { changePool, deletePool } from "@/api/pools";
 import type { Pool } from "@/api/types";
-import { FormDialog } from "@/ui/FormDialog";
+import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { IconTrash } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import { FIELDS, formOf, isComplete, PoolFields, requestOf } from "./PoolFields";
@@ -62,28 +62,18 @@ export function PoolSettings({ pool }: { pool: Pool }) {
 function DeletePool({ name, onClose }: { name: string; onClose(): void }) {
   const navigate = useNavigate();
   const refresh = usePoolRefresh();
-  const erase = useMutation({
-    mutationFn: () => deletePool(name),
-    onSuccess: async () => {
-      await navigate({ to: "/admin/pools" });
-      await refresh();
-    },
-  });
   return (
-    <FormDialog
-      opened
+    <ConfirmDialog
       title={`Delete the pool ${name}?`}
       submit="Delete"
-      destructive
-      isPending={erase.isPending}
-      problem={erase.error?.message}
-      onSubmit={() => erase.mutate()}
+      act={() => deletePool(name)}
+      onDone={() => navigate({ to: "/admin/pools" }).then(refresh)}
       onClose={onClose}
     >
       <p>
         Its enrolment tokens and the secrets of its workers end. Runs that trained in it keep what
         they have.
       </p>
-    </FormDialog>
+    </ConfirmDialog>
   );
 }

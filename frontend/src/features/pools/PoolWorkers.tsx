@@ -3,24 +3,17 @@ import { useMemo, useState } from "react";
 import { actOnWorker, type WorkerVerb } from "@/api/pools";
 import type { Worker } from "@/api/types";
 import { ago, moment, plural } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { FormDialog } from "@/ui/FormDialog";
 import { IconDots } from "@/ui/icons";
-import { ListFrame } from "@/ui/ListFrame";
+import { ListFrame, type LoadedQuery } from "@/ui/ListFrame";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/StateBadge";
 import classes from "./Pools.module.css";
 import { usePoolDeed } from "./usePoolRefresh";
 
 interface PoolWorkersProps {
-  query: {
-    isPending: boolean;
-    data: unknown;
-    error: Error | null;
-    failureReason: Error | null;
-    refetch(): unknown;
-  };
+  query: LoadedQuery;
   workers: readonly Worker[];
 }
 
@@ -40,7 +33,7 @@ export function PoolWorkers({ query, workers }: PoolWorkersProps) {
   );
   return (
     <Panel flush title="Workers" aside={<span>{plural(workers.length, "worker")}</span>}>
-      <ListFrame query={query} problem={problemOf(query)}>
+      <ListFrame query={query}>
         {workers.length === 0 ? (
           <p className={classes.note}>
             No worker belongs to the pool yet. Make an enrolment token below; the dialog shows the

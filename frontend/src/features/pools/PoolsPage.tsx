@@ -6,7 +6,6 @@ import { usePermission } from "@/api/access";
 import { poolsQuery } from "@/api/queueQueries";
 import type { Pool } from "@/api/types";
 import { count } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconPlus } from "@/ui/icons";
@@ -40,7 +39,7 @@ export function PoolsPage() {
       }
     >
       <Panel flush>
-        <ListFrame query={query} problem={problemOf(query)}>
+        <ListFrame query={query}>
           {pools.length === 0 ? (
             <EmptyState title="No pool yet">
               Create a pool, make an enrolment token in it, and start a worker with that token on

@@ -2,7 +2,6 @@ import { useQuery } from "@tanstack/react-query";
 import { useProjectRight } from "@/api/access";
 import { projectQuery } from "@/api/projects";
 import { day, plural } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
 import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
 import { EndOfProject } from "./EndOfProject";
@@ -34,9 +33,7 @@ export function ProjectSettingsPage({ slug }: { slug: string }) {
     >
       {project === undefined ? (
         <Panel>
-          <ListFrame query={query} problem={problemOf(query)}>
-            {null}
-          </ListFrame>
+          <ListFrame query={query}>{null}</ListFrame>
         </Panel>
       ) : (
         <>

@@ -6,7 +6,6 @@ import { usePermission } from "@/api/access";
 import { projectsQuery } from "@/api/projects";
 import type { Project } from "@/api/types";
 import { plural } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconPlus } from "@/ui/icons";
@@ -39,7 +38,7 @@ export function ProjectsPage() {
         </Permitted>
       }
     >
-      <ListFrame query={query} problem={problemOf(query)}>
+      <ListFrame query={query}>
         <Lists projects={projects} />
         {right.allowed && <DeletedProjects />}
       </ListFrame>
