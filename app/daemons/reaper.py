@@ -63,7 +63,7 @@ class Reaper:
     async def tick(self) -> int:
         """Ends lost attempts; returns their number."""
         async with self._database.read() as session:
-            leases = await rows.leases(session, self._reclaim)
+            leases = await rows.read_leases(session, self._reclaim)
             now = await uptime.read(session)
         self._check_clocks(now.at)
         self._uptime.note(now.at, now.seconds)

@@ -41,7 +41,7 @@ class ProjectRemover:
     async def tick(self) -> int:
         """Ends jobs of deleted projects and removes those that are due; returns the rows."""
         async with self._database.read() as session:
-            found = await deleted_projects.with_work(session)
+            found = await deleted_projects.list_due(session)
         removed = 0
         for project_id in found:
             await removal.end_jobs(self._database, project_id)

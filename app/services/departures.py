@@ -35,7 +35,7 @@ async def disable(
     administrators = await users.lock_administrators(session, principal)
     user = await users.find(session, wanted, lock=True)
     users.keep_an_administrator(administrators, user)
-    live = (await rows.owned(session, user.id))["live_jobs"]
+    live = (await rows.count_owned(session, user.id))["live_jobs"]
     changed = await _treat_jobs(session, principal, user, request)
     if user.disabled_at is None:
         await rows.set_disabled(session, user, disabled=True)
@@ -70,7 +70,7 @@ async def _treat_jobs(
     )
     follow = transitions.on_pause if request.jobs == "pause" else transitions.on_cancel
     changed = 0
-    for job in await rows.live_jobs(session, user.id):
+    for job in await rows.list_live_jobs(session, user.id):
         state = JobState(job.state)
         to = follow(state)
         # A lost job is queued again or fails within seconds, and cannot be stopped until then.
@@ -133,7 +133,7 @@ async def delete(
 
 
 async def _check_owns_nothing(session: Session, user: UserRow) -> None:
-    owned = await rows.owned(session, user.id)
+    owned = await rows.count_owned(session, user.id)
     named = ", ".join(
         f"{count:,} {name}" for name, count in owned.items() if count and name != "live_jobs"
     )

@@ -41,7 +41,7 @@ async def run_once(
         row.status, row.body, row.location = answer.status, answer.body, answer.location
         await rows.fill_key(session, row)
         return answer, False
-    known = await rows.idempotency_key(session, principal.user_id, key)
+    known = await rows.find_idempotency_key(session, principal.user_id, key)
     if known is None or known.request_hash != request_hash:
         raise ConflictError(
             "idempotency_key_reused",

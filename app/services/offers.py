@@ -67,7 +67,9 @@ async def get(session: Session, principal: Principal, pool: str) -> CatalogueVie
     """
     visible = await pools.visible_names(session, principal)
     workers = (
-        [] if visible is not None and pool not in visible else await rows.of_pool(session, pool)
+        []
+        if visible is not None and pool not in visible
+        else await rows.list_for_pool(session, pool)
     )
     return CatalogueView(
         pool=pool, known=bool(workers), catalogue=merge([_catalogue(worker) for worker in workers])
@@ -123,7 +125,7 @@ async def resolve(session: Session, project_id: str, submission: Submission) -> 
     row = await pools.check(session, project_id, pool, "/options/pool")
     limits = pools.with_wall_time(submission.options.limits, row, "/options/limits")
     options = submission.options.model_copy(update={"limits": limits})
-    workers = [_catalogue(worker) for worker in await rows.of_pool(session, pool)]
+    workers = [_catalogue(worker) for worker in await rows.list_for_pool(session, pool)]
     definition, code = registered_parts.resolve(
         submission.definition, submission.code, workers, pool
     )
@@ -154,7 +156,7 @@ async def check_job(
     pool, definition = request.pool, load_definition(experiment.definition)
     row = await pools.check(session, experiment.project_id, pool, "/pool")
     limits = pools.with_wall_time(request.limits, row, "/limits")
-    workers = [_catalogue(worker) for worker in await rows.of_pool(session, pool)]
+    workers = [_catalogue(worker) for worker in await rows.list_for_pool(session, pool)]
     code = BuiltinCode() if any_code else _CODE.validate_json(canonical_json(experiment.code))
     registered_parts.resolve(definition, code, workers, pool)
     check(definition, request.schedule, workers, pool)
@@ -172,7 +174,7 @@ async def check_same_code(session: Session, experiment: ExperimentRow, pool: str
     Raises:
         ConflictError: With the code `code_changed`.
     """
-    workers = await rows.of_pool(session, pool)
+    workers = await rows.list_for_pool(session, pool)
     others = [pair for worker in workers for pair in _other_codes(worker, experiment)]
     if others and not any(_fits(worker, experiment) for worker in workers):
         made, there = (
@@ -242,9 +244,9 @@ async def is_for_another(
     """
     if _has(worker, job, experiment):
         return False
-    known = await rows.of_pool(session, worker.pool)
+    known = await rows.list_for_pool(session, worker.pool)
     others = [one for one in known if not one.draining and _has(one, job, experiment)]
-    silence = await rows.silence(session, [one.id for one in others]) if others else {}
+    silence = await rows.measure_silence(session, [one.id for one in others]) if others else {}
     return any(silence[one.id] <= one.silent_seconds for one in others)
 
 

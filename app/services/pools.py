@@ -24,7 +24,7 @@ async def visible_names(session: Session, principal: Principal) -> frozenset[str
     """
     if _sees_all(principal):
         return None
-    return frozenset(await rows.admitting(session, principal.project_ids))
+    return frozenset(await rows.list_names_for_projects(session, principal.project_ids))
 
 
 def _sees_all(principal: Principal) -> bool:
@@ -33,7 +33,7 @@ def _sees_all(principal: Principal) -> bool:
 
 async def names_by_project(session: Session) -> Mapping[str, frozenset[str]]:
     """Returns the names of the pools that admit each project, by its ID."""
-    return await rows.names_by_project(session)
+    return await rows.load_names_by_project(session)
 
 
 def seen_by(
@@ -56,7 +56,7 @@ async def admit_to_default(session: Session, project_id: str) -> None:
     """Admits a project to the pool `default`, which is made if there is no pool at all."""
     if await rows.is_empty(session):
         await rows.insert(session, {"id": new_id("pol"), "name": DEFAULT})
-    pool = await rows.named(session, DEFAULT)
+    pool = await rows.find_by_name(session, DEFAULT)
     if pool is not None:
         await rows.admit(session, pool.id, project_id)
 
@@ -69,10 +69,10 @@ async def check(session: Session, project_id: str, pool: str, pointer: str) -> P
     Raises:
         InvalidError: With the code `unknown_pool`; names the pools of the project.
     """
-    found = await rows.held(session, pool)
+    found = await rows.hold_by_name(session, pool)
     if found is not None and await rows.admits(session, found.id, project_id):
         return found
-    known = sorted(await rows.admitting(session, [project_id]))
+    known = sorted(await rows.list_names_for_projects(session, [project_id]))
     if not known:
         message = (
             "This project is admitted to no pool of workers, so no job of it can run. Ask an "
@@ -116,7 +116,7 @@ async def check_start(session: Session, job: JobRow) -> None:
     Raises:
         ConflictError: `project_not_admitted` or `pool_paused`.
     """
-    pool = await rows.held(session, job.pool)
+    pool = await rows.hold_by_name(session, job.pool)
     if pool is None or not await rows.admits(session, pool.id, job.project_id):
         raise ConflictError(
             "project_not_admitted",

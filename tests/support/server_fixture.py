@@ -248,7 +248,7 @@ class World:
         """Makes a pool if it is missing, and admits a project to it; the first one by default."""
         async with self.database.write() as session:
             await pool_rows.insert(session, {"id": new_id("pol"), "name": name, **values})
-            pool = await pool_rows.named(session, name)
+            pool = await pool_rows.find_by_name(session, name)
             assert pool is not None
             await pool_rows.admit(session, pool.id, project_id or self.project_id)
 
@@ -268,7 +268,10 @@ class World:
             known = (
                 live
                 if live is not None
-                else [found.id for found in await attempt_rows.live_on(session, [worker_id])]
+                else [
+                    found.id
+                    for found in await attempt_rows.list_live_for_workers(session, [worker_id])
+                ]
             )
             body = WorkerHeartbeat(
                 live_attempts=tuple({*known} - {*dead}),

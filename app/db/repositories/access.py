@@ -37,12 +37,12 @@ class Holder:
     memberships: tuple[Membership, ...]
 
 
-async def project_by_name(session: Session, name: str) -> ProjectRow | None:
+async def find_project_by_name(session: Session, name: str) -> ProjectRow | None:
     """Returns the project of that name."""
     return await session.scalar(select(ProjectRow).where(ProjectRow.name == name))
 
 
-async def user_by_name(session: Session, name: str) -> UserRow | None:
+async def find_user_by_name(session: Session, name: str) -> UserRow | None:
     """Returns the user with that login name."""
     return await session.scalar(select(UserRow).where(UserRow.name == name))
 
@@ -57,12 +57,12 @@ async def rename_user(session: Session, user_id: str, name: str) -> bool:
     return True
 
 
-def id_of_user(name: str) -> ScalarSelect[str]:
+def select_user_id(name: str) -> ScalarSelect[str]:
     """Returns the subquery of the ID of the user with that login name."""
     return select(UserRow.id).where(UserRow.name == name).scalar_subquery()
 
 
-async def user_of_login(session: Session, typed: str) -> UserRow | None:
+async def find_user_by_login(session: Session, typed: str) -> UserRow | None:
     """Returns the person whom the text of a login form names.
 
     The text is a login name in any case and punctuation, or a display name that only one person
@@ -76,7 +76,7 @@ async def user_of_login(session: Session, typed: str) -> UserRow | None:
     return found[0] if len(found) == 1 or (found and found[0].name == slug) else None
 
 
-async def user_names(session: Session, user_ids: Collection[str]) -> dict[str, str]:
+async def load_user_names(session: Session, user_ids: Collection[str]) -> dict[str, str]:
     """Returns the login name of each of some users, by ID."""
     rows = await session.execute(select(UserRow.id, UserRow.name).where(UserRow.id.in_(user_ids)))
     return dict(rows.all())
@@ -88,19 +88,19 @@ async def is_service_account(session: Session, user_id: str) -> bool:
     return await session.scalar(query) is not None
 
 
-async def project_slugs(session: Session, project_ids: Collection[str]) -> dict[str, str]:
+async def load_project_slugs(session: Session, project_ids: Collection[str]) -> dict[str, str]:
     """Returns the slug of each of some projects, by ID."""
     query = select(ProjectRow.id, ProjectRow.slug).where(ProjectRow.id.in_(project_ids))
     return dict((await session.execute(query)).all())
 
 
-async def slugs_like(session: Session, beginning: str) -> set[str]:
+async def list_slugs_with_prefix(session: Session, beginning: str) -> set[str]:
     """Returns the slugs of projects that begin with a text, deleted ones included."""
     query = select(ProjectRow.slug).where(ProjectRow.slug.startswith(beginning, autoescape=True))
     return set(await session.scalars(query))
 
 
-async def first_project(session: Session) -> ProjectRow | None:
+async def find_first_project(session: Session) -> ProjectRow | None:
     """Returns the oldest project that is not deleted."""
     return await session.scalar(
         select(ProjectRow)
@@ -110,21 +110,23 @@ async def first_project(session: Session) -> ProjectRow | None:
     )
 
 
-async def first_admin(session: Session) -> UserRow | None:
+async def find_first_admin(session: Session) -> UserRow | None:
     """Returns the oldest server administrator who may log in."""
     query = select(UserRow).where(UserRow.is_admin, UserRow.disabled_at.is_(None))
     return await session.scalar(query.order_by(UserRow.created_at, UserRow.id).limit(1))
 
 
-async def holder(session: Session, user_id: str, project_id: str | None = None) -> Holder | None:
+async def find_holder(
+    session: Session, user_id: str, project_id: str | None = None
+) -> Holder | None:
     """Returns a user with the memberships, or with that in `project_id` alone.
 
     `None` once the user is disabled.
     """
-    return (await holders(session, [user_id], project_id)).get(user_id)
+    return (await load_holders(session, [user_id], project_id)).get(user_id)
 
 
-async def holders(
+async def load_holders(
     session: Session, user_ids: Collection[str], project_id: str | None = None
 ) -> dict[str, Holder]:
     """Returns users that are not disabled, with their memberships by the project's name."""
@@ -181,7 +183,7 @@ async def replace_password_hash(session: Session, user_id: str, old: str, new: s
     return await session.scalar(statement) is not None
 
 
-async def role(session: Session, project_id: str, user_id: str) -> str | None:
+async def find_role(session: Session, project_id: str, user_id: str) -> str | None:
     """Returns the user's role in a project; `None` for none."""
     return await session.scalar(
         select(MembershipRow.role).where(
@@ -190,7 +192,7 @@ async def role(session: Session, project_id: str, user_id: str) -> str | None:
     )
 
 
-async def attempt_by_token(session: Session, secret_hash: str) -> AttemptRow | None:
+async def find_attempt_by_token(session: Session, secret_hash: str) -> AttemptRow | None:
     """Returns the attempt that a token belongs to, live or ended.
 
     The services decide what an ended attempt may still do.
@@ -198,13 +200,13 @@ async def attempt_by_token(session: Session, secret_hash: str) -> AttemptRow | N
     return await session.scalar(select(AttemptRow).where(AttemptRow.token_hash == secret_hash))
 
 
-async def worker_by_secret(session: Session, secret_hash: str) -> WorkerRow | None:
+async def find_worker_by_secret(session: Session, secret_hash: str) -> WorkerRow | None:
     """Returns the worker whose own secret, or the one that replaces it, has this hash."""
     own = or_(WorkerRow.secret_hash == secret_hash, WorkerRow.next_secret_hash == secret_hash)
     return await session.scalar(select(WorkerRow).where(own))
 
 
-async def live_login(
+async def find_live_login(
     session: Session, secret_hash: str, idle_seconds: float, max_seconds: float
 ) -> LoginSessionRow | None:
     """Returns a login that has not ended, was used recently and is within its maximum age."""
@@ -216,7 +218,7 @@ async def live_login(
     )
 
 
-async def live_logins(
+async def list_live_logins(
     session: Session, session_ids: Collection[str], idle_seconds: float, max_seconds: float
 ) -> Sequence[LoginSessionRow]:
     """Returns those of some logins that are still valid."""
@@ -248,7 +250,7 @@ async def insert_link(session: Session, code_hash: str, user_id: str, seconds: f
     await session.flush()
 
 
-async def user_of_link(session: Session, code_hash: str) -> UserRow | None:
+async def find_user_by_link(session: Session, code_hash: str) -> UserRow | None:
     """Returns the user whom an unused link that has not expired logs in."""
     return await session.scalar(
         select(UserRow)
@@ -319,7 +321,9 @@ async def claim_key(session: Session, row: IdempotencyKeyRow) -> bool:
     return (await session.execute(statement)).one_or_none() is not None
 
 
-async def idempotency_key(session: Session, user_id: str, key: str) -> IdempotencyKeyRow | None:
+async def find_idempotency_key(
+    session: Session, user_id: str, key: str
+) -> IdempotencyKeyRow | None:
     """Returns the stored answer of an idempotency key."""
     return await session.get(IdempotencyKeyRow, (user_id, key), populate_existing=True)
 

@@ -11,7 +11,7 @@ from app.db.engine import Session
 from app.db.models.access import LoginSessionRow
 from app.db.models.projects import UserRow
 from app.db.repositories.access import login_is_live
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.keyset_pages import select_page
 from app.domain.paging import Keyset
 
 COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
@@ -42,7 +42,7 @@ async def replace_password(session: Session, user_id: str, old: str | None, new:
     return await session.scalar(statement) is not None
 
 
-async def live_sessions(
+async def list_live_sessions(
     session: Session, user_id: str, limits: tuple[float, float], keys: Keyset
 ) -> Sequence[LoginSessionRow]:
     """Returns a page of a user's logins that have not ended, and one row more.
@@ -56,7 +56,7 @@ async def live_sessions(
     query = select(LoginSessionRow).where(
         LoginSessionRow.user_id == user_id, *login_is_live(*limits)
     )
-    return (await session.scalars(paged(query, keys, COLUMNS, LoginSessionRow.id))).all()
+    return (await session.scalars(select_page(query, keys, COLUMNS, LoginSessionRow.id))).all()
 
 
 async def end_session(session: Session, user_id: str, session_id: str) -> bool | None:

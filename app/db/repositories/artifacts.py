@@ -9,7 +9,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.engine import Session
 from app.db.models.artifacts import ArtifactRow, BlobRow
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
 
@@ -41,17 +41,17 @@ async def declare(session: Session, row: Mapping[str, Any]) -> ArtifactRow:
     return (await session.scalars(select(ArtifactRow).where(*same))).one()
 
 
-async def page(
+async def list_page(
     session: Session, run_id: str, kind: str | None, keys: Keyset
 ) -> Sequence[ArtifactRow]:
     """Returns a page of a run's artifacts, of one kind or of all, and one row more."""
     query = select(ArtifactRow).where(ArtifactRow.run_id == run_id)
     if kind is not None:
         query = query.where(ArtifactRow.kind == kind)
-    return (await session.scalars(paged(query, keys, COLUMNS, ArtifactRow.id))).all()
+    return (await session.scalars(select_page(query, keys, COLUMNS, ArtifactRow.id))).all()
 
 
-async def in_folder(session: Session, folder: str) -> Sequence[ArtifactRow]:
+async def list_for_folder(session: Session, folder: str) -> Sequence[ArtifactRow]:
     """Returns the artifacts of a snapshot."""
     return (await session.scalars(select(ArtifactRow).where(ArtifactRow.folder == folder))).all()
 
@@ -63,7 +63,7 @@ async def delete(session: Session, artifacts: Collection[ArtifactRow]) -> None:
     )
 
 
-async def blob(session: Session, project_id: str, sha256: str, size: int) -> str | None:
+async def find_blob(session: Session, project_id: str, sha256: str, size: int) -> str | None:
     """Returns the project's blob with this content.
 
     The row is locked until the transaction ends, so that the sweep cannot delete it.
@@ -80,7 +80,7 @@ async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
     Returns the stored row, which is an older one if the project already has the same content.
     """
     await session.execute(insert_new(session, BlobRow, [dict(row)]))
-    found = await blob(session, row["project_id"], row["sha256"], row["size"])
+    found = await find_blob(session, row["project_id"], row["sha256"], row["size"])
     assert found is not None
     return found
 
@@ -108,6 +108,6 @@ async def drop_unused_blobs(session: Session) -> list[str]:
     )
 
 
-async def known_blobs(session: Session, ids: Collection[str]) -> set[str]:
+async def filter_known_blobs(session: Session, ids: Collection[str]) -> set[str]:
     """Returns which of some ids are blobs."""
     return set(await session.scalars(select(BlobRow.id).where(BlobRow.id.in_(ids))))

@@ -65,7 +65,7 @@ async def raise_fences(session: Session, run_ids: Collection[str]) -> dict[str, 
     )
 
 
-async def get(session: Session, attempt_id: str, *, lock: bool = False) -> AttemptRow | None:
+async def find(session: Session, attempt_id: str, *, lock: bool = False) -> AttemptRow | None:
     """Returns an attempt; with `lock`, locked until the transaction ends."""
     query = (
         select(AttemptRow)
@@ -75,7 +75,7 @@ async def get(session: Session, attempt_id: str, *, lock: bool = False) -> Attem
     return await session.scalar(query.with_for_update() if lock else query)
 
 
-async def runs_of(session: Session, attempt_ids: Iterable[str]) -> dict[str, list[AttemptRunRow]]:
+async def load_runs(session: Session, attempt_ids: Iterable[str]) -> dict[str, list[AttemptRunRow]]:
     """Returns the runs that attempts carry."""
     wanted = tuple(attempt_ids)
     found: dict[str, list[AttemptRunRow]] = {attempt_id: [] for attempt_id in wanted}
@@ -108,7 +108,7 @@ async def renew(
     return renewed
 
 
-async def begin_lease_anew(session: Session, attempt: AttemptRow, lease_seconds: float) -> bool:
+async def restart_lease(session: Session, attempt: AttemptRow, lease_seconds: float) -> bool:
     """Restarts the lease of an attempt that no supervisor has renewed yet.
 
     `False` if a supervisor has renewed it, or the attempt has ended.
@@ -127,7 +127,7 @@ async def set_token(session: Session, attempt: AttemptRow, token_hash: str) -> N
     await session.flush()
 
 
-async def silent_on(
+async def list_silent_for_worker(
     session: Session, worker_id: str, state: AttemptState, seconds: float
 ) -> Sequence[AttemptRow]:
     """Returns a worker's live attempts in `state` that were not renewed for `seconds`."""
@@ -182,10 +182,10 @@ async def expire(session: Session, attempt_id: str, silent_seconds: float) -> At
     ).first() is None:
         return None
     await _free_runs(session, attempt_id)
-    return await get(session, attempt_id)
+    return await find(session, attempt_id)
 
 
-async def leases(session: Session, silent_seconds: float) -> Leases:
+async def read_leases(session: Session, silent_seconds: float) -> Leases:
     """Returns the number of leases and those that lapsed."""
     live = AttemptRow.state.in_(LIVE)
     total = await session.scalar(select(func.count()).select_from(AttemptRow).where(live))
@@ -204,7 +204,9 @@ async def leases(session: Session, silent_seconds: float) -> Leases:
     )
 
 
-async def live_on(session: Session, worker_ids: Collection[str]) -> Sequence[AttemptRow]:
+async def list_live_for_workers(
+    session: Session, worker_ids: Collection[str]
+) -> Sequence[AttemptRow]:
     """Returns the live attempts on some workers."""
     query = select(AttemptRow).where(
         AttemptRow.worker_id.in_(worker_ids), AttemptRow.state.in_(LIVE)
@@ -212,7 +214,9 @@ async def live_on(session: Session, worker_ids: Collection[str]) -> Sequence[Att
     return (await session.scalars(query.order_by(AttemptRow.slot, AttemptRow.id))).all()
 
 
-async def submitters(session: Session, attempt_ids: Collection[str]) -> dict[str, tuple[str, str]]:
+async def load_submitters(
+    session: Session, attempt_ids: Collection[str]
+) -> dict[str, tuple[str, str]]:
     """Returns login name and project slug behind the job of each of some attempts."""
     query = (
         select(AttemptRow.id, UserRow.name, ProjectRow.slug)
@@ -226,14 +230,14 @@ async def submitters(session: Session, attempt_ids: Collection[str]) -> dict[str
     }
 
 
-async def live_of_job(session: Session, job_id: str) -> AttemptRow | None:
+async def find_live_by_job(session: Session, job_id: str) -> AttemptRow | None:
     """Returns the live attempt of a job."""
     return await session.scalar(
         select(AttemptRow).where(AttemptRow.job_id == job_id, AttemptRow.state.in_(LIVE))
     )
 
 
-async def backlogs_of_jobs(
+async def load_backlogs_by_job(
     session: Session, job_ids: Collection[str]
 ) -> dict[str, dict[str, Any] | None]:
     """Returns what the live attempts of some jobs have not uploaded."""
@@ -243,7 +247,7 @@ async def backlogs_of_jobs(
     return dict((await session.execute(query)).all())
 
 
-async def backlogs_of_runs(
+async def load_backlogs_by_run(
     session: Session, run_ids: Collection[str]
 ) -> dict[str, dict[str, Any] | None]:
     """Returns what the live attempts that train some runs have not uploaded."""

@@ -66,7 +66,7 @@ def append(session: Session, row: dict[str, Any]) -> None:
     pending_rows.append(session, _LOG, {"outcome": "allowed", "count": 1, **row})
 
 
-async def of_object(
+async def list_for_object(
     session: Session, project_id: str, object_type: str, object_id: str
 ) -> Sequence[AuditRow]:
     """Returns the audit rows of one object, oldest first."""
@@ -78,7 +78,7 @@ async def of_object(
     return (await session.scalars(query.order_by(AuditRow.id))).all()
 
 
-def hash_of(row: AuditRow) -> str:
+def compute_hash(row: AuditRow) -> str:
     """Returns the hash that a stored entry should have."""
     return _hash({name: getattr(row, name) for name in _HASHED}, row.at, row.previous_hash)
 

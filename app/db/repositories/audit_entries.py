@@ -41,7 +41,7 @@ class ChainEnds:
     last: ChainPlace
 
 
-async def newest_first(
+async def list_newest_first(
     session: Session, wanted: AuditFilter, *, before: int | None, limit: int
 ) -> Sequence[AuditRow]:
     """Returns the newest entries, of those before an id if one is given."""
@@ -51,7 +51,7 @@ async def newest_first(
     return (await session.scalars(query.order_by(AuditRow.id.desc()).limit(limit))).all()
 
 
-async def oldest_first(
+async def list_oldest_first(
     session: Session, wanted: AuditFilter, *, after: int, last: int | None = None, limit: int
 ) -> Sequence[AuditRow]:
     """Returns the entries after an id, up to the id `last` if one is given."""
@@ -93,13 +93,13 @@ def _filtered(wanted: AuditFilter) -> Select[AuditRow]:
     return query
 
 
-async def user_names(session: Session, user_ids: Collection[str]) -> Mapping[str, str]:
+async def load_user_names(session: Session, user_ids: Collection[str]) -> Mapping[str, str]:
     """Returns the names of users by id; deleted users are left out."""
     query = select(UserRow.id, UserRow.name).where(UserRow.id.in_(user_ids))
     return {row.id: row.name for row in await session.execute(query)}
 
 
-async def ends(session: Session) -> ChainEnds | None:
+async def read_ends(session: Session) -> ChainEnds | None:
     """Returns the stored ends of the chain; `None` before its first entry."""
     query = select(AuditChainRow).execution_options(populate_existing=True)
     chain = await session.scalar(query)
@@ -113,7 +113,7 @@ def _places(chain: AuditChainRow) -> tuple[ChainPlace, ChainPlace]:
     )
 
 
-async def outside_ends(session: Session) -> int | None:
+async def find_outside_ends(session: Session) -> int | None:
     """Returns the first id of an entry outside the stored ends of the chain; `None` for none."""
     begin, end = (
         select(func.coalesce(func.max(column), 0)).scalar_subquery()
@@ -134,7 +134,7 @@ async def has_older(session: Session, seconds: float) -> bool:
     return bool(await session.scalar(query))
 
 
-async def last_older(session: Session, seconds: float, *, limit: int) -> ChainPlace | None:
+async def find_last_older(session: Session, seconds: float, *, limit: int) -> ChainPlace | None:
     """Returns the last of the oldest entries, at most `limit`, that are older than `seconds`."""
     query = select(AuditRow.id, AuditRow.hash, AuditRow.at < db_now(-seconds))
     last = None

@@ -9,7 +9,7 @@ from app.db.engine import Session
 from app.db.models.curves import BlockRow, EvaluationRow, SeriesRow
 from app.db.models.experiments import RunRow
 from app.db.models.logs import LogBlockRow
-from app.db.repositories.chunked_in import cut
+from app.db.repositories.value_lists import split_values
 from palestra.contract.states import RunState
 
 
@@ -32,7 +32,7 @@ async def hold_snapshot(session: Session) -> None:
         await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
 
 
-async def by_ids(session: Session, ids: Collection[int]) -> Mapping[int, BlockRow]:
+async def load_blocks(session: Session, ids: Collection[int]) -> Mapping[int, BlockRow]:
     """Returns blocks by id."""
     return (
         {
@@ -44,7 +44,7 @@ async def by_ids(session: Session, ids: Collection[int]) -> Mapping[int, BlockRo
     )
 
 
-async def logs_by_ids(session: Session, ids: Collection[int]) -> Mapping[int, LogBlockRow]:
+async def load_log_blocks(session: Session, ids: Collection[int]) -> Mapping[int, LogBlockRow]:
     """Returns blocks of logs by ID."""
     return (
         {
@@ -56,10 +56,10 @@ async def logs_by_ids(session: Session, ids: Collection[int]) -> Mapping[int, Lo
     )
 
 
-async def projects_of(session: Session, run_ids: Collection[str]) -> dict[str, str]:
+async def load_projects(session: Session, run_ids: Collection[str]) -> dict[str, str]:
     """Returns the project of each run that exists."""
     found: dict[str, str] = {}
-    for some in cut(run_ids):
+    for some in split_values(run_ids):
         found.update(
             (
                 await session.execute(
@@ -70,10 +70,10 @@ async def projects_of(session: Session, run_ids: Collection[str]) -> dict[str, s
     return found
 
 
-async def succeeded(session: Session, run_ids: Collection[str]) -> frozenset[str]:
+async def filter_succeeded_runs(session: Session, run_ids: Collection[str]) -> frozenset[str]:
     """Returns which of the runs have succeeded."""
     found: set[str] = set()
-    for some in cut(run_ids):
+    for some in split_values(run_ids):
         found.update(
             await session.scalars(
                 select(RunRow.id).where(
@@ -87,7 +87,7 @@ async def succeeded(session: Session, run_ids: Collection[str]) -> frozenset[str
 async def count_points(session: Session, keys: Collection[tuple[str, str]]) -> int:
     """Returns how many points some series (run, name) hold."""
     total = 0
-    for some in cut(keys):
+    for some in split_values(keys):
         query = select(func.coalesce(func.sum(SeriesRow.points), 0)).where(
             tuple_(SeriesRow.run_id, SeriesRow.name).in_(some)
         )
@@ -95,12 +95,12 @@ async def count_points(session: Session, keys: Collection[tuple[str, str]]) -> i
     return total
 
 
-async def of_series(
+async def load_series_blocks(
     session: Session, keys: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], list[StoredBlock]]:
     """Returns the blocks of some series (run, name), each in the order (fence, record)."""
     found: dict[tuple[str, str], list[StoredBlock]] = {key: [] for key in keys}
-    for some in cut(keys):
+    for some in split_values(keys):
         query = (
             select(SeriesRow.run_id, SeriesRow.name, BlockRow.fence, BlockRow.content)
             .join(BlockRow, BlockRow.series_id == SeriesRow.id)
@@ -112,12 +112,12 @@ async def of_series(
     return found
 
 
-async def evaluations(
+async def list_evaluations(
     session: Session, run_ids: Collection[str], *, superseded: bool
 ) -> Sequence[EvaluationRow]:
     """Returns the evaluations of runs in the order (fence, record); superseded ones on request."""
     found: list[EvaluationRow] = []
-    for some in cut(run_ids):
+    for some in split_values(run_ids):
         query = (
             select(EvaluationRow)
             .where(EvaluationRow.run_id.in_(some))
@@ -131,7 +131,7 @@ async def evaluations(
     return found
 
 
-async def series_of_run(
+async def list_series_for_run(
     session: Session, run_id: str, after: str, limit: int
 ) -> Sequence[SeriesRow]:
     """Returns a run's series by name, those after a name."""
@@ -144,7 +144,9 @@ async def series_of_run(
     return (await session.scalars(query)).all()
 
 
-async def log_after(session: Session, run_id: str, after: int, limit: int) -> Sequence[LogBlockRow]:
+async def list_log_blocks(
+    session: Session, run_id: str, after: int, limit: int
+) -> Sequence[LogBlockRow]:
     """Returns the blocks of a run's log that hold lines after an ordinal, in order."""
     query = select(LogBlockRow).where(LogBlockRow.run_id == run_id, LogBlockRow.last_line > after)
     return (await session.scalars(query.order_by(LogBlockRow.first_line).limit(limit))).all()

@@ -11,7 +11,7 @@ from app.db.models.access import LoginSessionRow, TokenRow
 from app.db.models.jobs import AttemptRow
 from app.db.models.pools import EnrolmentTokenRow
 from app.db.models.workers import WorkerRow
-from app.db.repositories import chunked_in
+from app.db.repositories import value_lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +27,10 @@ class Credential:
     """The person; `None` for workers and attempts."""
 
 
-async def by_hash(session: Session, hashes: Collection[str]) -> Mapping[str, Credential]:
+async def load_by_hash(session: Session, hashes: Collection[str]) -> Mapping[str, Credential]:
     """Returns the credentials of some hashes, whether they are still valid or not."""
     found: dict[str, Credential] = {}
-    for some in chunked_in.cut(hashes):
+    for some in value_lists.split_values(hashes):
         for kind, query in _queries(some):
             for digest, row_id, project_id, user_id in await session.execute(query):
                 actor = f"user:{user_id}" if kind == "login" else f"{kind}:{row_id}"

@@ -12,7 +12,7 @@ from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.projects import ProjectRow
 from app.db.repositories.attempts import LIVE
 from app.db.repositories.jobs import FINAL
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.keyset_pages import select_page
 from app.domain.paging import Keyset
 from palestra.contract.states import JobState
 
@@ -67,16 +67,16 @@ async def unmark(session: Session, project_id: str) -> bool:
     return await session.scalar(statement) is not None
 
 
-async def by_slug(session: Session, slug: str) -> ProjectRow | None:
+async def find_by_slug(session: Session, slug: str) -> ProjectRow | None:
     """Returns the deleted project of that slug."""
     query = select(ProjectRow).where(ProjectRow.slug == slug, ProjectRow.deleted_at.is_not(None))
     return await session.scalar(query.execution_options(populate_existing=True))
 
 
-async def page(session: Session, keys: Keyset) -> Sequence[ProjectRow]:
+async def list_page(session: Session, keys: Keyset) -> Sequence[ProjectRow]:
     """Returns a page of deleted projects and one row more."""
     query = select(ProjectRow).where(ProjectRow.deleted_at.is_not(None))
-    return (await session.scalars(paged(query, keys, COLUMNS, ProjectRow.id))).all()
+    return (await session.scalars(select_page(query, keys, COLUMNS, ProjectRow.id))).all()
 
 
 async def is_deleted(session: Session, project_id: str) -> bool:
@@ -91,7 +91,7 @@ async def is_being_removed(session: Session, project_id: str) -> bool:
     return await session.scalar(select(ProjectRow.id).where(*started)) is not None
 
 
-async def with_work(session: Session) -> Sequence[str]:
+async def list_due(session: Session) -> Sequence[str]:
     """Returns the IDs of deleted projects with jobs to cancel or whose removal is due.
 
     The oldest deletion is first.
@@ -129,13 +129,13 @@ async def lock_removal(session: Session, project_id: str) -> ProjectRow | None:
     return await session.scalar(query)
 
 
-async def live_attempts(session: Session, project_id: str, limit: int) -> Sequence[str]:
+async def list_live_attempts(session: Session, project_id: str, limit: int) -> Sequence[str]:
     """Returns the IDs of attempts of a project that have not ended."""
     live = (AttemptRow.project_id == project_id, AttemptRow.state.in_(LIVE))
     return (await session.scalars(select(AttemptRow.id).where(*live).limit(limit))).all()
 
 
-async def unfinished_jobs(session: Session, project_ids: Sequence[str]) -> dict[str, int]:
+async def count_unfinished_jobs(session: Session, project_ids: Sequence[str]) -> dict[str, int]:
     """Returns how many jobs of each of some projects have not ended."""
     query = (
         select(JobRow.project_id, func.count())
@@ -145,7 +145,7 @@ async def unfinished_jobs(session: Session, project_ids: Sequence[str]) -> dict[
     return dict((await session.execute(query)).all())
 
 
-async def jobs_to_cancel(session: Session, project_id: str, limit: int) -> Sequence[JobRow]:
+async def list_jobs_to_cancel(session: Session, project_id: str, limit: int) -> Sequence[JobRow]:
     """Returns, locked, jobs of a project that were not cancelled yet."""
     query = (
         select(JobRow)

@@ -9,8 +9,8 @@ from sqlalchemy.sql import ColumnElement
 
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
-from app.db.repositories.experiments import ExperimentKey, of_experiments
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.experiments import ExperimentKey, matches_experiments
+from app.db.repositories.keyset_pages import select_page
 from app.domain.paging import Keyset
 from palestra.contract.names import EvaluationSource
 
@@ -22,7 +22,7 @@ COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 _FARTHEST = (EvaluationRow.env_step.desc(), EvaluationRow.update.desc(), EvaluationRow.id.desc())
 
 
-async def page(
+async def list_page(
     session: Session,
     run_id: str,
     keys: Keyset,
@@ -39,10 +39,10 @@ async def page(
         query = query.where(EvaluationRow.source == source.value)
     if not superseded:
         query = query.where(EvaluationRow.superseded.is_(False))
-    return (await session.scalars(paged(query, keys, COLUMNS, EvaluationRow.id))).all()
+    return (await session.scalars(select_page(query, keys, COLUMNS, EvaluationRow.id))).all()
 
 
-async def latest(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
+async def load_latest(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
     """Returns the evaluation at the latest position of each run's history, by run.
 
     Of several at that position, the newest.
@@ -55,7 +55,7 @@ async def latest(session: Session, run_ids: Collection[str]) -> dict[str, Evalua
     }
 
 
-async def best(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
+async def load_best(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
     """Returns the evaluation with the highest finite mean return of each run, by run.
 
     Of several with that return, the one at the latest position.
@@ -68,7 +68,7 @@ async def best(session: Session, run_ids: Collection[str]) -> dict[str, Evaluati
     return {row.run_id: row for row in await session.scalars(query)}
 
 
-async def of_job(session: Session, job_id: str) -> tuple[int, frozenset[str]]:
+async def load_job_progress(session: Session, job_id: str) -> tuple[int, frozenset[str]]:
     """Returns how many evaluations a job has made, and of which snapshots."""
     query = (
         select(EvaluationRow.snapshot_id, func.count())
@@ -81,11 +81,11 @@ async def of_job(session: Session, job_id: str) -> tuple[int, frozenset[str]]:
     )
 
 
-async def latest_scores(
+async def list_latest_scores(
     session: Session, keys: Collection[ExperimentKey]
 ) -> list[tuple[str, str, float]]:
     """Returns (project, experiment, mean return) of each run's latest evaluation, if finite."""
-    mine = of_experiments(EvaluationRow.project_id, EvaluationRow.experiment_id, keys)
+    mine = matches_experiments(EvaluationRow.project_id, EvaluationRow.experiment_id, keys)
     rows = await session.scalars(_first_of_each(mine, order=_FARTHEST))
     return [(row.project_id, row.experiment_id, row.score) for row in rows if row.score is not None]
 

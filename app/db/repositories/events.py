@@ -26,7 +26,7 @@ def append(session: Session, row: dict[str, Any]) -> None:
     announce(session, EVENTS)
 
 
-async def rows_after(session: Session, cursor: int, *, limit: int) -> Sequence[EventRow]:
+async def list_after(session: Session, cursor: int, *, limit: int) -> Sequence[EventRow]:
     """Returns the rows of all projects after `cursor`, oldest first."""
     return (
         await session.scalars(
@@ -44,7 +44,7 @@ class EventFilter:
     experiments: Collection[str] = ()
 
 
-async def rows_between(
+async def list_between(
     session: Session, cursor: int, last: int, wanted: EventFilter, *, limit: int
 ) -> Sequence[EventRow]:
     """Returns the rows after `cursor` up to `last` that the filter takes, oldest first."""
@@ -59,7 +59,7 @@ async def rows_between(
     return (await session.scalars(query.order_by(EventRow.id).limit(limit))).all()
 
 
-async def bounds(session: Session) -> tuple[int, int]:
+async def read_bounds(session: Session) -> tuple[int, int]:
     """Returns the ids of the oldest and the newest row; (0, 0) for an empty log."""
     first, last = (
         await session.execute(select(func.min(EventRow.id), func.max(EventRow.id)))
@@ -67,7 +67,7 @@ async def bounds(session: Session) -> tuple[int, int]:
     return first or 0, last or 0
 
 
-async def newest(session: Session) -> int:
+async def read_newest_id(session: Session) -> int:
     """Returns the id of the newest row; 0 for an empty log."""
     return (await session.scalar(select(func.max(EventRow.id)))) or 0
 

@@ -11,8 +11,8 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRunRow
-from app.db.repositories.access import id_of_user
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.access import select_user_id
+from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
 from app.domain.derived_states import EXPERIMENT_ORDER
 from app.domain.paging import Keyset
@@ -79,7 +79,7 @@ async def insert_experiment(session: Session, row: dict[str, Any]) -> bool:
     return (await session.execute(statement)).first() is not None
 
 
-async def by_identity(
+async def find_by_identity(
     session: Session, project_id: str, identity_hash: str
 ) -> ExperimentRow | None:
     """Returns the project's experiment with that identity.
@@ -92,12 +92,12 @@ async def by_identity(
     return await session.scalar(query.with_for_update().execution_options(populate_existing=True))
 
 
-async def get(session: Session, project_id: str, experiment_id: str) -> ExperimentRow | None:
+async def find(session: Session, project_id: str, experiment_id: str) -> ExperimentRow | None:
     """Returns an experiment of the project."""
     return await session.get(ExperimentRow, (project_id, experiment_id), populate_existing=True)
 
 
-async def with_public_id(
+async def list_by_public_id(
     session: Session, project_ids: Collection[str], experiment_id: str
 ) -> Sequence[ExperimentRow]:
     """Returns the experiments of that ID in some projects."""
@@ -120,7 +120,7 @@ async def set_archived(session: Session, experiment: ExperimentRow, *, archived:
     experiment.archived_at = (await session.execute(statement)).scalar_one()
 
 
-async def page(
+async def list_page(
     session: Session, project_ids: Collection[str], wanted: ExperimentFilter, keys: Keyset
 ) -> Sequence[ExperimentRow]:
     """Returns a page of the experiments of some projects and one row more."""
@@ -128,7 +128,7 @@ async def page(
     equal = {ExperimentRow.agent: wanted.agent, ExperimentRow.env: wanted.env}
     query = query.where(*(column == value for column, value in equal.items() if value is not None))
     if wanted.user is not None:
-        query = query.where(ExperimentRow.created_by == id_of_user(wanted.user))
+        query = query.where(ExperimentRow.created_by == select_user_id(wanted.user))
     if wanted.archived is not None:
         query = query.where(
             ExperimentRow.archived_at.is_not(None)
@@ -142,7 +142,9 @@ async def page(
         )
     if wanted.state is not None:
         query = _in_state(query, wanted.state)
-    return (await session.scalars(paged(query, keys, EXPERIMENT_COLUMNS, ExperimentRow.id))).all()
+    return (
+        await session.scalars(select_page(query, keys, EXPERIMENT_COLUMNS, ExperimentRow.id))
+    ).all()
 
 
 def _in_state(query: Select[ExperimentRow], state: RunState) -> Select[ExperimentRow]:
@@ -158,7 +160,7 @@ def _in_state(query: Select[ExperimentRow], state: RunState) -> Select[Experimen
     )
 
 
-def of_experiments(
+def matches_experiments(
     project_id: InstrumentedAttribute[str],
     experiment_id: InstrumentedAttribute[str],
     keys: Collection[ExperimentKey],
@@ -176,14 +178,14 @@ def of_experiments(
     )
 
 
-async def run_counts(
+async def count_runs(
     session: Session, keys: Collection[ExperimentKey]
 ) -> dict[ExperimentKey, dict[RunState, int]]:
     """Returns, per experiment, the number of its runs in each state."""
     columns = (RunRow.project_id, RunRow.experiment_id, RunRow.state)
     query = select(*columns, func.count()).group_by(*columns)
     rows = await session.execute(
-        query.where(of_experiments(RunRow.project_id, RunRow.experiment_id, keys))
+        query.where(matches_experiments(RunRow.project_id, RunRow.experiment_id, keys))
     )
     counts: dict[ExperimentKey, dict[RunState, int]] = {key: {} for key in keys}
     for project_id, experiment_id, state, count in rows:
@@ -191,7 +193,7 @@ async def run_counts(
     return counts
 
 
-async def failures(
+async def list_failures(
     session: Session, keys: Collection[ExperimentKey], most: int
 ) -> Sequence[FailedRuns]:
     """Returns, per experiment, the `most` frequent reasons why runs failed, in that order."""
@@ -207,7 +209,7 @@ async def failures(
     )
     same = (RunRow.project_id, RunRow.experiment_id, RunRow.cause)
     grouped = select(*same, message.label("message"), count, first, rank).where(
-        of_experiments(RunRow.project_id, RunRow.experiment_id, keys),
+        matches_experiments(RunRow.project_id, RunRow.experiment_id, keys),
         RunRow.state == RunState.FAILED.value,
     )
     ranked = grouped.group_by(*same, message).subquery()
@@ -235,12 +237,12 @@ async def insert_submission(
     return row.id
 
 
-async def submission(session: Session, submission_id: int) -> SubmissionRow | None:
+async def find_submission(session: Session, submission_id: int) -> SubmissionRow | None:
     """Returns the recorded provenance of a submission."""
     return await session.get(SubmissionRow, submission_id)
 
 
-async def seeds_of(session: Session, experiment: ExperimentRow) -> frozenset[int]:
+async def load_seeds(session: Session, experiment: ExperimentRow) -> frozenset[int]:
     """Returns the seeds for which the experiment has a first replicate."""
     query = select(RunRow.seed).where(
         RunRow.project_id == experiment.project_id,
@@ -250,7 +252,7 @@ async def seeds_of(session: Session, experiment: ExperimentRow) -> frozenset[int
     return frozenset(await session.scalars(query))
 
 
-async def runs_of_seeds(
+async def list_runs_for_seeds(
     session: Session, experiment: ExperimentRow, seeds: Collection[int]
 ) -> Sequence[RunRow]:
     """Returns the first replicates of some seeds, by seed."""
@@ -274,13 +276,13 @@ async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> list[RunR
     return added
 
 
-async def run(session: Session, project_ids: Collection[str], run_id: str) -> RunRow | None:
+async def find_run(session: Session, project_ids: Collection[str], run_id: str) -> RunRow | None:
     """Returns a run of one of some projects."""
     query = select(RunRow).where(RunRow.project_id.in_(project_ids), RunRow.id == run_id)
     return await session.scalar(query.execution_options(populate_existing=True))
 
 
-async def runs(session: Session, run_ids: Iterable[str]) -> Sequence[RunRow]:
+async def list_runs(session: Session, run_ids: Iterable[str]) -> Sequence[RunRow]:
     """Returns runs by ID, read from the database again."""
     return (
         await session.scalars(
@@ -291,7 +293,9 @@ async def runs(session: Session, run_ids: Iterable[str]) -> Sequence[RunRow]:
     ).all()
 
 
-async def runs_of_job(session: Session, job_id: str, *, lock: bool = False) -> Sequence[RunRow]:
+async def list_runs_for_job(
+    session: Session, job_id: str, *, lock: bool = False
+) -> Sequence[RunRow]:
     """Returns the runs of a job in their order.
 
     Locked, in the order of their ids, against concurrent claims.
@@ -315,7 +319,7 @@ async def runs_of_job(session: Session, job_id: str, *, lock: bool = False) -> S
     return (await session.scalars(query.order_by(JobRunRow.position))).all()
 
 
-async def run_page(
+async def list_run_page(
     session: Session, project_ids: Collection[str], wanted: RunFilter, keys: Keyset
 ) -> Sequence[RunRow]:
     """Returns a page of the runs of some projects and one row more."""
@@ -325,8 +329,8 @@ async def run_page(
     if wanted.state is not None:
         query = query.where(RunRow.state == wanted.state.value)
     if wanted.user is not None:
-        query = query.where(RunRow.created_by == id_of_user(wanted.user))
-    return (await session.scalars(paged(query, keys, RUN_COLUMNS, RunRow.id))).all()
+        query = query.where(RunRow.created_by == select_user_id(wanted.user))
+    return (await session.scalars(select_page(query, keys, RUN_COLUMNS, RunRow.id))).all()
 
 
 async def lock_run(session: Session, run_id: str) -> None:
@@ -339,18 +343,18 @@ async def set_run(session: Session, run_id: str, values: dict[str, Any]) -> None
     await session.execute(update(RunRow).where(RunRow.id == run_id).values(**values))
 
 
-async def definitions(
+async def load_definitions(
     session: Session, keys: Collection[ExperimentKey]
 ) -> dict[ExperimentKey, str]:
     """Returns the stored definitions of experiments."""
     query = select(ExperimentRow.project_id, ExperimentRow.id, ExperimentRow.definition)
     rows = await session.execute(
-        query.where(of_experiments(ExperimentRow.project_id, ExperimentRow.id, keys))
+        query.where(matches_experiments(ExperimentRow.project_id, ExperimentRow.id, keys))
     )
     return {(project_id, experiment_id): text for project_id, experiment_id, text in rows}
 
 
-async def attempts_of_run(session: Session, run_id: str) -> Sequence[AttemptRow]:
+async def list_attempts_for_run(session: Session, run_id: str) -> Sequence[AttemptRow]:
     """Returns the attempts that carried a run, oldest first."""
     query = (
         select(AttemptRow)

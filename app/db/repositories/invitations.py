@@ -10,7 +10,7 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.invitations import InvitationRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
 
@@ -30,13 +30,13 @@ async def insert(session: Session, row: InvitationRow, seconds: float) -> None:
     await session.refresh(row)
 
 
-async def page(session: Session, keys: Keyset) -> Sequence[InvitationRow]:
+async def list_page(session: Session, keys: Keyset) -> Sequence[InvitationRow]:
     """Returns a page of invitations and one row more."""
-    query = paged(select(InvitationRow), keys, COLUMNS, InvitationRow.id)
+    query = select_page(select(InvitationRow), keys, COLUMNS, InvitationRow.id)
     return (await session.scalars(query)).all()
 
 
-async def of_code(session: Session, code_hash: str) -> tuple[InvitationRow, bool] | None:
+async def find_by_code(session: Session, code_hash: str) -> tuple[InvitationRow, bool] | None:
     """Returns the invitation of a code, and whether its time is over."""
     query = select(InvitationRow, InvitationRow.expires_at <= db_now())
     found = (await session.execute(query.where(InvitationRow.code_hash == code_hash))).one_or_none()
@@ -68,7 +68,7 @@ async def revoke(session: Session, invitation_id: str) -> bool:
     return await session.scalar(statement) is not None
 
 
-async def get(session: Session, invitation_id: str) -> InvitationRow | None:
+async def find(session: Session, invitation_id: str) -> InvitationRow | None:
     """Returns an invitation."""
     return await session.get(InvitationRow, invitation_id, populate_existing=True)
 
@@ -96,13 +96,13 @@ async def insert_memberships(session: Session, user_id: str, roles: Mapping[str,
     return found
 
 
-async def live_projects(session: Session) -> Sequence[ProjectRow]:
+async def list_live_projects(session: Session) -> Sequence[ProjectRow]:
     """Returns all projects that are not deleted, by name."""
     query = select(ProjectRow).where(ProjectRow.deleted_at.is_(None))
     return (await session.scalars(query.order_by(ProjectRow.name, ProjectRow.id))).all()
 
 
-async def expired(session: Session, invitation_ids: Collection[str]) -> set[str]:
+async def filter_expired(session: Session, invitation_ids: Collection[str]) -> set[str]:
     """Returns those of some invitations whose time is over."""
     mine = InvitationRow.id.in_(invitation_ids)
     over = select(InvitationRow.id).where(mine, InvitationRow.expires_at <= db_now())

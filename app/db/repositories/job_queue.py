@@ -81,14 +81,14 @@ def _turn(queued: Subquery) -> tuple[ColumnElement[Any], ...]:
     )
 
 
-async def positions(session: Session, pools: Collection[str]) -> dict[str, int]:
+async def load_positions(session: Session, pools: Collection[str]) -> dict[str, int]:
     """Returns the place of every queued job of some pools in its pool's queue, from 1."""
     queued = _select_queued(pools)
     place = func.row_number().over(partition_by=queued.c.pool, order_by=_turn(queued))
     return dict((await session.execute(select(queued.c.id, place))).all())
 
 
-async def ready(
+async def list_ready(
     session: Session, queue: Queue, ring_seconds: float, limit: int
 ) -> Sequence[ReadyJob]:
     """Returns the next jobs of a queue that need a dispatch message, in order.
@@ -115,7 +115,7 @@ async def ready(
     ]
 
 
-async def idle_evaluations(session: Session, job_ids: Collection[str]) -> set[str]:
+async def filter_idle_evaluations(session: Session, job_ids: Collection[str]) -> set[str]:
     """Returns which queued jobs are continuous evaluations with nothing to evaluate yet."""
     return (
         set(
@@ -159,7 +159,7 @@ def _is_idle_evaluation() -> ColumnElement[bool]:
     return and_(JobRow.schedule.in_(_FOLLOWING), ~live, unfinished, ~new)
 
 
-async def waiting_pools(session: Session) -> Sequence[str]:
+async def list_waiting_pools(session: Session) -> Sequence[str]:
     """Returns the names of the pools with queued jobs, without paused ones."""
     query = (
         select(JobRow.pool)
@@ -181,7 +181,7 @@ async def mark_dispatched(session: Session, sent: Collection[ReadyJob]) -> None:
         await session.execute(statement.execution_options(synchronize_session=False))
 
 
-async def counts_by_pool(
+async def count_by_pool(
     session: Session, project_ids: Collection[str] | None
 ) -> dict[str, tuple[int, int]]:
     """Returns, per pool, how many jobs of some projects are queued and how many hold a lease.
@@ -198,7 +198,7 @@ async def counts_by_pool(
     return {pool: (waiting, running) for pool, waiting, running in await session.execute(query)}
 
 
-async def outstanding_messages(session: Session, queue: Queue, ring_seconds: float) -> int:
+async def count_outstanding_messages(session: Session, queue: Queue, ring_seconds: float) -> int:
     """Returns how many dispatch messages of a queue may still lead to a claim."""
     young = and_(JobRow.rung_at.is_not(None), JobRow.rung_at > db_now(-ring_seconds))
     mine = (

@@ -11,9 +11,9 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow, JobRunRow
-from app.db.repositories.access import id_of_user
-from app.db.repositories.chunked_in import cut
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.access import select_user_id
+from app.db.repositories.keyset_pages import select_page
+from app.db.repositories.value_lists import split_values
 from app.domain.paging import Keyset
 from app.domain.retry import FailureHistory
 from palestra.contract.names import Schedule
@@ -63,7 +63,7 @@ async def insert(
     return jobs
 
 
-async def get(
+async def find(
     session: Session, project_ids: Collection[str], job_id: str, *, lock: bool = False
 ) -> JobRow | None:
     """Returns a job of one of some projects.
@@ -78,16 +78,16 @@ async def get(
     return await session.scalar(query.with_for_update() if lock else query)
 
 
-async def by_id(session: Session, job_id: str, *, lock: bool = False) -> JobRow | None:
+async def find_by_id(session: Session, job_id: str, *, lock: bool = False) -> JobRow | None:
     """Returns a job of any project."""
     query = select(JobRow).where(JobRow.id == job_id).execution_options(populate_existing=True)
     return await session.scalar(query.with_for_update() if lock else query)
 
 
-async def by_ids(session: Session, job_ids: Collection[str]) -> Sequence[JobRow]:
+async def list_by_ids(session: Session, job_ids: Collection[str]) -> Sequence[JobRow]:
     """Returns jobs by id."""
     found: list[JobRow] = []
-    for some in cut(job_ids):
+    for some in split_values(job_ids):
         found += await session.scalars(select(JobRow).where(JobRow.id.in_(some)))
     return found
 
@@ -153,7 +153,7 @@ def columns_at_claim(attempt: int) -> Mapping[str, Any]:
     }
 
 
-async def page(
+async def list_page(
     session: Session, project_ids: Collection[str], wanted: JobFilter, keys: Keyset
 ) -> Sequence[JobRow]:
     """Returns a page of the jobs of some projects and one row more."""
@@ -168,15 +168,15 @@ async def page(
         *(column == str(value) for column, value in equal.items() if value is not None)
     )
     if wanted.user is not None:
-        query = query.where(JobRow.created_by == id_of_user(wanted.user))
+        query = query.where(JobRow.created_by == select_user_id(wanted.user))
     if wanted.run_id is not None:
         query = query.where(
             JobRow.id.in_(select(JobRunRow.job_id).where(JobRunRow.run_id == wanted.run_id))
         )
-    return (await session.scalars(paged(query, keys, COLUMNS, JobRow.id))).all()
+    return (await session.scalars(select_page(query, keys, COLUMNS, JobRow.id))).all()
 
 
-async def of_run(session: Session, run_id: str) -> Sequence[JobRow]:
+async def list_for_run(session: Session, run_id: str) -> Sequence[JobRow]:
     """Returns the jobs of a run, oldest first."""
     query = (
         select(JobRow)
@@ -186,7 +186,7 @@ async def of_run(session: Session, run_id: str) -> Sequence[JobRow]:
     return (await session.scalars(query.order_by(JobRow.created_at, JobRow.id))).all()
 
 
-async def run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, list[str]]:
+async def load_run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, list[str]]:
     """Returns the runs of each job in their order."""
     wanted = tuple(job_ids)
     query = (
@@ -200,7 +200,7 @@ async def run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, list[st
     return found
 
 
-async def ends(session: Session, job_id: str) -> dict[str, JobRunRow]:
+async def load_run_ends(session: Session, job_id: str) -> dict[str, JobRunRow]:
     """Returns, by run ID, how runs of a job ended while the job may train other runs."""
     query = (
         select(JobRunRow)
@@ -221,7 +221,7 @@ async def end_run(session: Session, job_id: str, run_id: str, values: Mapping[st
     )
 
 
-async def unfinished_training(session: Session, run_id: str) -> JobRow | None:
+async def find_unfinished_training(session: Session, run_id: str) -> JobRow | None:
     """Returns the unfinished training job of a run, `None` if there is none.
 
     A job of a pack does not count once this run has ended, even if it trains other runs.
@@ -235,7 +235,7 @@ async def unfinished_training(session: Session, run_id: str) -> JobRow | None:
     return await session.scalar(query.order_by(JobRow.created_at.desc(), JobRow.id.desc()).limit(1))
 
 
-async def trained(session: Session, run_ids: Collection[str]) -> set[str]:
+async def filter_trained(session: Session, run_ids: Collection[str]) -> set[str]:
     """Returns which of some runs ever had a training job."""
     query = (
         select(JobRunRow.run_id)
@@ -245,7 +245,7 @@ async def trained(session: Session, run_ids: Collection[str]) -> set[str]:
     return set(await session.scalars(query.distinct()))
 
 
-async def unfinished_of_experiment(session: Session, project_id: str, experiment_id: str) -> int:
+async def count_unfinished(session: Session, project_id: str, experiment_id: str) -> int:
     """Returns how many jobs of an experiment have not ended."""
     query = (
         select(func.count())
@@ -255,7 +255,7 @@ async def unfinished_of_experiment(session: Session, project_id: str, experiment
     return (await session.scalar(query.where(JobRow.state.not_in(FINAL)))) or 0
 
 
-async def pinned_to_snapshots(session: Session) -> Sequence[JobRow]:
+async def list_pinned_to_snapshots(session: Session) -> Sequence[JobRow]:
     """Returns the queued jobs that read one snapshot named by its id."""
     query = select(JobRow).where(
         JobRow.state == JobState.QUEUED.value, JobRow.schedule.not_in(TRAINING)
@@ -264,7 +264,7 @@ async def pinned_to_snapshots(session: Session) -> Sequence[JobRow]:
     return [job for job in jobs if str((job.evaluate or {}).get("snapshot", "")).startswith("snp_")]
 
 
-async def live_workers(session: Session, job_ids: Collection[str]) -> dict[str, str]:
+async def load_workers(session: Session, job_ids: Collection[str]) -> dict[str, str]:
     """Returns the worker of each job's live attempt, or of its latest attempt if that has ended."""
     query = select(AttemptRow.job_id, AttemptRow.worker_id).join(
         JobRow, and_(JobRow.id == AttemptRow.job_id, JobRow.attempt == AttemptRow.number)
@@ -272,7 +272,9 @@ async def live_workers(session: Session, job_ids: Collection[str]) -> dict[str, 
     return dict((await session.execute(query.where(AttemptRow.job_id.in_(job_ids)))).all())
 
 
-async def seconds_until(session: Session, moments: Collection[datetime]) -> dict[datetime, float]:
+async def measure_seconds_until(
+    session: Session, moments: Collection[datetime]
+) -> dict[datetime, float]:
     """Returns the seconds from the database's time to some times; 0 for times in the past."""
     if not moments:
         return {}

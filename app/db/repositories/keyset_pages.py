@@ -15,7 +15,7 @@ Row = TypeVar("Row")
 Columns = Mapping[str, InstrumentedAttribute[Any]]
 
 
-def paged(
+def select_page(
     query: Select[Row], page: Keyset, columns: Columns, row_id: InstrumentedAttribute[str]
 ) -> Select[Row]:
     """Returns the query of one page and one row more, ordered by column and then by id."""
@@ -30,7 +30,7 @@ def paged(
     return query.order_by(*order).limit(page.limit + 1)
 
 
-def key_of(value: Any) -> Key:
+def encode_key(value: Any) -> Key:
     """Returns a sort value in the form that a cursor holds."""
     return (value - EPOCH) // timedelta(microseconds=1) if isinstance(value, datetime) else value
 

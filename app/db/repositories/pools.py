@@ -22,24 +22,24 @@ async def insert(session: Session, values: Mapping[str, Any]) -> bool:
     return (await session.execute(statement)).one_or_none() is not None
 
 
-async def named(session: Session, name: str, *, lock: bool = False) -> PoolRow | None:
+async def find_by_name(session: Session, name: str, *, lock: bool = False) -> PoolRow | None:
     """Returns the pool of that name, locked until the transaction ends if asked."""
     query = select(PoolRow).where(PoolRow.name == name).execution_options(populate_existing=True)
     return await session.scalar(query.with_for_update() if lock else query)
 
 
-async def held(session: Session, name: str) -> PoolRow | None:
+async def hold_by_name(session: Session, name: str) -> PoolRow | None:
     """Returns the pool of that name, which is neither changed nor deleted before the commit."""
     query = select(PoolRow).where(PoolRow.name == name).execution_options(populate_existing=True)
     return await session.scalar(query.with_for_update(read=True))
 
 
-async def names(session: Session) -> list[str]:
+async def list_names(session: Session) -> list[str]:
     """Returns the names of all pools."""
     return list(await session.scalars(select(PoolRow.name).order_by(PoolRow.name)))
 
 
-async def by_names(session: Session, wanted: Collection[str] | None) -> Sequence[PoolRow]:
+async def list_by_names(session: Session, wanted: Collection[str] | None) -> Sequence[PoolRow]:
     """Returns some pools by name, or all of them."""
     query = select(PoolRow).order_by(PoolRow.name).execution_options(populate_existing=True)
     if wanted is not None:
@@ -47,7 +47,7 @@ async def by_names(session: Session, wanted: Collection[str] | None) -> Sequence
     return (await session.scalars(query)).all()
 
 
-async def admitting(session: Session, project_ids: Collection[str]) -> set[str]:
+async def list_names_for_projects(session: Session, project_ids: Collection[str]) -> set[str]:
     """Returns the names of the pools that admit one of some projects."""
     query = (
         select(PoolRow.name)
@@ -83,7 +83,7 @@ def is_open() -> ColumnElement[bool]:
     return ~is_paused.correlate(JobRow)
 
 
-async def admissions(
+async def list_admissions(
     session: Session, pool_ids: Collection[str]
 ) -> Sequence[tuple[ProjectPoolRow, ProjectRow]]:
     """Returns the projects that some pools admit, without deleted ones, by slug."""
@@ -97,7 +97,7 @@ async def admissions(
     return [(admission, project) for admission, project in await session.execute(query)]
 
 
-async def names_by_project(session: Session) -> dict[str, frozenset[str]]:
+async def load_names_by_project(session: Session) -> dict[str, frozenset[str]]:
     """Returns the names of the pools that admit each project, by its ID."""
     query = select(ProjectPoolRow.project_id, PoolRow.name).join(
         PoolRow, PoolRow.id == ProjectPoolRow.pool_id
@@ -108,7 +108,7 @@ async def names_by_project(session: Session) -> dict[str, frozenset[str]]:
     return {project_id: frozenset(names) for project_id, names in found.items()}
 
 
-async def admitted_pairs(session: Session, pools: Collection[str]) -> set[tuple[str, str]]:
+async def list_admitted_pairs(session: Session, pools: Collection[str]) -> set[tuple[str, str]]:
     """Returns the pairs of pool name and project ID that are admitted."""
     query = (
         select(PoolRow.name, ProjectPoolRow.project_id)
@@ -170,7 +170,7 @@ async def pause(session: Session, pool: PoolRow, reason: str) -> None:
     )
 
 
-async def unfinished_jobs(session: Session, pool: str) -> int:
+async def count_unfinished_jobs(session: Session, pool: str) -> int:
     """Returns how many jobs of a pool have not ended, of all projects."""
     query = select(func.count()).select_from(JobRow).where(JobRow.pool == pool)
     return (await session.scalar(query.where(JobRow.state.not_in(FINAL)))) or 0
@@ -205,7 +205,7 @@ async def insert_token(
     return token
 
 
-async def tokens(session: Session, pool_id: str) -> Sequence[EnrolmentTokenRow]:
+async def list_tokens(session: Session, pool_id: str) -> Sequence[EnrolmentTokenRow]:
     """Returns the enrolment tokens of a pool that are not revoked, oldest first."""
     query = select(EnrolmentTokenRow).where(
         EnrolmentTokenRow.pool_id == pool_id, EnrolmentTokenRow.revoked_at.is_(None)
@@ -214,7 +214,7 @@ async def tokens(session: Session, pool_id: str) -> Sequence[EnrolmentTokenRow]:
     return (await session.scalars(query.execution_options(populate_existing=True))).all()
 
 
-async def legacy_tokens(session: Session, pool_id: str) -> Sequence[TokenRow]:
+async def list_legacy_tokens(session: Session, pool_id: str) -> Sequence[TokenRow]:
     """Returns users' tokens of the scope `worker` that enrol workers in a pool, oldest first."""
     projects = select(ProjectPoolRow.project_id).where(ProjectPoolRow.pool_id == pool_id)
     query = select(TokenRow).where(
@@ -226,7 +226,7 @@ async def legacy_tokens(session: Session, pool_id: str) -> Sequence[TokenRow]:
     return [token for token in found if "worker" in token.scopes]
 
 
-async def token_by_secret(
+async def find_token_by_secret(
     session: Session, secret_hash: str
 ) -> tuple[EnrolmentTokenRow, PoolRow] | None:
     """Returns the valid enrolment token with this hash, and its pool."""

@@ -33,7 +33,7 @@ Remove = Callable[[Session, str, int], Awaitable[int]]
 Key = InstrumentedAttribute[Any]
 
 
-def _rows(row: type[Base], belongs: Callable[[str], ColumnElement[bool]]) -> Remove:
+def _make_remover(row: type[Base], belongs: Callable[[str], ColumnElement[bool]]) -> Remove:
     """Returns a function that removes rows of a table.
 
     Args:
@@ -42,12 +42,12 @@ def _rows(row: type[Base], belongs: Callable[[str], ColumnElement[bool]]) -> Rem
     """
 
     async def remove(session: Session, owner: str, limit: int) -> int:
-        return len(await _removed(session, row, belongs(owner), limit))
+        return len(await _remove_some(session, row, belongs(owner), limit))
 
     return remove
 
 
-async def _removed(
+async def _remove_some(
     session: Session, row: type[Base], belongs: ColumnElement[bool], limit: int
 ) -> list[Any]:
     """Removes some rows; returns the first column of the primary key of each."""
@@ -57,61 +57,63 @@ async def _removed(
     return list(await session.scalars(statement.execution_options(synchronize_session=False)))
 
 
-def _holds(column: Key) -> Callable[[str], ColumnElement[bool]]:
+def _has_value(column: Key) -> Callable[[str], ColumnElement[bool]]:
     """Returns the condition that a column holds an ID."""
     return lambda wanted: column == wanted
 
 
-def _in(column: Key, owned: Key, owner: Key) -> Callable[[str], ColumnElement[bool]]:
+def _refers_to(column: Key, owned: Key, owner: Key) -> Callable[[str], ColumnElement[bool]]:
     """Returns the condition that a column names a row that belongs to an ID."""
     return lambda wanted: column.in_(select(owned).where(owner == wanted))
 
 
 OF_RUN: Final[tuple[Remove, ...]] = (
-    _rows(BlockRow, _in(BlockRow.series_id, SeriesRow.id, SeriesRow.run_id)),
-    _rows(SeriesRow, _holds(SeriesRow.run_id)),
-    _rows(LogBlockRow, _holds(LogBlockRow.run_id)),
-    _rows(EpochStatsRow, _holds(EpochStatsRow.run_id)),
-    _rows(EvaluationRow, _holds(EvaluationRow.run_id)),
-    _rows(SnapshotFileRow, _in(SnapshotFileRow.snapshot_id, SnapshotRow.id, SnapshotRow.run_id)),
-    _rows(SnapshotRow, _holds(SnapshotRow.run_id)),
-    _rows(ArtifactRow, _holds(ArtifactRow.run_id)),
-    _rows(AttemptRunRow, _holds(AttemptRunRow.run_id)),
-    _rows(JobRunRow, _holds(JobRunRow.run_id)),
-    _rows(RunRow, _holds(RunRow.id)),
+    _make_remover(BlockRow, _refers_to(BlockRow.series_id, SeriesRow.id, SeriesRow.run_id)),
+    _make_remover(SeriesRow, _has_value(SeriesRow.run_id)),
+    _make_remover(LogBlockRow, _has_value(LogBlockRow.run_id)),
+    _make_remover(EpochStatsRow, _has_value(EpochStatsRow.run_id)),
+    _make_remover(EvaluationRow, _has_value(EvaluationRow.run_id)),
+    _make_remover(
+        SnapshotFileRow, _refers_to(SnapshotFileRow.snapshot_id, SnapshotRow.id, SnapshotRow.run_id)
+    ),
+    _make_remover(SnapshotRow, _has_value(SnapshotRow.run_id)),
+    _make_remover(ArtifactRow, _has_value(ArtifactRow.run_id)),
+    _make_remover(AttemptRunRow, _has_value(AttemptRunRow.run_id)),
+    _make_remover(JobRunRow, _has_value(JobRunRow.run_id)),
+    _make_remover(RunRow, _has_value(RunRow.id)),
 )
 """What belongs to a run, in the order in which it is removed; the run itself at the end."""
 
 OF_ATTEMPT: Final[tuple[Remove, ...]] = (
-    _rows(TelemetryBatchRow, _holds(TelemetryBatchRow.attempt_id)),
-    _rows(AttemptRow, _holds(AttemptRow.id)),
+    _make_remover(TelemetryBatchRow, _has_value(TelemetryBatchRow.attempt_id)),
+    _make_remover(AttemptRow, _has_value(AttemptRow.id)),
 )
 """The rest of an attempt, once the runs are removed."""
 
 OF_PROJECT: Final[tuple[Remove, ...]] = (
-    _rows(JobRow, _holds(JobRow.project_id)),
-    _rows(SubmissionRow, _holds(SubmissionRow.project_id)),
-    _rows(ExperimentRow, _holds(ExperimentRow.project_id)),
+    _make_remover(JobRow, _has_value(JobRow.project_id)),
+    _make_remover(SubmissionRow, _has_value(SubmissionRow.project_id)),
+    _make_remover(ExperimentRow, _has_value(ExperimentRow.project_id)),
     # The newest event stays: readers compare their cursors with its ID.
-    _rows(
+    _make_remover(
         EventRow,
         lambda project_id: (
             (EventRow.project_id == project_id)
             & (EventRow.id < select(func.max(EventRow.id)).scalar_subquery())
         ),
     ),
-    _rows(TokenRow, _holds(TokenRow.project_id)),
-    _rows(MembershipRow, _holds(MembershipRow.project_id)),
+    _make_remover(TokenRow, _has_value(TokenRow.project_id)),
+    _make_remover(MembershipRow, _has_value(MembershipRow.project_id)),
 )
 """What belongs to the project itself, once its runs and attempts are removed."""
 
 
-async def next_run(session: Session, project_id: str) -> str | None:
+async def find_next_run(session: Session, project_id: str) -> str | None:
     """Returns the ID of a run of a project; `None` if none is left."""
     return await session.scalar(select(RunRow.id).where(RunRow.project_id == project_id).limit(1))
 
 
-async def next_attempt(session: Session, project_id: str) -> str | None:
+async def find_next_attempt(session: Session, project_id: str) -> str | None:
     """Returns the ID of an attempt of a project; `None` if none is left."""
     query = select(AttemptRow.id).where(AttemptRow.project_id == project_id)
     return await session.scalar(query.limit(1))
@@ -122,10 +124,10 @@ async def remove_blobs(session: Session, project_id: str, limit: int) -> list[st
 
     Their files may be deleted once that is committed.
     """
-    return await _removed(session, BlobRow, BlobRow.project_id == project_id, limit)
+    return await _remove_some(session, BlobRow, BlobRow.project_id == project_id, limit)
 
 
-async def service_accounts(session: Session, project_id: str) -> list[str]:
+async def list_service_accounts(session: Session, project_id: str) -> list[str]:
     """Returns the IDs of the project's service accounts."""
     query = select(UserRow.id).where(UserRow.service_project_id == project_id)
     return list(await session.scalars(query))

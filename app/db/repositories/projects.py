@@ -14,7 +14,7 @@ from app.db.models.artifacts import BlobRow
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import JobRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
 
@@ -42,13 +42,13 @@ async def insert(session: Session, values: Mapping[str, Any]) -> bool:
     return (await session.execute(statement)).one_or_none() is not None
 
 
-async def by_slug(session: Session, slug: str) -> ProjectRow | None:
+async def find_by_slug(session: Session, slug: str) -> ProjectRow | None:
     """Returns the project of that slug that is not deleted."""
     query = select(ProjectRow).where(ProjectRow.slug == slug, ProjectRow.deleted_at.is_(None))
     return await session.scalar(query.execution_options(populate_existing=True))
 
 
-async def by_id(session: Session, project_id: str) -> ProjectRow:
+async def load_by_id(session: Session, project_id: str) -> ProjectRow:
     """Returns a project that exists."""
     query = select(ProjectRow).where(ProjectRow.id == project_id)
     return (await session.scalars(query)).one()
@@ -66,14 +66,14 @@ async def slug_is_taken(session: Session, slug: str) -> bool:
     return await session.scalar(select(ProjectRow.id).where(ProjectRow.slug == slug)) is not None
 
 
-async def page(
+async def list_page(
     session: Session, project_ids: Collection[str] | None, keys: Keyset
 ) -> Sequence[ProjectRow]:
     """Returns a page of projects that are not deleted, and one row more; `None` for all."""
     query = select(ProjectRow).where(ProjectRow.deleted_at.is_(None))
     if project_ids is not None:
         query = query.where(ProjectRow.id.in_(project_ids))
-    return (await session.scalars(paged(query, keys, COLUMNS, ProjectRow.id))).all()
+    return (await session.scalars(select_page(query, keys, COLUMNS, ProjectRow.id))).all()
 
 
 async def change(session: Session, project_id: str, values: Mapping[str, Any]) -> bool:
@@ -100,7 +100,7 @@ async def set_archived(session: Session, project_id: str, *, archived: bool) -> 
     return await session.scalar(statement) is not None
 
 
-async def counts(session: Session, project_ids: Collection[str]) -> dict[str, Counts]:
+async def load_counts(session: Session, project_ids: Collection[str]) -> dict[str, Counts]:
     """Returns what each of some projects holds, each count from an index of its table."""
     found: dict[str, dict[str, int]] = {project_id: {} for project_id in project_ids}
     counted = {
@@ -117,7 +117,7 @@ async def counts(session: Session, project_ids: Collection[str]) -> dict[str, Co
     return {project_id: Counts(**numbers) for project_id, numbers in found.items()}
 
 
-async def members(
+async def list_members(
     session: Session, project_id: str, user_id: str | None = None
 ) -> list[tuple[MembershipRow, UserRow]]:
     """Returns the members of a project by login name, or one of them."""
@@ -133,7 +133,7 @@ async def members(
     return [(membership, user) for membership, user in await session.execute(query)]
 
 
-async def membership(session: Session, project_id: str, user_id: str) -> MembershipRow | None:
+async def find_membership(session: Session, project_id: str, user_id: str) -> MembershipRow | None:
     """Returns a user's membership in a project."""
     return await session.get(MembershipRow, (project_id, user_id), populate_existing=True)
 

@@ -13,7 +13,7 @@ from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.keyset_pages import select_page
 from app.domain.paging import Keyset
 from palestra.contract.names import EvaluationSource
 from palestra.contract.states import AttemptState, SnapshotState
@@ -37,7 +37,7 @@ async def find(session: Session, snapshot_id: str, *, lock: bool = False) -> Sna
     return (await session.scalars(query.with_for_update() if lock else query)).one_or_none()
 
 
-async def of_run(session: Session, run_id: str) -> Sequence[SnapshotRow]:
+async def list_for_run(session: Session, run_id: str) -> Sequence[SnapshotRow]:
     """Returns a run's snapshots, newest first."""
     return (
         await session.scalars(
@@ -46,11 +46,11 @@ async def of_run(session: Session, run_id: str) -> Sequence[SnapshotRow]:
     ).all()
 
 
-async def page(session: Session, run_id: str, keys: Keyset) -> Sequence[SnapshotRow]:
+async def list_page(session: Session, run_id: str, keys: Keyset) -> Sequence[SnapshotRow]:
     """Returns a page of a run's snapshots and one row more."""
     return (
         await session.scalars(
-            paged(
+            select_page(
                 select(SnapshotRow).where(SnapshotRow.run_id == run_id),
                 keys,
                 COLUMNS,
@@ -88,7 +88,7 @@ async def attach(session: Session, snapshot_id: str, artifact: ArtifactRow) -> N
     )
 
 
-async def verified(
+async def list_verified(
     session: Session, run_id: str, *, superseded: bool = False
 ) -> Sequence[SnapshotRow]:
     """Returns the verified snapshots of the run's history, newest first.
@@ -102,7 +102,7 @@ async def verified(
     return (await session.scalars(query.order_by(*_NEWEST_FIRST))).all()
 
 
-async def uploading(session: Session, run_id: str) -> Sequence[SnapshotRow]:
+async def list_uploading(session: Session, run_id: str) -> Sequence[SnapshotRow]:
     """Returns the snapshots of a run whose files have not all arrived."""
     query = select(SnapshotRow).where(
         SnapshotRow.run_id == run_id, SnapshotRow.state == SnapshotState.UPLOADING.value
@@ -110,7 +110,7 @@ async def uploading(session: Session, run_id: str) -> Sequence[SnapshotRow]:
     return (await session.scalars(query)).all()
 
 
-async def uploading_of(session: Session, attempt_id: str) -> Sequence[SnapshotRow]:
+async def list_uploading_for_attempt(session: Session, attempt_id: str) -> Sequence[SnapshotRow]:
     """Returns the snapshots of an attempt whose files have not all arrived."""
     query = select(SnapshotRow).where(
         SnapshotRow.attempt_id == attempt_id, SnapshotRow.state == SnapshotState.UPLOADING.value
@@ -118,7 +118,7 @@ async def uploading_of(session: Session, attempt_id: str) -> Sequence[SnapshotRo
     return (await session.scalars(query)).all()
 
 
-async def runs_of(session: Session, snapshots: Collection[SnapshotRow]) -> Sequence[RunRow]:
+async def list_runs(session: Session, snapshots: Collection[SnapshotRow]) -> Sequence[RunRow]:
     """Returns the runs of some snapshots."""
     ids = {snapshot.run_id for snapshot in snapshots}
     return (
@@ -128,14 +128,14 @@ async def runs_of(session: Session, snapshots: Collection[SnapshotRow]) -> Seque
     )
 
 
-def newest_first(snapshots: Collection[SnapshotRow]) -> list[SnapshotRow]:
+def sort_newest_first(snapshots: Collection[SnapshotRow]) -> list[SnapshotRow]:
     """Returns snapshots of one run in the order of `verified`."""
     return sorted(
         snapshots, key=lambda one: (one.fence, one.env_step, one.update, one.seq), reverse=True
     )
 
 
-async def progress(
+async def load_progress(
     session: Session, run_ids: Collection[str]
 ) -> dict[str, tuple[int | None, int | None]]:
     """Returns, per run, the env_step of the newest snapshot and of the newest stored snapshot.
@@ -154,7 +154,7 @@ async def progress(
     return {run_id: (written, verified) for run_id, written, verified in rows}
 
 
-async def files(session: Session, snapshot_ids: Collection[str]) -> Sequence[SnapshotFileRow]:
+async def list_files(session: Session, snapshot_ids: Collection[str]) -> Sequence[SnapshotFileRow]:
     """Returns the files of some snapshots, by name."""
     query = (
         select(SnapshotFileRow)
@@ -164,7 +164,7 @@ async def files(session: Session, snapshot_ids: Collection[str]) -> Sequence[Sna
     return (await session.scalars(query)).all()
 
 
-async def missing_files(session: Session, snapshot_id: str) -> int:
+async def count_missing_files(session: Session, snapshot_id: str) -> int:
     """Returns how many files of a snapshot are not stored yet."""
     query = select(func.count()).where(
         SnapshotFileRow.snapshot_id == snapshot_id, SnapshotFileRow.artifact_id.is_(None)
@@ -181,7 +181,7 @@ async def mark_verified(session: Session, snapshot: SnapshotRow) -> None:
     )
 
 
-async def in_use(session: Session, run_id: str) -> set[str]:
+async def load_ids_in_use(session: Session, run_id: str) -> set[str]:
     """Returns the snapshots of a run that live attempts read."""
     query = select(AttemptRunRow.snapshot_id).join(
         AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id
@@ -196,7 +196,7 @@ async def in_use(session: Session, run_id: str) -> set[str]:
     return {row for row in rows if row is not None}
 
 
-async def links(
+async def list_links(
     session: Session, run_ids: Collection[str]
 ) -> Sequence[tuple[str, int, int | None, int | None, int | None]]:
     """Returns a row for every training attempt of a run.
@@ -220,7 +220,7 @@ async def links(
     ]
 
 
-async def training_evaluations(session: Session, run_id: str) -> Sequence[EvaluationRow]:
+async def list_training_evaluations(session: Session, run_id: str) -> Sequence[EvaluationRow]:
     """Returns a run's evaluations that were made during training.
 
     Those of tests are not part of its history.
@@ -233,14 +233,14 @@ async def training_evaluations(session: Session, run_id: str) -> Sequence[Evalua
     return (await session.scalars(select(EvaluationRow).where(*mine))).all()
 
 
-async def snapshot_evaluations(session: Session, snapshot_id: str) -> Sequence[EvaluationRow]:
+async def list_snapshot_evaluations(session: Session, snapshot_id: str) -> Sequence[EvaluationRow]:
     """Returns the evaluations of a snapshot."""
     return (
         await session.scalars(select(EvaluationRow).where(EvaluationRow.snapshot_id == snapshot_id))
     ).all()
 
 
-async def definition_of(session: Session, run_id: str) -> str | None:
+async def find_definition(session: Session, run_id: str) -> str | None:
     """Returns the definition of a run's experiment, as stored."""
     query = select(ExperimentRow.definition).join(
         RunRow,
@@ -264,7 +264,7 @@ async def drop_files(session: Session, snapshot_id: str) -> Sequence[ArtifactRow
     return rows
 
 
-async def superseded_among(
+async def filter_superseded(
     session: Session, run_id: str, snapshot_ids: Collection[str]
 ) -> set[str]:
     """Returns which of some snapshots of a run are superseded."""
@@ -274,7 +274,7 @@ async def superseded_among(
     return set(await session.scalars(query)) if snapshot_ids else set()
 
 
-async def resumed_from(session: Session, run_id: str, fence: int) -> SnapshotRow | None:
+async def find_resume_source(session: Session, run_id: str, fence: int) -> SnapshotRow | None:
     """Returns the snapshot that a training attempt of a run resumed from."""
     query = select(SnapshotRow).join(AttemptRunRow, AttemptRunRow.snapshot_id == SnapshotRow.id)
     return (

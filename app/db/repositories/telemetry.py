@@ -17,7 +17,7 @@ from app.db.models.curves import (
 )
 from app.db.models.experiments import RunRow
 from app.db.models.logs import LogBlockRow
-from app.db.repositories.chunked_in import cut
+from app.db.repositories.value_lists import split_values
 
 SeriesKey = tuple[str, str]
 """Run and name."""
@@ -37,7 +37,7 @@ async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, 
     }
 
 
-async def batches_within(
+async def list_batches(
     session: Session, attempt_id: str, first_seq: int, last_seq: int
 ) -> Sequence[TelemetryBatchRow]:
     """Returns an attempt's committed batches that hold records from `first_seq` to `last_seq`."""
@@ -49,7 +49,7 @@ async def batches_within(
     return (await session.scalars(query.order_by(TelemetryBatchRow.first_seq))).all()
 
 
-async def last_received(session: Session, attempt_id: str) -> tuple[datetime | None, datetime]:
+async def read_last_received(session: Session, attempt_id: str) -> tuple[datetime | None, datetime]:
     """Returns the time of the attempt's latest batch and the time now, by the database's clock."""
     latest = select(TelemetryBatchRow.received_at).where(TelemetryBatchRow.attempt_id == attempt_id)
     newest = latest.order_by(TelemetryBatchRow.first_seq.desc()).limit(1).scalar_subquery()
@@ -57,10 +57,10 @@ async def last_received(session: Session, attempt_id: str) -> tuple[datetime | N
     return received, now
 
 
-async def series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKey, SeriesRow]:
+async def load_series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKey, SeriesRow]:
     """Returns those series of `keys` that exist."""
     found: dict[SeriesKey, SeriesRow] = {}
-    for some in cut(keys):
+    for some in split_values(keys):
         query = select(SeriesRow).where(tuple_(SeriesRow.run_id, SeriesRow.name).in_(some))
         for row in await session.scalars(query.execution_options(populate_existing=True)):
             found[row.run_id, row.name] = row
@@ -126,7 +126,7 @@ async def add_evaluations(
     return found
 
 
-async def log_end(session: Session, run_id: str) -> tuple[int, int]:
+async def read_log_end(session: Session, run_id: str) -> tuple[int, int]:
     """Returns the last line of a run's log and the bytes of all its lines."""
     query = select(LogBlockRow.last_line, LogBlockRow.total_bytes).where(
         LogBlockRow.run_id == run_id

@@ -22,7 +22,7 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.access import TokenRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
 
@@ -32,7 +32,7 @@ TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 }
 
 
-async def live_token(session: Session, secret_hash: str) -> TokenRow | None:
+async def find_live_token(session: Session, secret_hash: str) -> TokenRow | None:
     """Returns a token that is neither revoked nor expired by the database's clock.
 
     A token of a deleted project matches as little.
@@ -44,7 +44,7 @@ async def live_token(session: Session, secret_hash: str) -> TokenRow | None:
     return await session.scalar(select(TokenRow).where(matches, *_token_is_live()))
 
 
-async def live_tokens(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
+async def list_live_tokens(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
     """Returns those of some tokens that are neither revoked nor expired."""
     return (
         await session.scalars(select(TokenRow).where(TokenRow.id.in_(token_ids), *_token_is_live()))
@@ -76,13 +76,13 @@ class RevokedToken:
     project_id: str | None
 
 
-async def tokens(session: Session, wanted: TokenFilter, keys: Keyset) -> Sequence[TokenRow]:
+async def list_page(session: Session, wanted: TokenFilter, keys: Keyset) -> Sequence[TokenRow]:
     """Returns a page of tokens and one row more."""
     query = select(TokenRow).where(_is_wanted(wanted))
-    return (await session.scalars(paged(query, keys, TOKEN_COLUMNS, TokenRow.id))).all()
+    return (await session.scalars(select_page(query, keys, TOKEN_COLUMNS, TokenRow.id))).all()
 
 
-async def token(session: Session, wanted: TokenFilter, token_id: str) -> TokenRow | None:
+async def find_token(session: Session, wanted: TokenFilter, token_id: str) -> TokenRow | None:
     """Returns a token if the filter takes it."""
     return await session.scalar(select(TokenRow).where(_is_wanted(wanted), TokenRow.id == token_id))
 
@@ -112,13 +112,13 @@ async def expires_within(session: Session, token_id: str, days: int | None) -> b
     )
 
 
-async def take_expiry(session: Session, token_id: str, parent_id: str) -> None:
+async def copy_expiry(session: Session, token_id: str, parent_id: str) -> None:
     """Sets a token to expire together with its parent."""
     expiry = select(TokenRow.expires_at).where(TokenRow.id == parent_id).scalar_subquery()
     await session.execute(update(TokenRow).where(TokenRow.id == token_id).values(expires_at=expiry))
 
 
-async def end_no_later(session: Session, token_ids: Collection[str], than: str) -> None:
+async def limit_expiry(session: Session, token_ids: Collection[str], than: str) -> None:
     """Lets tokens expire no later than another token."""
     statement = (
         update(TokenRow)
@@ -145,7 +145,7 @@ def _end_of(token_id: str) -> ScalarSelect[datetime | None]:
     return select(other.expires_at).where(other.id == token_id).scalar_subquery()
 
 
-async def made_by(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
+async def list_children(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
     """Returns the tokens that were created with some tokens."""
     return (await session.scalars(select(TokenRow).where(TokenRow.parent_id.in_(token_ids)))).all()
 
@@ -195,7 +195,7 @@ async def insert_user(session: Session, values: Mapping[str, Any]) -> bool:
     return (await session.execute(statement)).one_or_none() is not None
 
 
-async def service_accounts(
+async def list_service_accounts(
     session: Session, project_id: str, name: str | None = None
 ) -> list[tuple[UserRow, str, int, datetime | None]]:
     """Returns the service accounts of a project by name, or the one of a name.

@@ -16,7 +16,7 @@ from app.db.models.experiments import RunRow
 from app.db.models.invitations import InvitationRow
 from app.db.models.jobs import JobRow, JobRunRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
-from app.db.repositories.keyset_pages import paged
+from app.db.repositories.keyset_pages import select_page
 from app.domain.paging import Keyset
 from palestra.contract.states import FINAL_JOB_STATES
 
@@ -35,7 +35,7 @@ class UserFilter:
     disabled: bool | None = None
 
 
-async def page(session: Session, wanted: UserFilter, keys: Keyset) -> Sequence[UserRow]:
+async def list_page(session: Session, wanted: UserFilter, keys: Keyset) -> Sequence[UserRow]:
     """Returns a page of people and one row more; service accounts are left out."""
     query = select(UserRow).where(UserRow.service_project_id.is_(None))
     if wanted.text:
@@ -44,10 +44,10 @@ async def page(session: Session, wanted: UserFilter, keys: Keyset) -> Sequence[U
     if wanted.disabled is not None:
         is_disabled = UserRow.disabled_at.is_not(None)
         query = query.where(is_disabled if wanted.disabled else ~is_disabled)
-    return (await session.scalars(paged(query, keys, COLUMNS, UserRow.id))).all()
+    return (await session.scalars(select_page(query, keys, COLUMNS, UserRow.id))).all()
 
 
-async def person(session: Session, wanted: str, *, lock: bool = False) -> UserRow | None:
+async def find_person(session: Session, wanted: str, *, lock: bool = False) -> UserRow | None:
     """Returns the person with this ID or login name, locked until the transaction ends if asked."""
     query = (
         select(UserRow)
@@ -69,7 +69,7 @@ async def lock_administrators(session: Session) -> set[str]:
     return set(await session.scalars(query.order_by(UserRow.id).with_for_update()))
 
 
-async def memberships(
+async def load_memberships(
     session: Session, user_ids: Collection[str]
 ) -> dict[str, list[tuple[str, ProjectRow]]]:
     """Returns role and project of the memberships of some users, by the project's name."""
@@ -85,7 +85,7 @@ async def memberships(
     return found
 
 
-async def last_used(session: Session, user_ids: Collection[str]) -> dict[str, datetime]:
+async def load_last_used(session: Session, user_ids: Collection[str]) -> dict[str, datetime]:
     """Returns when a login or token of each of some users was last used."""
     uses = union_all(
         *(
@@ -99,7 +99,7 @@ async def last_used(session: Session, user_ids: Collection[str]) -> dict[str, da
     return dict((await session.execute(query)).all())
 
 
-async def owned(session: Session, user_id: str) -> dict[str, int]:
+async def count_owned(session: Session, user_id: str) -> dict[str, int]:
     """Returns the number of rows that a user owns, by table, and of `live_jobs`."""
     counts = {
         table.name: select(func.count()).select_from(table).where(column == user_id)
@@ -151,7 +151,7 @@ async def transfer_live_jobs(session: Session, user_id: str, to: str) -> int:
     return len((await session.scalars(statement)).all())
 
 
-async def live_jobs(session: Session, user_id: str) -> Sequence[JobRow]:
+async def list_live_jobs(session: Session, user_id: str) -> Sequence[JobRow]:
     """Returns a user's jobs that have not ended, locked until the transaction ends."""
     query = (
         select(JobRow)

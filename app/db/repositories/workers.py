@@ -45,7 +45,7 @@ async def register_again(session: Session, worker: WorkerRow, row: dict[str, Any
     await session.refresh(worker)
 
 
-async def named(session: Session, name: str) -> WorkerRow:
+async def lock_by_name(session: Session, name: str) -> WorkerRow:
     """Returns the worker of that name, locked until the transaction ends."""
     query = (
         select(WorkerRow).where(WorkerRow.name == name).execution_options(populate_existing=True)
@@ -88,7 +88,7 @@ async def take_next_secret(session: Session, worker_id: str) -> None:
     await session.execute(statement.execution_options(synchronize_session=False))
 
 
-async def get(session: Session, worker_id: str) -> WorkerRow | None:
+async def find(session: Session, worker_id: str) -> WorkerRow | None:
     """Returns a worker."""
     query = select(WorkerRow).where(WorkerRow.id == worker_id)
     return await session.scalar(query.execution_options(populate_existing=True))
@@ -108,7 +108,7 @@ async def set_draining(session: Session, worker: WorkerRow, *, draining: bool) -
     await session.flush()
 
 
-async def silence(session: Session, worker_ids: Collection[str]) -> dict[str, float]:
+async def measure_silence(session: Session, worker_ids: Collection[str]) -> dict[str, float]:
     """Returns for how many seconds workers were silent, by the database's clock."""
     query = select(WorkerRow.id, WorkerRow.last_heartbeat_at, db_now()).where(
         WorkerRow.id.in_(worker_ids)
@@ -119,7 +119,7 @@ async def silence(session: Session, worker_ids: Collection[str]) -> dict[str, fl
     }
 
 
-async def of_pools(session: Session, pools: Collection[str] | None) -> Sequence[WorkerRow]:
+async def list_for_pools(session: Session, pools: Collection[str] | None) -> Sequence[WorkerRow]:
     """Returns the workers of some pools, or all workers, by name."""
     query = select(WorkerRow).order_by(WorkerRow.name, WorkerRow.id)
     if pools is not None:
@@ -127,7 +127,7 @@ async def of_pools(session: Session, pools: Collection[str] | None) -> Sequence[
     return (await session.scalars(query.execution_options(populate_existing=True))).all()
 
 
-async def alive(session: Session, pool: str) -> Sequence[str]:
+async def list_alive_names(session: Session, pool: str) -> Sequence[str]:
     """Returns the names of the workers of a pool that were heard of lately, draining ones too."""
     query = select(WorkerRow.name).where(
         WorkerRow.pool == pool, WorkerRow.last_heartbeat_at > db_now(-WorkerRow.silent_seconds)
@@ -145,13 +145,13 @@ async def move(session: Session, name: str, pool: str) -> None:
     )
 
 
-async def of_pool(session: Session, pool: str) -> Sequence[WorkerRow]:
+async def list_for_pool(session: Session, pool: str) -> Sequence[WorkerRow]:
     """Returns all workers of a pool, ordered by registration, the latest last."""
     query = select(WorkerRow).where(WorkerRow.pool == pool)
     return (await session.scalars(query.order_by(WorkerRow.registered_at, WorkerRow.id))).all()
 
 
-async def offers(session: Session, pools: Collection[str] | None = None) -> Sequence[Offer]:
+async def list_offers(session: Session, pools: Collection[str] | None = None) -> Sequence[Offer]:
     """Returns the offers of the workers that are online and not draining."""
     live = (
         select(func.count())
@@ -179,7 +179,7 @@ async def offers(session: Session, pools: Collection[str] | None = None) -> Sequ
     ]
 
 
-async def registered(session: Session, pools: Collection[str]) -> dict[str, int]:
+async def count_registered(session: Session, pools: Collection[str]) -> dict[str, int]:
     """Returns how many workers each of some pools has, offline ones included."""
     query = (
         select(WorkerRow.pool, func.count())
@@ -189,7 +189,7 @@ async def registered(session: Session, pools: Collection[str]) -> dict[str, int]
     return dict((await session.execute(query)).all())
 
 
-async def names(session: Session, worker_ids: Collection[str]) -> dict[str, str]:
+async def load_names(session: Session, worker_ids: Collection[str]) -> dict[str, str]:
     """Returns the names of workers."""
     rows = await session.execute(
         select(WorkerRow.id, WorkerRow.name).where(WorkerRow.id.in_(worker_ids))
@@ -197,6 +197,6 @@ async def names(session: Session, worker_ids: Collection[str]) -> dict[str, str]
     return dict(rows.all())
 
 
-async def by_ids(session: Session, worker_ids: Collection[str]) -> Sequence[WorkerRow]:
+async def list_by_ids(session: Session, worker_ids: Collection[str]) -> Sequence[WorkerRow]:
     """Returns workers by id."""
     return (await session.scalars(select(WorkerRow).where(WorkerRow.id.in_(worker_ids)))).all()

@@ -164,7 +164,7 @@ async def list_sessions(
 ) -> Page[LoginSessionView]:
     """Returns a page of the caller's browser logins that have not ended."""
     keys = keyset(page, rows.COLUMNS)
-    found = await rows.live_sessions(
+    found = await rows.list_live_sessions(
         session,
         principal.user_id,
         (settings.session_idle_seconds, settings.session_max_seconds),

@@ -28,7 +28,7 @@ async def person(session: Session, typed: str, *, enable: bool) -> str:
         ConflictError: `no_such_user`; `user_disabled` for a disabled person without `enable`;
             `not_admin` with `enable` for anybody else than an administrator.
     """
-    user = await rows.user_of_login(session, typed)
+    user = await rows.find_user_by_login(session, typed)
     if user is None:
         raise ConflictError(
             "no_such_user",
@@ -71,7 +71,7 @@ async def make_link(session: Session, user_id: str, seconds: float) -> str:
         user_id: A person who may log in.
         seconds: Life of the link.
     """
-    found = await rows.holder(session, user_id)
+    found = await rows.find_holder(session, user_id)
     is_admin = found is not None and found.user.is_admin
     action = "login.break_glass" if is_admin else "link.create"
     return await logins.make_link(

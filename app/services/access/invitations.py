@@ -59,13 +59,13 @@ async def invite(
             `project_archived`.
     """
     require_user_management(await present_rights.hold(session, principal))
-    projects = {project.slug: project for project in await rows.live_projects(session)}
+    projects = {project.slug: project for project in await rows.list_live_projects(session)}
     _check_names_differ(request)
     made: list[tuple[InvitationRow, str]] = []
     for index, wanted in enumerate(request.invitations):
         pointer = f"/invitations/{index}"
         roles = _roles(wanted, projects, pointer)
-        if wanted.name is not None and await access_rows.user_by_name(session, wanted.name):
+        if wanted.name is not None and await access_rows.find_user_by_name(session, wanted.name):
             raise name_taken(f"{pointer}/name")
         code = new_secret("pll")
         row = InvitationRow(
@@ -128,7 +128,7 @@ async def list_invitations(
     """Returns all invitations without their links."""
     require_user_management(principal)
     keys = keyset(page, rows.COLUMNS)
-    return await pages.cut(await rows.page(session, keys), page, keys, partial(views, session))
+    return await pages.cut(await rows.list_page(session, keys), page, keys, partial(views, session))
 
 
 async def revoke(session: Session, principal: Principal, invitation_id: str) -> None:
@@ -140,10 +140,10 @@ async def revoke(session: Session, principal: Principal, invitation_id: str) -> 
     """
     require_user_management(principal)
     if await rows.revoke(session, invitation_id):
-        row = await rows.get(session, invitation_id)
+        row = await rows.find(session, invitation_id)
         assert row is not None
         return _record(session, "invitation.revoke", principal, row)
-    row = await rows.get(session, invitation_id)
+    row = await rows.find(session, invitation_id)
     if row is None:
         raise NotFoundError("invitation")
     if row.redeemed_at is not None:
@@ -208,7 +208,7 @@ async def open_invitation(session: Session, code_hash: str) -> InvitationRow | N
     Raises:
         LoginRefusedError: If it is not open any more.
     """
-    found = await rows.of_code(session, code_hash)
+    found = await rows.find_by_code(session, code_hash)
     if found is None:
         return None
     row, is_over = found
@@ -286,9 +286,9 @@ def require_user_management(principal: Principal) -> None:
 async def views(session: Session, found: Sequence[InvitationRow]) -> list[InvitationView]:
     """Returns invitations as administrators see them, without their links."""
     people = {row.created_by for row in found} | {row.redeemed_by or "" for row in found}
-    names = await access_rows.user_names(session, people)
-    projects = {project.id: project for project in await rows.live_projects(session)}
-    over = await rows.expired(session, [row.id for row in found])
+    names = await access_rows.load_user_names(session, people)
+    projects = {project.id: project for project in await rows.list_live_projects(session)}
+    over = await rows.filter_expired(session, [row.id for row in found])
     return [
         InvitationView(
             id=row.id,

@@ -21,7 +21,7 @@ async def preview(database: Database, request: SetupRequest) -> LinkPreview:
     """
     code_hash = hash_secret(request.code) if is_well_formed(request.code) else ""
     async with database.read() as session:
-        user = await rows.user_of_link(session, code_hash)
+        user = await rows.find_user_by_link(session, code_hash)
         found, words = (
             await _invitation(session, code_hash) if user is None else (_login(user), [user.name])
         )
@@ -74,7 +74,7 @@ async def _name_faults(
     except InvalidError as fault:
         return [fault]
     is_own = user is not None and user.name == name
-    if not is_own and await rows.user_by_name(session, name) is not None:
+    if not is_own and await rows.find_user_by_name(session, name) is not None:
         taken: ConflictError = name_taken("/user")
         return [taken]
     return []

@@ -46,7 +46,7 @@ async def login_options(session: Session) -> LoginOptions:
 async def find_account(database: Database, name: str) -> Account:
     """Returns the account that a login names, or a substitute for a name that nobody has."""
     async with database.read() as session:
-        user = await rows.user_of_login(session, name)
+        user = await rows.find_user_by_login(session, name)
     if user is None:
         return Account(f"name:{slugify(name, 64, substitute=name.casefold())}")
     can_log_in = user.disabled_at is None
@@ -130,7 +130,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
     """
     code_hash = hash_secret(request.code) if is_well_formed(request.code) else ""
     async with database.read() as session:
-        user = await rows.user_of_link(session, code_hash)
+        user = await rows.find_user_by_link(session, code_hash)
     if user is None:
         if (login := await invitations.redeem(database, request, origin)) is None:
             raise link_used()
@@ -143,7 +143,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
     async with database.write() as session:
         audit_log.set_origin(session, origin)
         used = await rows.use_link(session, code_hash)
-        found = None if used is None else await rows.holder(session, used)
+        found = None if used is None else await rows.find_holder(session, used)
         if found is None:
             raise link_used()
         if request.user is not None and request.user != found.user.name:

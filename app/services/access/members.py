@@ -46,7 +46,9 @@ async def bootstrap(
         InvalidError: If a name has no letter or digit of ASCII.
     """
     found = await (
-        rows.first_project(session) if project is None else rows.project_by_name(session, project)
+        rows.find_first_project(session)
+        if project is None
+        else rows.find_project_by_name(session, project)
     )
     if found is None:
         slug = await free_slug(session, project or DEFAULT_PROJECT)
@@ -61,7 +63,7 @@ async def bootstrap(
             f"The project {project} is deleted. `palestra projects undelete {found.slug}` "
             "restores it; or name another project.",
         )
-    user = await rows.first_admin(session) if admin is None else None
+    user = await rows.find_first_admin(session) if admin is None else None
     if user is None:
         user = await _admin(session, admin or DEFAULT_ADMIN)
     await _maintain(session, found, user)
@@ -71,7 +73,7 @@ async def bootstrap(
 async def free_slug(session: Session, name: str) -> str:
     """Returns a slug of a project's name that no project has."""
     slug = slugify(name, 56, substitute="project")
-    taken = await rows.slugs_like(session, slug)
+    taken = await rows.list_slugs_with_prefix(session, slug)
     return next(
         free
         for number in count(1)
@@ -80,7 +82,7 @@ async def free_slug(session: Session, name: str) -> str:
 
 
 async def _admin(session: Session, typed: str) -> UserRow:
-    user = await rows.user_of_login(session, typed)
+    user = await rows.find_user_by_login(session, typed)
     if user is None:
         user = await _new_admin(session, typed)
     if user.disabled_at is not None:
@@ -107,7 +109,7 @@ async def _new_admin(session: Session, typed: str) -> UserRow:
 
 
 async def _maintain(session: Session, project: ProjectRow, user: UserRow) -> None:
-    if await rows.role(session, project.id, user.id) is None:
+    if await rows.find_role(session, project.id, user.id) is None:
         role = Role.MAINTAINER.value
         session.add(MembershipRow(project_id=project.id, user_id=user.id, role=role))
         await session.flush()

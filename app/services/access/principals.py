@@ -41,8 +41,10 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
         return await _principal_of_worker(session, secret, digest)
     if secret.startswith("ple_"):
         return await _principal_of_enrolment(session, secret, digest)
-    token = await token_rows.live_token(session, digest)
-    found = None if token is None else await rows.holder(session, token.user_id, token.project_id)
+    token = await token_rows.find_live_token(session, digest)
+    found = (
+        None if token is None else await rows.find_holder(session, token.user_id, token.project_id)
+    )
     if token is None or found is None:
         return None
     return replace(principal_with_token(token, found), derivation_key=derivation_key(secret))
@@ -60,7 +62,7 @@ def principal_with_token(token: TokenRow, found: rows.Holder) -> Principal:
 
 
 async def _principal_of_attempt(session: Session, digest: str) -> Principal | None:
-    attempt = await rows.attempt_by_token(session, digest)
+    attempt = await rows.find_attempt_by_token(session, digest)
     if attempt is None:
         return None
     return Principal(
@@ -73,7 +75,7 @@ async def _principal_of_attempt(session: Session, digest: str) -> Principal | No
 
 
 async def _principal_of_enrolment(session: Session, secret: str, digest: str) -> Principal | None:
-    found = await pool_rows.token_by_secret(session, digest)
+    found = await pool_rows.find_token_by_secret(session, digest)
     if found is None:
         return None
     token, pool = found
@@ -89,7 +91,7 @@ async def _principal_of_enrolment(session: Session, secret: str, digest: str) ->
 
 
 async def _principal_of_worker(session: Session, secret: str, digest: str) -> Principal | None:
-    worker = await rows.worker_by_secret(session, digest)
+    worker = await rows.find_worker_by_secret(session, digest)
     if worker is None:
         return None
     return Principal(
@@ -113,10 +115,10 @@ async def principal_of_session(
     """
     if not is_well_formed(secret):
         return None
-    login = await rows.live_login(
+    login = await rows.find_live_login(
         session, hash_secret(secret), settings.session_idle_seconds, settings.session_max_seconds
     )
-    found = None if login is None else await rows.holder(session, login.user_id)
+    found = None if login is None else await rows.find_holder(session, login.user_id)
     if login is None or found is None:
         return None
     return principal_with_login(login, found), csrf_token(secret)
@@ -156,7 +158,9 @@ async def check_still_there(session: Session, principal: Principal) -> None:
     Raises:
         UnauthenticatedError: `unauthenticated`.
     """
-    if principal.via in {"cookie", "token"} and not await rows.holder(session, principal.user_id):
+    if principal.via in {"cookie", "token"} and not await rows.find_holder(
+        session, principal.user_id
+    ):
         raise UnauthenticatedError(
             "unauthenticated", "This user was deleted or disabled. Ask an administrator."
         )
@@ -171,12 +175,12 @@ async def present_principals(
     """
     token_ids = {caller.token_id for caller in callers if caller.token_id is not None}
     session_ids = {caller.session_id for caller in callers if caller.session_id is not None}
-    tokens = await token_rows.live_tokens(session, token_ids)
-    logins = await rows.live_logins(
+    tokens = await token_rows.list_live_tokens(session, token_ids)
+    logins = await rows.list_live_logins(
         session, session_ids, settings.session_idle_seconds, settings.session_max_seconds
     )
     owners = {token.user_id for token in tokens} | {login.user_id for login in logins}
-    found = await rows.holders(session, owners)
+    found = await rows.load_holders(session, owners)
     of_tokens = {
         token.id: principal_with_token(token, _in_project(found[token.user_id], token.project_id))
         for token in tokens

@@ -23,7 +23,7 @@ _SCOPES = frozenset({Scope.READ, Scope.SUBMIT})
 async def list_accounts(session: Session, principal: Principal) -> Page[ServiceAccountView]:
     """Returns the service accounts of the caller's one project by name."""
     project_id = _project(principal)
-    found = await token_rows.service_accounts(session, project_id)
+    found = await token_rows.list_service_accounts(session, project_id)
     return Page(items=[_view(*one) for one in found], next_cursor=None)
 
 
@@ -57,7 +57,7 @@ async def create(
     await session.flush()
     _record(session, principal, "service_account.create", user_id, project_id, request.name)
     announce(session, ACCESS)
-    (made,) = await token_rows.service_accounts(session, project_id, request.name)
+    (made,) = await token_rows.list_service_accounts(session, project_id, request.name)
     return _view(*made)
 
 
@@ -116,7 +116,7 @@ async def _hold_project(session: Session, principal: Principal) -> str:
 
 
 async def _find(session: Session, project_id: str, name: str) -> UserRow:
-    user = await rows.user_by_name(session, name)
+    user = await rows.find_user_by_name(session, name)
     if user is None or user.service_project_id != project_id or user.disabled_at is not None:
         raise NotFoundError("service account")
     return user

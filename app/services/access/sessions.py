@@ -46,7 +46,7 @@ async def open_login(
     Raises:
         UnauthenticatedError: If the user is disabled.
     """
-    found = await rows.holder(session, user_id)
+    found = await rows.find_holder(session, user_id)
     if found is None:
         raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an administrator.")
     secret = new_secret("pls")

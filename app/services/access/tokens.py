@@ -191,7 +191,7 @@ async def issue_token(
     session.add(token)
     await session.flush()
     if origin.same_end and origin.parent_id is not None:
-        await rows.take_expiry(session, token.id, origin.parent_id)
+        await rows.copy_expiry(session, token.id, origin.parent_id)
     elif request.expires_in_days is not None:
         await rows.set_expiry(session, token.id, request.expires_in_days)
     await session.refresh(token)
@@ -213,7 +213,7 @@ async def list_tokens(session: Session, principal: Principal, page: PageRequest)
     A token of one project sees that project's tokens alone.
     """
     keys = keyset(page, rows.TOKEN_COLUMNS)
-    found = await rows.tokens(session, _seen_by(principal), keys)
+    found = await rows.list_page(session, _seen_by(principal), keys)
     return await pages.cut(found, page, keys, partial(_views, session))
 
 
@@ -241,7 +241,7 @@ async def rotate_token(
             if the caller's token would get a longer life, or a secret that expires later.
         ConflictError: `token_ended` if it was revoked or has expired.
     """
-    token = await rows.token(session, _seen_by(principal), token_id)
+    token = await rows.find_token(session, _seen_by(principal), token_id)
     if token is None:
         raise NotFoundError("token")
     if not await _may_rotate(session, principal, token):
@@ -290,8 +290,8 @@ async def _set_end(
         if caller != token.id or not await rows.expires_within(session, token.id, days):
             await rows.set_expiry(session, token.id, days)
         for limit in filter(None, (token.parent_id, caller)):
-            await rows.end_no_later(session, [token.id], limit)
-        await rows.end_no_later(session, await _descendants(session, token.id), token.id)
+            await rows.limit_expiry(session, [token.id], limit)
+        await rows.limit_expiry(session, await _descendants(session, token.id), token.id)
     elif caller is not None and await rows.ends_after(session, token.id, caller):
         raise _outlives_caller()
 
@@ -323,7 +323,7 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
     Raises:
         NotFoundError: If the caller sees no such token.
     """
-    token = await rows.token(session, _seen_by(principal), token_id)
+    token = await rows.find_token(session, _seen_by(principal), token_id)
     if token is None:
         raise NotFoundError("token")
     level = [token.id]
@@ -362,7 +362,7 @@ async def _descendants(session: Session, token_id: str) -> list[str]:
 
 
 async def _children(session: Session, token_ids: Sequence[str]) -> list[str]:
-    made = await rows.made_by(session, token_ids)
+    made = await rows.list_children(session, token_ids)
     return [token.id for token in made if token.scopes != [Scope.WORKER.value]]
 
 
@@ -370,7 +370,7 @@ async def _views(
     session: Session, tokens: Sequence[TokenRow], secret: str | None = None
 ) -> list[TokenView]:
     users = await login_names(session, {token.user_id for token in tokens})
-    slugs = await access_rows.project_slugs(
+    slugs = await access_rows.load_project_slugs(
         session, {token.project_id for token in tokens if token.project_id is not None}
     )
     return [

@@ -51,7 +51,7 @@ async def list_users(
     """Returns a page of all people; sorts by `name` and `created_at`."""
     require_user_management(principal)
     keys = keyset(page, rows.COLUMNS)
-    found = await rows.page(session, wanted, keys)
+    found = await rows.list_page(session, wanted, keys)
     return await pages.cut(found, page, keys, partial(_views, session))
 
 
@@ -71,7 +71,7 @@ async def find(session: Session, wanted: str, *, lock: bool = False) -> UserRow:
     Raises:
         NotFoundError: If there is no such person.
     """
-    user = await rows.person(session, wanted, lock=lock)
+    user = await rows.find_person(session, wanted, lock=lock)
     if user is None:
         raise NotFoundError("user")
     return user
@@ -205,7 +205,7 @@ async def receiver(session: Session, wanted: str, giver: UserRow, pointer: str) 
     Raises:
         InvalidError: `no_such_user`, also for a disabled one; `transfer_to_self`.
     """
-    found = await rows.person(session, wanted, lock=True)
+    found = await rows.find_person(session, wanted, lock=True)
     if found is None or found.disabled_at is not None:
         raise InvalidError(
             "no_such_user",
@@ -228,15 +228,15 @@ def _record(
 async def detail(session: Session, user: UserRow) -> UserDetail:
     """Returns the view of a person with the numbers of what the person owns."""
     (view,) = await _views(session, [user])
-    counts = await rows.owned(session, user.id)
+    counts = await rows.count_owned(session, user.id)
     owned = OwnedView(**{name: counts.get(name, 0) for name in OwnedView.model_fields})
     return UserDetail(**dict(view), owned=owned)
 
 
 async def _views(session: Session, users: Sequence[UserRow]) -> list[UserView]:
     ids = [user.id for user in users]
-    memberships = await rows.memberships(session, ids)
-    used = await rows.last_used(session, ids)
+    memberships = await rows.load_memberships(session, ids)
+    used = await rows.load_last_used(session, ids)
     return [
         UserView(
             id=user.id,

@@ -89,7 +89,7 @@ async def _declare(
         message = "This attempt declared that name with other content. Choose another name."
         raise ConflictError("artifact_exists", message, pointer="/name")
     if artifact.blob_id is None:
-        artifact.blob_id = await rows.blob(
+        artifact.blob_id = await rows.find_blob(
             session, run.project_id, declaration.sha256, declaration.size
         )
         await session.flush()
@@ -185,10 +185,10 @@ def _visible(artifact: ArtifactRow | None, principal: Principal) -> ArtifactRow 
 
 
 async def _is_input(session: Session, attempt_id: str, artifact: ArtifactRow) -> bool:
-    attempt = await attempt_rows.get(session, attempt_id)
+    attempt = await attempt_rows.find(session, attempt_id)
     if attempt is None or attempt.state not in attempt_rows.LIVE or not artifact.folder:
         return False
-    carried = (await attempt_rows.runs_of(session, [attempt_id]))[attempt_id]
+    carried = (await attempt_rows.load_runs(session, [attempt_id]))[attempt_id]
     return any(row.run_id == artifact.run_id for row in carried)
 
 
@@ -218,7 +218,7 @@ async def list_of_run(
     """
     run = await runs.find(session, principal, run_id)
     keys = keyset(request, rows.COLUMNS)
-    return await pages.cut(await rows.page(session, run.id, kind, keys), request, keys, _views)
+    return await pages.cut(await rows.list_page(session, run.id, kind, keys), request, keys, _views)
 
 
 async def sweep(database: Database, store: BlobStore) -> int:
@@ -229,7 +229,7 @@ async def sweep(database: Database, store: BlobStore) -> int:
     unused = await drop_unused(database, store)
     old = await asyncio.to_thread(store.old_files)
     async with database.read() as session:
-        known = await rows.known_blobs(session, old)
+        known = await rows.filter_known_blobs(session, old)
     orphans = [blob_id for blob_id in old if blob_id not in known]
     await asyncio.to_thread(store.delete, orphans)
     return unused + len(orphans)

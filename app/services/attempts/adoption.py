@@ -26,7 +26,7 @@ async def adopt(
         ConflictError: `stale_attempt` if it has ended or was marked as lost.
     """
     await confirm_own(session, principal, body.worker_id)
-    attempt = await rows.get(session, attempt_id, lock=True)
+    attempt = await rows.find(session, attempt_id, lock=True)
     if attempt is None or attempt.worker_id != body.worker_id:
         raise NotFoundError("attempt of this worker")
     if attempt.state not in rows.LIVE:

@@ -56,10 +56,10 @@ async def claim(
         orders = await work_orders.repeat_run_orders(session, job, held)
         return await _answer(session, principal, job, held, orders, settings)
     await _check_claimable(session, job, body, worker)
-    ended = await job_rows.ends(session, job.id)
+    ended = await job_rows.load_run_ends(session, job.id)
     runs = [
         run
-        for run in await experiment_rows.runs_of_job(session, job.id, lock=True)
+        for run in await experiment_rows.list_runs_for_job(session, job.id, lock=True)
         if run.id not in ended
     ]
     orders = await work_orders.make_run_orders(session, job, runs)
@@ -94,7 +94,7 @@ async def _answer(
 
 async def _worker(session: Session, principal: Principal, body: Claim) -> WorkerRow:
     await confirm_own(session, principal, body.worker_id)
-    worker = await worker_rows.get(session, body.worker_id)
+    worker = await worker_rows.find(session, body.worker_id)
     if worker is None:
         raise NotFoundError("worker")
     if body.slot >= worker.slots:
@@ -107,12 +107,12 @@ async def _worker(session: Session, principal: Principal, body: Claim) -> Worker
 
 
 async def _job(session: Session, worker: WorkerRow, body: Claim) -> JobRow:
-    job = await job_rows.by_id(session, body.job_id, lock=True)
+    job = await job_rows.find_by_id(session, body.job_id, lock=True)
     # A job of another pool is one that exists only where the worker's pool admits its project.
     if job is None or (
         job.pool != worker.pool
         and (worker.pool, job.project_id)
-        not in await pool_rows.admitted_pairs(session, [worker.pool])
+        not in await pool_rows.list_admitted_pairs(session, [worker.pool])
     ):
         raise NotFoundError("job")
     return job
@@ -132,7 +132,7 @@ async def _repeated_claim(
 
     `None` if the claim is new, or if a supervisor has renewed the lease.
     """
-    attempt = await rows.live_of_job(session, job.id)
+    attempt = await rows.find_live_by_job(session, job.id)
     if attempt is None or (attempt.number, attempt.worker_id, attempt.slot) != (
         body.expected_attempt,
         body.worker_id,
@@ -142,7 +142,7 @@ async def _repeated_claim(
     token_hash = hash_secret(token_of(principal, attempt.id))
     if attempt.token_hash != token_hash and not _was_rotated_since(worker, attempt):
         return None
-    if not await rows.begin_lease_anew(session, attempt, settings.lease_seconds):
+    if not await rows.restart_lease(session, attempt, settings.lease_seconds):
         return None
     if attempt.token_hash != token_hash:
         await rows.set_token(session, attempt, token_hash)

@@ -49,8 +49,8 @@ async def _look(
     job, carried = await _follower(session, attempt_id, body.run_id, lock=lock)
     # Read before the snapshots: if the training is over now, its last snapshot is stored already.
     training = await training_state(session, body.run_id)
-    count, evaluated = await evaluation_rows.of_job(session, job.id)
-    verified = await snapshot_rows.verified(session, body.run_id)
+    count, evaluated = await evaluation_rows.load_job_progress(session, job.id)
+    verified = await snapshot_rows.list_verified(session, body.run_id)
     new = [
         snapshot
         for snapshot in verified
@@ -67,15 +67,15 @@ async def _look(
 async def _follower(
     session: Session, attempt_id: str, run_id: str, *, lock: bool
 ) -> tuple[JobRow, AttemptRunRow]:
-    attempt = await rows.get(session, attempt_id, lock=lock)
-    job = None if attempt is None else await job_rows.by_id(session, attempt.job_id)
+    attempt = await rows.find(session, attempt_id, lock=lock)
+    job = None if attempt is None else await job_rows.find_by_id(session, attempt.job_id)
     if attempt is None or job is None:
         raise NotFoundError("attempt")
     if attempt.state not in rows.LIVE:
         raise ConflictError("stale_attempt", "The attempt has ended. It gets no more snapshots.")
     if not Schedule(job.schedule).follows_training:
         raise ForbiddenError("not_following", "Only a continuous evaluation asks for snapshots.")
-    for carried in (await rows.runs_of(session, [attempt_id]))[attempt_id]:
+    for carried in (await rows.load_runs(session, [attempt_id]))[attempt_id]:
         if carried.run_id == run_id:
             return job, carried
     raise ForbiddenError("other_run", "The attempt does not carry that run.")
@@ -87,7 +87,7 @@ async def training_state(session: Session, run_id: str) -> Literal["live", "wait
     It is `live` while an attempt trains the run, and `waiting` while its training job is queued or
     paused.
     """
-    job = await job_rows.unfinished_training(session, run_id)
+    job = await job_rows.find_unfinished_training(session, run_id)
     if job is None:
         return "over"
     return "live" if JobState(job.state) in LIVE_JOB_STATES else "waiting"

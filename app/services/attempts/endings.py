@@ -48,7 +48,7 @@ async def _end_runs(
     session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport
 ) -> None:
     """Stores the end of each run of a pack that succeeded or failed; other runs stay in the job."""
-    carried = {run.run_id for run in (await rows.runs_of(session, [attempt.id]))[attempt.id]}
+    carried = {run.run_id for run in (await rows.load_runs(session, [attempt.id]))[attempt.id]}
     for end in report.runs:
         if end.run_id in carried and end.outcome in {Outcome.SUCCEEDED, Outcome.FAILED}:
             failure = None if end.failure is None else clean(end.failure).model_dump(mode="json")
@@ -97,8 +97,8 @@ async def as_expired(session: Session, attempt_id: str, silent_seconds: float, a
 
 
 async def _lock(session: Session, attempt_id: str) -> tuple[JobRow, AttemptRow] | None:
-    attempt = await rows.get(session, attempt_id)
-    job = None if attempt is None else await job_rows.by_id(session, attempt.job_id, lock=True)
+    attempt = await rows.find(session, attempt_id)
+    job = None if attempt is None else await job_rows.find_by_id(session, attempt.job_id, lock=True)
     return None if attempt is None or job is None else (job, attempt)
 
 
@@ -127,7 +127,7 @@ async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool
     """Returns whether a training job was paused, or had an attempt, before this attempt."""
     if not Schedule(job.schedule).writes_training_state:
         return False
-    moves = await audit.of_object(session, job.project_id, "job", job.id)
+    moves = await audit.list_for_object(session, job.project_id, "job", job.id)
     return attempt.number > 1 or any(row.data.get("to") == JobState.PAUSED for row in moves)
 
 
@@ -170,7 +170,7 @@ def _transition_details(
 
 
 async def _clear_speed(session: Session, attempt: AttemptRow) -> None:
-    for run in (await rows.runs_of(session, [attempt.id]))[attempt.id]:
+    for run in (await rows.load_runs(session, [attempt.id]))[attempt.id]:
         if run.training:
             await experiment_rows.set_run(session, run.run_id, {"env_steps_per_second": None})
 

@@ -40,7 +40,9 @@ async def renew(
         NotFoundError: If there is no such attempt.
     """
     attempt = await _attempt(session, attempt_id)
-    job = await job_rows.by_id(session, attempt.job_id, lock=attempt.state == AttemptState.STARTING)
+    job = await job_rows.find_by_id(
+        session, attempt.job_id, lock=attempt.state == AttemptState.STARTING
+    )
     assert job is not None
     values: dict[str, Any] = body.model_dump(
         include={"env_step", "update", "spooled_seq", "trainer_pid"}
@@ -76,7 +78,7 @@ async def release(session: Session, attempt_id: str, body: Release) -> AttemptVi
             record as `expected_seq`.
     """
     seen = await _attempt(session, attempt_id)
-    job = await job_rows.by_id(session, seen.job_id, lock=True)
+    job = await job_rows.find_by_id(session, seen.job_id, lock=True)
     attempt = await _attempt(session, attempt_id)
     assert job is not None
     if attempt.state == AttemptState.LOST:
@@ -93,7 +95,7 @@ async def release(session: Session, attempt_id: str, body: Release) -> AttemptVi
 
 
 async def _attempt(session: Session, attempt_id: str) -> AttemptRow:
-    attempt = await rows.get(session, attempt_id)
+    attempt = await rows.find(session, attempt_id)
     if attempt is None:
         raise NotFoundError("attempt")
     return attempt

@@ -22,8 +22,10 @@ from palestra.contract.work_order import (
 
 
 async def repeat_run_orders(session: Session, job: JobRow, attempt: AttemptRow) -> list[RunOrder]:
-    carried = {row.run_id: row for row in (await rows.runs_of(session, [attempt.id]))[attempt.id]}
-    runs = [run for run in await experiment_rows.runs_of_job(session, job.id) if run.id in carried]
+    carried = {row.run_id: row for row in (await rows.load_runs(session, [attempt.id]))[attempt.id]}
+    runs = [
+        run for run in await experiment_rows.list_runs_for_job(session, job.id) if run.id in carried
+    ]
     if not Schedule(job.schedule).writes_training_state:
         return await make_run_orders(session, job, runs)
     return [
@@ -124,6 +126,6 @@ async def make_work_order(
 
 
 async def experiment_of(session: Session, job: JobRow) -> ExperimentRow:
-    experiment = await experiment_rows.get(session, job.project_id, job.experiment_id)
+    experiment = await experiment_rows.find(session, job.project_id, job.experiment_id)
     assert experiment is not None
     return experiment

@@ -129,7 +129,7 @@ def _key_of(refusal: Refusal) -> tuple[object, ...]:
 
 async def _write(session: Session, counts: list[_Count]) -> None:
     hashes = {found.refusal.secret_hash for found in counts if found.refusal.secret_hash}
-    known = await credentials.by_hash(session, hashes)
+    known = await credentials.load_by_hash(session, hashes)
     for found in counts:
         refusal = found.refusal
         caller = refusal.caller or known.get(refusal.secret_hash or "")

@@ -24,8 +24,8 @@ async def cut(session: Session, keep_days: int) -> int:
     if not keep_days or not await audit_entries.has_older(session, (keep_days + 1) * _DAY):
         return 0
     await audit_entries.lock(session)
-    before = await audit_entries.ends(session)
-    place = await audit_entries.last_older(session, keep_days * _DAY, limit=_BATCH)
+    before = await audit_entries.read_ends(session)
+    place = await audit_entries.find_last_older(session, keep_days * _DAY, limit=_BATCH)
     if before is None or place is None:
         return 0
     await audit_entries.remove_through(session, place)

@@ -31,7 +31,7 @@ async def search(
     """
     keys = keyset(request, ("id",))
     before = None if keys.after is None else int(keys.after[0])
-    found = await audit_entries.newest_first(
+    found = await audit_entries.list_newest_first(
         session, _restrict_to_permitted(principal, wanted), before=before, limit=keys.limit + 1
     )
     shown = found[: keys.limit]
@@ -48,11 +48,11 @@ async def export(
     """Yields all entries as JSON lines, the oldest first, up to the newest at the call."""
     permitted = _restrict_to_permitted(principal, wanted)
     async with database.read() as session:
-        newest = await audit_entries.newest_first(session, permitted, before=None, limit=1)
+        newest = await audit_entries.list_newest_first(session, permitted, before=None, limit=1)
     last, after = (newest[0].id if newest else 0), 0
     while after < last:
         async with database.read() as session:
-            batch = await audit_entries.oldest_first(
+            batch = await audit_entries.list_oldest_first(
                 session, permitted, after=after, last=last, limit=_BATCH
             )
             views = await _views(session, batch)
@@ -73,7 +73,9 @@ def _restrict_to_permitted(principal: Principal, wanted: AuditFilter) -> AuditFi
 
 
 async def _views(session: Session, rows: Sequence[AuditRow]) -> list[AuditEntry]:
-    names = await audit_entries.user_names(session, {row.user_id for row in rows if row.user_id})
+    names = await audit_entries.load_user_names(
+        session, {row.user_id for row in rows if row.user_id}
+    )
     columns = [name for name in AuditEntry.model_fields if name != "user"]
     return [
         AuditEntry(

@@ -30,11 +30,11 @@ async def verify(database: Database, noted: ChainPlace | None = None) -> AuditVe
     """
     while True:
         async with database.read() as session:
-            ends = await audit_entries.ends(session)
+            ends = await audit_entries.read_ends(session)
         walk = _Walk(ends, noted)
         await walk.run(database)
         async with database.read() as session:
-            again = await audit_entries.ends(session)
+            again = await audit_entries.read_ends(session)
         was_cut = ends is not None and again is not None and again.checkpoint != ends.checkpoint
         if walk.fault is None or not was_cut:
             return walk.report()
@@ -60,7 +60,7 @@ class _Walk:
         end = BEGIN if self.ends is None else self.ends.last
         while self.fault is None and self.last.id < end.id:
             async with database.read() as session:
-                batch = await audit_entries.oldest_first(
+                batch = await audit_entries.list_oldest_first(
                     session, _EVERYTHING, after=self.last.id, last=end.id, limit=_BATCH
                 )
             if not batch:
@@ -79,7 +79,7 @@ class _Walk:
     def _check(self, row: AuditRow) -> ChainFault | None:
         place = ChainPlace(row.id, row.hash)
         fault = audit_chain.fault_between(
-            self.last, place, row.previous_hash, rows.hash_of(row)
+            self.last, place, row.previous_hash, rows.compute_hash(row)
         ) or self._against_noted(place)
         if fault is None:
             self.last, self.entries = place, self.entries + 1
@@ -106,7 +106,7 @@ class _Walk:
         return self._against_noted(checkpoint)
 
     async def _outside_ends(self, session: Session) -> ChainFault | None:
-        added = await audit_entries.outside_ends(session)
+        added = await audit_entries.find_outside_ends(session)
         if added is None:
             return None
         if self.ends is None:

@@ -113,9 +113,9 @@ async def _read(
     session: Session, principal: Principal, wanted: SeriesQuery, keys: Sequence[Key]
 ) -> _StoredCurves:
     superseded = wanted.include_superseded
-    cursor = await event_rows.newest(session)
+    cursor = await event_rows.read_newest_id(session)
     run_ids = list(dict.fromkeys(run_id for run_id, _ in keys))
-    projects = await rows.projects_of(session, run_ids)
+    projects = await rows.load_projects(session, run_ids)
     if any(projects.get(run_id) not in principal.project_ids for run_id in run_ids):
         raise NotFoundError("run")
     stored = [key for key in keys if evaluation_series(key[1]) is None]
@@ -127,12 +127,12 @@ async def _read(
     carried = {run_id for group in wanted.groups if group.carry_forward for run_id in group.run_ids}
     evaluated = {run_id for run_id, name in keys if evaluation_series(name) is not None}
     return _StoredCurves(
-        blocks=await rows.of_series(session, stored),
-        evaluations=await rows.evaluations(session, evaluated, superseded=superseded)
+        blocks=await rows.load_series_blocks(session, stored),
+        evaluations=await rows.list_evaluations(session, evaluated, superseded=superseded)
         if evaluated
         else (),
         histories={} if superseded else await series.histories(session, run_ids),
-        finished=await rows.succeeded(session, carried) if carried else frozenset(),
+        finished=await rows.filter_succeeded_runs(session, carried) if carried else frozenset(),
         cursor=cursor,
     )
 

@@ -24,7 +24,7 @@ async def read(
         NotFoundError: If the project has no such run.
     """
     run = await runs.find(session, principal, run_id)
-    blocks = await rows.log_after(session, run.id, after, min(limit + 1, _MAX_BLOCKS))
+    blocks = await rows.list_log_blocks(session, run.id, after, min(limit + 1, _MAX_BLOCKS))
     stored = (
         LogLine(
             n=block.first_line + i,

@@ -46,7 +46,7 @@ async def list_of_run(
         NotFoundError: If the project has no such run.
     """
     run = await runs.find(session, principal, run_id)
-    stored = await rows.series_of_run(session, run.id, after, limit + 1)
+    stored = await rows.list_series_for_run(session, run.id, after, limit + 1)
     found = [_info(row) for row in stored] + [
         info for info in await _virtual(session, run.id) if info.name > after
     ]
@@ -70,7 +70,7 @@ def _info(row: SeriesRow) -> SeriesInfo:
 async def _virtual(session: Session, run_id: str) -> list[SeriesInfo]:
     bodies = [
         Evaluation.model_validate_json(row.body)
-        for row in await rows.evaluations(session, [run_id], superseded=False)
+        for row in await rows.list_evaluations(session, [run_id], superseded=False)
     ]
     found: list[SeriesInfo] = []
     for prefix, source in VIRTUAL.items():
@@ -133,7 +133,9 @@ def _names(evaluations: Sequence[Evaluation]) -> Sequence[str]:
 async def histories(session: Session, run_ids: Collection[str]) -> dict[str, Chain]:
     """Returns the fence chain of each run; an empty one where no training attempt was made."""
     links: dict[str, list[Link]] = {run_id: [] for run_id in run_ids}
-    for run_id, fence, resumed, env_step, update in await snapshot_rows.links(session, run_ids):
+    for run_id, fence, resumed, env_step, update in await snapshot_rows.list_links(
+        session, run_ids
+    ):
         at = (
             None
             if resumed is None or env_step is None or update is None
@@ -155,15 +157,15 @@ async def supersede(session: Session, run_id: str) -> None:
     """
     await session.flush()
     history = (await histories(session, [run_id]))[run_id]
-    for snapshot in await snapshot_rows.of_run(session, run_id):
+    for snapshot in await snapshot_rows.list_for_run(session, run_id):
         superseded = not fence_chain.is_in_history(
             history, snapshot.fence, Position(snapshot.env_step, snapshot.update)
         )
         if superseded != snapshot.superseded:
             snapshot.superseded = superseded
-            for evaluation in await snapshot_rows.snapshot_evaluations(session, snapshot.id):
+            for evaluation in await snapshot_rows.list_snapshot_evaluations(session, snapshot.id):
                 evaluation.superseded = superseded
-    for evaluation in await snapshot_rows.training_evaluations(session, run_id):
+    for evaluation in await snapshot_rows.list_training_evaluations(session, run_id):
         evaluation.superseded = not fence_chain.is_in_history(
             history, evaluation.fence, Position(evaluation.env_step, evaluation.update)
         )
@@ -173,7 +175,7 @@ async def supersede(session: Session, run_id: str) -> None:
 async def _rewind(session: Session, run_id: str, history: Chain) -> None:
     """Sets the progress to that of the snapshot that the newest attempt resumed from, or to 0."""
     run = (await telemetry_rows.lock_runs(session, [run_id]))[run_id]
-    started = await snapshot_rows.resumed_from(session, run_id, max(history, default=0))
+    started = await snapshot_rows.find_resume_source(session, run_id, max(history, default=0))
     run.env_step, run.update, run.episode = (
         (0, 0, 0) if started is None else (started.env_step, started.update, started.episode)
     )

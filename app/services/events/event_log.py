@@ -62,4 +62,4 @@ def record(  # noqa: PLR0913 - three positional ones; the rest names what the ev
 
 async def cursor(session: Session) -> int:
     """Returns the ID of the newest event that is visible in the session's transaction."""
-    return await rows.newest(session)
+    return await rows.read_newest_id(session)

@@ -42,8 +42,8 @@ async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent
 
     Events whose block was deleted together with its run are left out.
     """
-    points = await rows.by_ids(session, _named(events, POINTS))
-    lines = await rows.logs_by_ids(session, _named(events, LOG))
+    points = await rows.load_blocks(session, _named(events, POINTS))
+    lines = await rows.load_log_blocks(session, _named(events, LOG))
     shown = ((event, _content(event, points, lines)) for event in events)
     return [_event(event, data) for event, data in shown if data is not None]
 

@@ -274,7 +274,7 @@ class EventHub:
             return
         if self._position is None:
             async with self._database.read() as session:
-                self._position = await rows.newest(session)
+                self._position = await rows.read_newest_id(session)
             self._positioned.set()
         while await self._advance():
             pass
@@ -283,7 +283,7 @@ class EventHub:
         """Distributes one page of the log; returns whether there may be another page."""
         assert self._position is not None
         async with self._database.read() as session:
-            found = await rows.rows_after(session, self._position, limit=PAGE)
+            found = await rows.list_after(session, self._position, limit=PAGE)
             events = await frames.expand(session, found)
         if found:
             self._position = found[-1].id
@@ -295,7 +295,7 @@ class EventHub:
         self, stream_filter: StreamFilter, after: int, last: int
     ) -> AsyncIterator[list[LiveEvent]]:
         async with self._database.read() as session:
-            oldest, newest = await rows.bounds(session)
+            oldest, newest = await rows.read_bounds(session)
         if after > newest or after < oldest - 1 or last - after > MAX_REPLAY:
             raise ResyncError
         wanted = rows.EventFilter(
@@ -305,7 +305,7 @@ class EventHub:
         )
         while after < last:
             async with self._database.read() as session:
-                found = await rows.rows_between(session, after, last, wanted, limit=PAGE)
+                found = await rows.list_between(session, after, last, wanted, limit=PAGE)
                 events = await frames.expand(session, found)
             yield [event for event in events if stream_filter.takes(event)]
             after = found[-1].id if len(found) == PAGE else last

@@ -68,7 +68,7 @@ async def submit(
     project_id = rights.project_to_submit_to(principal)
     submission = await offers.resolve(session, project_id, submission)
     new = await rows.insert_experiment(session, _row(principal, project_id, submission))
-    experiment = await rows.by_identity(
+    experiment = await rows.find_by_identity(
         session, project_id, identity_hash(submission.definition, submission.code)
     )
     if experiment is None:
@@ -132,7 +132,7 @@ def _row(principal: Principal, project_id: str, submission: Submission) -> dict[
 async def _add_runs(
     session: Session, principal: Principal, experiment: ExperimentRow, submission: Submission
 ) -> list[RunRow]:
-    known = await rows.seeds_of(session, experiment)
+    known = await rows.load_seeds(session, experiment)
     missing = [seed for seed in submission.options.seeds if seed not in known]
     if not missing:
         return []
@@ -164,9 +164,11 @@ async def _runs_to_train(
     A submission trains these runs as if they were new.
     """
     known = [
-        run for run in await rows.runs_of_seeds(session, experiment, seeds) if run.id not in new
+        run
+        for run in await rows.list_runs_for_seeds(session, experiment, seeds)
+        if run.id not in new
     ]
-    trained = await job_rows.trained(session, [run.id for run in known])
+    trained = await job_rows.filter_trained(session, [run.id for run in known])
     return [run for run in known if run.id not in trained]
 
 
@@ -175,7 +177,7 @@ async def list_experiments(
 ) -> Page[ExperimentView]:
     """Returns a page of the project's experiments; sorts by `created_at` and `name`."""
     keys = keyset(request, rows.EXPERIMENT_COLUMNS)
-    found = await rows.page(session, principal.project_ids, wanted, keys)
+    found = await rows.list_page(session, principal.project_ids, wanted, keys)
     return await pages.cut(found, request, keys, lambda shown: experiment_views(session, shown))
 
 
@@ -219,9 +221,7 @@ async def archive(
     experiment = await _find(session, principal, experiment_id)
     rights.require_control(principal, experiment.project_id, experiment.created_by)
     if (experiment.archived_at is not None) is not archived:
-        busy = await job_rows.unfinished_of_experiment(
-            session, experiment.project_id, experiment.id
-        )
+        busy = await job_rows.count_unfinished(session, experiment.project_id, experiment.id)
         if archived and busy:
             raise ConflictError(
                 "experiment_active", f"{busy} of its jobs have not ended. Cancel them first."
@@ -238,7 +238,7 @@ async def archive(
 
 
 async def _find(session: Session, principal: Principal, experiment_id: str) -> ExperimentRow:
-    found = await rows.with_public_id(session, principal.project_ids, experiment_id)
+    found = await rows.list_by_public_id(session, principal.project_ids, experiment_id)
     if not found:
         raise NotFoundError("experiment")
     if len(found) > 1:

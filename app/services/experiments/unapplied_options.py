@@ -25,13 +25,13 @@ async def warnings_of(
         options: The submitted options.
         queued: IDs of the runs for which this submission queued a job.
     """
-    known = await experiment_rows.runs_of_seeds(session, experiment, options.seeds)
+    known = await experiment_rows.list_runs_for_seeds(session, experiment, options.seeds)
     seeds: dict[str, list[int]] = {}
     for run in known:
         if run.id not in queued and run.job_id is not None:
             seeds.setdefault(run.job_id, []).append(run.seed)
     found: dict[tuple[str, ...], tuple[Any, Any, list[int]]] = {}
-    for job in await job_rows.by_ids(session, seeds):
+    for job in await job_rows.list_by_ids(session, seeds):
         for where, has, wanted in _differences(job, options.model_dump(mode="json")):
             found.setdefault(where, (has, wanted, []))[2].extend(seeds[job.id])
     return [_warning(where, *difference) for where, difference in found.items()]

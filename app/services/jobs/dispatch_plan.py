@@ -30,9 +30,9 @@ async def plan(session: Session, ring_seconds: float) -> list[ReadyJob]:
     claimed it within `ring_seconds` of the last one. Each dispatch message younger than
     `ring_seconds` reserves a free slot.
     """
-    offers = await worker_rows.offers(session)
+    offers = await worker_rows.list_offers(session)
     found: list[ReadyJob] = []
-    for pool in await rows.waiting_pools(session):
+    for pool in await rows.list_waiting_pools(session):
         mine = [offer for offer in offers if offer.pool == pool]
         found += await _ready(session, pool, mine, ring_seconds)
     return found
@@ -49,10 +49,10 @@ async def _ready(
         most_gpus=max(offer.gpus for offer in free),
         versions=frozenset().union(*(offer.versions for offer in free)),
     )
-    capacity = sum(offer.slots - offer.live for offer in free) - await rows.outstanding_messages(
-        session, queue, ring_seconds
-    )
-    return await rows.ready(session, queue, ring_seconds, capacity) if capacity > 0 else []
+    capacity = sum(
+        offer.slots - offer.live for offer in free
+    ) - await rows.count_outstanding_messages(session, queue, ring_seconds)
+    return await rows.list_ready(session, queue, ring_seconds, capacity) if capacity > 0 else []
 
 
 async def mark_dispatched(session: Session, jobs: Sequence[ReadyJob]) -> None:
@@ -63,7 +63,9 @@ async def mark_dispatched(session: Session, jobs: Sequence[ReadyJob]) -> None:
 async def fail_without_snapshot(session: Session) -> int:
     """Fails queued jobs whose snapshot was deleted while they waited; returns how many."""
     without_snapshot = [
-        job for job in await job_rows.pinned_to_snapshots(session) if await _is_gone(session, job)
+        job
+        for job in await job_rows.list_pinned_to_snapshots(session)
+        if await _is_gone(session, job)
     ]
     failure = Failure(
         message=(

@@ -130,8 +130,8 @@ def record_creation(session: Session, job: JobRow, run: RunRow, actor: str) -> N
 
 
 async def _derive_runs(session: Session, job: JobRow, details: TransitionDetails) -> None:
-    ended = await job_rows.ends(session, job.id)
-    for run in await experiment_rows.runs_of_job(session, job.id):
+    ended = await job_rows.load_run_ends(session, job.id)
+    for run in await experiment_rows.list_runs_for_job(session, job.id):
         if run.job_id == job.id:
             values = (
                 _ended(ended[run.id]) if run.id in ended else derived_columns(job, run, details)
@@ -169,8 +169,8 @@ async def append_events(session: Session, job: JobRow) -> None:
     await session.flush()
     await append_job_events(session, [job])
     if Schedule(job.schedule).starts_runs:
-        await append_run_events(session, await experiment_rows.runs_of_job(session, job.id))
-        experiment = await experiment_rows.get(session, job.project_id, job.experiment_id)
+        await append_run_events(session, await experiment_rows.list_runs_for_job(session, job.id))
+        experiment = await experiment_rows.find(session, job.project_id, job.experiment_id)
         if experiment is not None:
             await append_experiment_event(session, experiment)
 

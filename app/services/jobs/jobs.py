@@ -152,7 +152,7 @@ async def submit(
             training that will write one.
     """
     run = await find_run(session, principal, run_id, request.schedule)
-    experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
+    experiment = await experiment_rows.find(session, run.project_id, run.experiment_id)
     assert experiment is not None
     pool = request.pool or await _training_pool(session, run)
     request = request.model_copy(update={"pool": pool})
@@ -165,7 +165,7 @@ async def submit(
     ):
         await snapshots.resolve(session, run.id, request.evaluate.snapshot)
     leads = request.schedule.writes_training_state or (
-        request.schedule.starts_runs and run.id not in await rows.trained(session, [run.id])
+        request.schedule.starts_runs and run.id not in await rows.filter_trained(session, [run.id])
     )
     columns = {**_columns(principal, experiment, request, request.schedule), **asdict(start)}
     evaluate = None if request.schedule.starts_runs else request.evaluate.model_dump(mode="json")
@@ -198,12 +198,14 @@ async def _training_pool(session: Session, run: RunRow) -> str:
 
     That job is the run's latest training, or a test before the first training.
     """
-    job = None if run.job_id is None else await rows.by_id(session, run.job_id)
+    job = None if run.job_id is None else await rows.find_by_id(session, run.job_id)
     return "default" if job is None else job.pool
 
 
 async def _must_have_snapshot(session: Session, run: RunRow, schedule: Schedule) -> bool:
-    return not schedule.follows_training or await rows.unfinished_training(session, run.id) is None
+    if not schedule.follows_training:
+        return True
+    return await rows.find_unfinished_training(session, run.id) is None
 
 
 async def _make_current(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
@@ -221,7 +223,7 @@ async def _make_current(session: Session, principal: Principal, job: JobRow, run
 
 async def _check_idle(session: Session, run: RunRow) -> None:
     await experiment_rows.lock_run(session, run.id)
-    busy = await rows.unfinished_training(session, run.id)
+    busy = await rows.find_unfinished_training(session, run.id)
     if busy is not None:
         how = "Resume it." if busy.state == JobState.PAUSED else "Wait until it ends, or cancel it."
         raise ConflictError(
@@ -268,7 +270,7 @@ async def list_jobs(
 ) -> Page[JobView]:
     """Returns a page of the project's jobs; sorts by `created_at` and `priority`."""
     keys = keyset(request, rows.COLUMNS)
-    found = await rows.page(session, principal.project_ids, wanted, keys)
+    found = await rows.list_page(session, principal.project_ids, wanted, keys)
     return await pages.cut(found, request, keys, lambda shown: job_views(session, shown))
 
 
@@ -328,7 +330,7 @@ async def _check_code(session: Session, job: JobRow, *, allow: bool) -> None:
         job.allow_code_change = True
         await session.flush()
     if not job.allow_code_change:
-        experiment = await experiment_rows.get(session, job.project_id, job.experiment_id)
+        experiment = await experiment_rows.find(session, job.project_id, job.experiment_id)
         assert experiment is not None
         await offers.check_same_code(session, experiment, job.pool)
 
@@ -357,7 +359,7 @@ async def cancel(
 async def _find_to_cancel(session: Session, principal: Principal, job_id: str) -> JobRow:
     if not principal.permits(Permission.SERVER_CANCEL):
         return await find_to_control(session, principal, job_id)
-    job = await rows.by_id(session, job_id, lock=True)
+    job = await rows.find_by_id(session, job_id, lock=True)
     if job is None:
         raise NotFoundError("job")
     return job
@@ -375,7 +377,7 @@ async def find(
     Raises:
         NotFoundError: If the project has no job with that ID.
     """
-    job = await rows.get(session, principal.project_ids, job_id, lock=lock)
+    job = await rows.find(session, principal.project_ids, job_id, lock=lock)
     if job is None:
         raise NotFoundError("job")
     return job

@@ -47,7 +47,7 @@ async def retry(
     run = await find_run(session, principal, run_id)
     job = await _latest(session, run)
     if not request.allow_code_change:
-        experiment = await experiment_rows.get(session, run.project_id, run.experiment_id)
+        experiment = await experiment_rows.find(session, run.project_id, run.experiment_id)
         assert experiment is not None
         await offers.check_same_code(session, experiment, job.pool)
     start = JobStart(afresh=request.origin == "start", allow_code_change=request.allow_code_change)
@@ -75,7 +75,7 @@ async def _latest(session: Session, run: RunRow) -> JobRow:
             "not_failed",
             f"Only a run that failed or was cancelled is tried again. {_INSTEAD[state]}",
         )
-    job = None if run.job_id is None else await job_rows.by_id(session, run.job_id)
+    job = None if run.job_id is None else await job_rows.find_by_id(session, run.job_id)
     assert job is not None
     return job
 

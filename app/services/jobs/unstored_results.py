@@ -29,7 +29,7 @@ async def give_up(session: Session, principal: Principal, job_id: str, reason: s
             remain.
     """
     job = await jobs.find_to_control(session, principal, job_id)
-    attempt = await rows.live_of_job(session, job.id)
+    attempt = await rows.find_live_by_job(session, job.id)
     shown: Mapping[str, Any] = {} if attempt is None else attempt.backlog or {}
     if attempt is None or not shown.get("delivering"):
         raise ConflictError("nothing_to_give_up", _NOTHING)

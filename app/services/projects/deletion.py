@@ -70,7 +70,7 @@ async def delete(
             "Only an archived project can be deleted. Archive it first.",
         )
     cancelled = await cancel_jobs(session, project.id, actor(principal))
-    deleted = await rows.by_slug(session, slug)
+    deleted = await rows.find_by_slug(session, slug)
     assert deleted is not None
     _record(session, principal, "project.delete", deleted, cancelled_jobs=cancelled)
     announce(session, ACCESS)
@@ -80,7 +80,7 @@ async def delete(
 
 async def _not_found(session: Session, principal: Principal, slug: str) -> Exception:
     is_manager = principal.permits(Permission.SERVER_PROJECTS)
-    if not is_manager or await rows.by_slug(session, slug) is None:
+    if not is_manager or await rows.find_by_slug(session, slug) is None:
         return NotFoundError("project")
     return ConflictError(
         "already_deleted",
@@ -95,7 +95,7 @@ async def cancel_jobs(session: Session, project_id: str, by: str) -> int:
     Running attempts hear of it at their next renewal.
     """
     details = TransitionDetails(actor=by, cause=Cause.USER, reason="The project was deleted.")
-    found = await rows.jobs_to_cancel(session, project_id, JOBS_AT_ONCE)
+    found = await rows.list_jobs_to_cancel(session, project_id, JOBS_AT_ONCE)
     for job in found:
         to = transitions.on_cancel(JobState(job.state))
         assert to is not None
@@ -137,13 +137,13 @@ async def list_deleted(
     """Returns a page of deleted projects; nothing without the permission to manage projects."""
     keys = keyset(request, rows.COLUMNS)
     is_manager = principal.permits(Permission.SERVER_PROJECTS)
-    found = await rows.page(session, keys) if is_manager else []
+    found = await rows.list_page(session, keys) if is_manager else []
     return await pages.cut(found, request, keys, partial(_views, session))
 
 
 async def _find(session: Session, principal: Principal, slug: str) -> ProjectRow:
     is_manager = principal.permits(Permission.SERVER_PROJECTS)
-    project = await rows.by_slug(session, slug) if is_manager else None
+    project = await rows.find_by_slug(session, slug) if is_manager else None
     if project is None:
         raise NotFoundError("deleted project")
     return project
@@ -151,9 +151,9 @@ async def _find(session: Session, principal: Principal, slug: str) -> ProjectRow
 
 async def _views(session: Session, found: Sequence[ProjectRow]) -> list[DeletedProjectView]:
     ids = [project.id for project in found]
-    counts = await project_rows.counts(session, ids)
-    unfinished = await rows.unfinished_jobs(session, ids)
-    users = await access_rows.user_names(session, {one.deleted_by or "" for one in found})
+    counts = await project_rows.load_counts(session, ids)
+    unfinished = await rows.count_unfinished_jobs(session, ids)
+    users = await access_rows.load_user_names(session, {one.deleted_by or "" for one in found})
     return [
         DeletedProjectView(
             id=project.id,

@@ -22,7 +22,7 @@ async def list_members(session: Session, principal: Principal, slug: str) -> Pag
         NotFoundError: If the project does not exist for the caller.
     """
     project = await find(session, principal, slug)
-    found = await rows.members(session, project.id)
+    found = await rows.list_members(session, project.id)
     return Page(items=[_view(*one) for one in found], next_cursor=None)
 
 
@@ -51,7 +51,7 @@ async def set_role(
             "service_account",
             "A service account is a viewer or member of the project that made it, and of no other.",
         )
-    own = await rows.membership(session, project.id, user.id)
+    own = await rows.find_membership(session, project.id, user.id)
     if own is None:
         if user.disabled_at is not None:
             raise ConflictError(
@@ -67,7 +67,7 @@ async def set_role(
         await session.flush()
         _record(session, principal, "membership.update", project, user, role)
     announce(session, ACCESS)
-    ((membership, member),) = await rows.members(session, project.id, user.id)
+    ((membership, member),) = await rows.list_members(session, project.id, user.id)
     return _view(membership, member)
 
 
@@ -80,7 +80,7 @@ async def remove(session: Session, principal: Principal, slug: str, name: str) -
         ConflictError: `no_such_user`, `not_a_member`, `service_account`, or `last_maintainer`.
     """
     principal, project, user = await _hold(session, principal, slug, name)
-    own = await rows.membership(session, project.id, user.id)
+    own = await rows.find_membership(session, project.id, user.id)
     if own is None:
         raise ConflictError(
             "not_a_member",
@@ -105,7 +105,7 @@ async def _hold(
     await rows.lock(session, project.id)
     principal = await present_rights.hold(session, principal, project.id)
     await find(session, principal, slug, Permission.PROJECT_MEMBERS)
-    user = await access_rows.user_by_name(session, name)
+    user = await access_rows.find_user_by_name(session, name)
     if user is None:
         raise ConflictError(
             "no_such_user",

@@ -77,7 +77,7 @@ async def list_projects(
     """Returns the caller's projects; those of everybody for an administrator of the server."""
     keys = keyset(request, rows.COLUMNS)
     is_manager = principal.permits(Permission.SERVER_PROJECTS)
-    found = await rows.page(session, None if is_manager else principal.project_ids, keys)
+    found = await rows.list_page(session, None if is_manager else principal.project_ids, keys)
     return await pages.cut(found, request, keys, partial(_views, session, principal))
 
 
@@ -162,7 +162,7 @@ async def find(
     """
     is_manager = principal.permits(Permission.SERVER_PROJECTS)
     is_member = any(one.slug == slug for one in principal.memberships)
-    project = await rows.by_slug(session, slug) if is_member or is_manager else None
+    project = await rows.find_by_slug(session, slug) if is_member or is_manager else None
     if project is None:
         raise NotFoundError("project")
     if permission is not None and not is_manager:
@@ -173,7 +173,7 @@ async def find(
 async def _views(
     session: Session, principal: Principal, projects: Sequence[ProjectRow]
 ) -> list[ProjectView]:
-    counts = await rows.counts(session, [project.id for project in projects])
+    counts = await rows.load_counts(session, [project.id for project in projects])
     roles = {one.project_id: one.role for one in principal.memberships}
     return [
         ProjectView(

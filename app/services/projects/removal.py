@@ -55,13 +55,13 @@ async def end_jobs(database: Database, project_id: str) -> None:
 async def end_attempts(database: Database, project_id: str) -> None:
     """Ends the live attempts of a project that is being removed: what they send is refused."""
     async with database.read() as session:
-        live = await rows.live_attempts(session, project_id, _ATTEMPTS)
+        live = await rows.list_live_attempts(session, project_id, _ATTEMPTS)
     while live:
         for attempt_id in live:
             async with database.write() as session:
                 await endings.as_lost(session, attempt_id, Cause.USER, ACTOR)
         async with database.read() as session:
-            live = await rows.live_attempts(session, project_id, _ATTEMPTS)
+            live = await rows.list_live_attempts(session, project_id, _ATTEMPTS)
 
 
 async def step(database: Database, store: BlobStore, project_id: str) -> RemovalStep:
@@ -81,11 +81,11 @@ async def step(database: Database, store: BlobStore, project_id: str) -> Removal
 
 
 async def _remove_some(session: Session, project: ProjectRow, done: RemovalStep) -> None:
-    run_id = await content.next_run(session, project.id)
+    run_id = await content.find_next_run(session, project.id)
     if run_id is not None:
         done.rows += await _first_of(session, content.OF_RUN, run_id)
         return
-    attempt_id = await content.next_attempt(session, project.id)
+    attempt_id = await content.find_next_attempt(session, project.id)
     if attempt_id is not None:
         done.rows += await _first_of(session, content.OF_ATTEMPT, attempt_id)
         return
@@ -112,8 +112,8 @@ async def _first_of(session: Session, removals: Sequence[Remove], owner: str) ->
 
 
 async def _finish(session: Session, project: ProjectRow) -> None:
-    for user_id in await content.service_accounts(session, project.id):
-        if any((await user_rows.owned(session, user_id)).values()):
+    for user_id in await content.list_service_accounts(session, project.id):
+        if any((await user_rows.count_owned(session, user_id)).values()):
             await token_rows.retire(session, user_id)
         else:
             await user_rows.delete_user(session, user_id)

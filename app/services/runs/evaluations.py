@@ -33,7 +33,7 @@ async def list_of_run(
     """
     run = await runs.find(session, principal, run_id)
     keys = keyset(request, rows.COLUMNS)
-    found = await rows.page(session, run.id, keys, superseded=superseded, source=source)
+    found = await rows.list_page(session, run.id, keys, superseded=superseded, source=source)
     return await pages.cut(found, request, keys, _views)
 
 

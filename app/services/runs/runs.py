@@ -29,12 +29,12 @@ async def list_runs(
     Raises:
         NotFoundError: If the filter names an experiment that the project does not have.
     """
-    if wanted.experiment_id is not None and not await rows.with_public_id(
+    if wanted.experiment_id is not None and not await rows.list_by_public_id(
         session, principal.project_ids, wanted.experiment_id
     ):
         raise NotFoundError("experiment")
     keys = keyset(request, rows.RUN_COLUMNS)
-    found = await rows.run_page(session, principal.project_ids, wanted, keys)
+    found = await rows.list_run_page(session, principal.project_ids, wanted, keys)
     return await pages.cut(found, request, keys, lambda shown: run_views(session, shown))
 
 
@@ -44,7 +44,7 @@ async def find(session: Session, principal: Principal, run_id: str) -> RunRow:
     Raises:
         NotFoundError: If the project has no run with that ID.
     """
-    run = await rows.run(session, principal.project_ids, run_id)
+    run = await rows.find_run(session, principal.project_ids, run_id)
     if run is None:
         raise NotFoundError("run")
     return run
@@ -58,9 +58,9 @@ async def get(session: Session, principal: Principal, run_id: str) -> RunDetail:
     """
     run = await find(session, principal, run_id)
     (view,) = await run_views(session, [run])
-    attempts = await attempt_views(session, await rows.attempts_of_run(session, run.id))
-    jobs = await job_views(session, await job_rows.of_run(session, run.id))
-    experiment = await rows.get(session, run.project_id, run.experiment_id)
+    attempts = await attempt_views(session, await rows.list_attempts_for_run(session, run.id))
+    jobs = await job_views(session, await job_rows.list_for_run(session, run.id))
+    experiment = await rows.find(session, run.project_id, run.experiment_id)
     assert experiment is not None
     return RunDetail(
         **dict(view), attempts=attempts, jobs=jobs, definition=definition_of(experiment)
@@ -74,7 +74,7 @@ async def provenance(session: Session, principal: Principal, run_id: str) -> Pro
         NotFoundError: If the project has no run with that ID.
     """
     run = await find(session, principal, run_id)
-    submission = await rows.submission(session, run.submission_id)
+    submission = await rows.find_submission(session, run.submission_id)
     assert submission is not None
     submitted = {**submission.provenance, "submitted_at": submission.created_at.isoformat()}
     attempts = await _attempts(session, run)
@@ -88,10 +88,12 @@ async def provenance(session: Session, principal: Principal, run_id: str) -> Pro
 
 
 async def _attempts(session: Session, run: RunRow) -> list[dict[str, Any]]:
-    attempts = await rows.attempts_of_run(session, run.id)
+    attempts = await rows.list_attempts_for_run(session, run.id)
     workers = {
         worker.id: worker
-        for worker in await worker_rows.by_ids(session, {attempt.worker_id for attempt in attempts})
+        for worker in await worker_rows.list_by_ids(
+            session, {attempt.worker_id for attempt in attempts}
+        )
     }
     return [
         {

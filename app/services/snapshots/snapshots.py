@@ -42,7 +42,7 @@ async def newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
 
     `None` starts the training from the beginning.
     """
-    found = await rows.verified(session, run_id)
+    found = await rows.list_verified(session, run_id)
     return await reference(session, found[0]) if found else None
 
 
@@ -56,7 +56,7 @@ async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
     """
     if choice not in {"newest", "best"}:
         return await reference(session, await _by_id(session, run_id, choice))
-    found = await rows.verified(session, run_id)
+    found = await rows.list_verified(session, run_id)
     if not found:
         raise ConflictError(
             "no_snapshot",
@@ -81,7 +81,7 @@ async def reference(session: Session, snapshot: SnapshotRow) -> SnapshotRef:
         SnapshotFileRef(
             name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id
         )
-        for file in await rows.files(session, [snapshot.id])
+        for file in await rows.list_files(session, [snapshot.id])
         if file.artifact_id is not None
     )
     return SnapshotRef(
@@ -108,15 +108,15 @@ async def list_of_run(
     async def shown(found: Sequence[SnapshotRow]) -> list[SnapshotView]:
         return await views(session, run.id, found)
 
-    return await pages.cut(await rows.page(session, run.id, keys), request, keys, shown)
+    return await pages.cut(await rows.list_page(session, run.id, keys), request, keys, shown)
 
 
 async def views(session: Session, run_id: str, found: Sequence[SnapshotRow]) -> list[SnapshotView]:
     """Returns the public form of some snapshots of a run."""
-    verified = await rows.verified(session, run_id)
+    verified = await rows.list_verified(session, run_id)
     newest, best = verified[0].id if verified else None, _best(verified)
     files: dict[str, list[SnapshotFileRow]] = {snapshot.id: [] for snapshot in found}
-    for file in await rows.files(session, list(files)):
+    for file in await rows.list_files(session, list(files)):
         files[file.snapshot_id].append(file)
     return [
         _view(
@@ -146,7 +146,7 @@ async def add_written(session: Session, origin: Origin, record: SnapshotWritten)
     snapshot = await rows.add(
         session, _row(origin, record), [file.model_dump() for file in record.files]
     )
-    for artifact in await artifact_rows.in_folder(session, snapshot.id):
+    for artifact in await artifact_rows.list_for_folder(session, snapshot.id):
         await _attach(session, snapshot, artifact)
     await _settle(session, origin.run, snapshot)
 
@@ -172,7 +172,7 @@ async def expected_file(
 ) -> tuple[SnapshotRow | None, SnapshotFileRow | None]:
     """Returns a snapshot and one of its files; `None` for each that does not exist."""
     snapshot = await rows.find(session, snapshot_id)
-    files = [] if snapshot is None else await rows.files(session, [snapshot_id])
+    files = [] if snapshot is None else await rows.list_files(session, [snapshot_id])
     return snapshot, next((file for file in files if file.name == name), None)
 
 
@@ -182,7 +182,7 @@ async def _attach(session: Session, snapshot: SnapshotRow, artifact: ArtifactRow
 
 
 async def _settle(session: Session, run: RunRow, snapshot: SnapshotRow) -> None:
-    if await rows.missing_files(session, snapshot.id) == 0:
+    if await rows.count_missing_files(session, snapshot.id) == 0:
         await rows.mark_verified(session, snapshot)
         await _apply_retention(session, run)
     await _record_changed(session, run, [snapshot])
@@ -190,8 +190,8 @@ async def _settle(session: Session, run: RunRow, snapshot: SnapshotRow) -> None:
 
 async def skip_rest(session: Session, attempt_id: str) -> None:
     """Marks the snapshots that an ended attempt did not upload as skipped."""
-    left = await rows.uploading_of(session, attempt_id)
-    for run in await rows.runs_of(session, left):
+    left = await rows.list_uploading_for_attempt(session, attempt_id)
+    for run in await rows.list_runs(session, left):
         await _leave_out(session, run, [snapshot for snapshot in left if snapshot.run_id == run.id])
 
 
@@ -210,10 +210,10 @@ async def _apply_retention(session: Session, run: RunRow) -> None:
     A snapshot that is not uploaded yet, and would be deleted at once, is marked as skipped, so that
     its worker does not upload it.
     """
-    raw = await rows.definition_of(session, run.id)
+    raw = await rows.find_definition(session, run.id)
     rule = Retention() if raw is None else load_definition(raw).snapshot
-    verified = await rows.verified(session, run.id, superseded=True)
-    in_use = await rows.in_use(session, run.id)
+    verified = await rows.list_verified(session, run.id, superseded=True)
+    in_use = await rows.load_ids_in_use(session, run.id)
     retired = [
         snapshot for snapshot in verified if snapshot.id not in ids_to_keep(verified, rule) | in_use
     ]
@@ -222,14 +222,14 @@ async def _apply_retention(session: Session, run: RunRow) -> None:
         await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
     await _record_changed(session, run, retired)
     stored = [snapshot for snapshot in verified if snapshot.state == SnapshotState.VERIFIED]
-    waiting = await rows.uploading(session, run.id)
+    waiting = await rows.list_uploading(session, run.id)
     await _leave_out(
         session,
         run,
         [
             one
             for one in waiting
-            if one.id not in ids_to_keep(rows.newest_first([*stored, one]), rule)
+            if one.id not in ids_to_keep(rows.sort_newest_first([*stored, one]), rule)
         ],
     )
 

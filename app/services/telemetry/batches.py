@@ -114,7 +114,7 @@ async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
         ConflictError: `project_deleted` if the content of its project is being removed;
             `stale_attempt` if it ended, or if a newer attempt holds the fence of one of its runs.
     """
-    attempt = await attempt_rows.get(session, attempt_id, lock=True)
+    attempt = await attempt_rows.find(session, attempt_id, lock=True)
     if attempt is None:
         raise NotFoundError("attempt")
     if attempt.state not in attempt_rows.LIVE:
@@ -122,7 +122,7 @@ async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
             raise _project_deleted()
         raise _stale("The attempt has ended. Nothing more is taken from it.")
     carried = {
-        row.run_id: row for row in (await attempt_rows.runs_of(session, [attempt_id]))[attempt_id]
+        row.run_id: row for row in (await attempt_rows.load_runs(session, [attempt_id]))[attempt_id]
     }
     runs = await rows.lock_runs(session, carried.keys())
     if any(row.training and runs[run_id].fence != row.fence for run_id, row in carried.items()):
@@ -144,7 +144,7 @@ async def _check_repeats(session: Session, delivery: Delivery, acked: int) -> No
     if delivery.batch.first_seq > acked:
         return
     last = min(delivery.last_seq, acked)
-    for stored in await rows.batches_within(
+    for stored in await rows.list_batches(
         session, delivery.attempt_id, delivery.batch.first_seq, last
     ):
         first, end = max(stored.first_seq, delivery.batch.first_seq), min(stored.last_seq, last)
@@ -168,7 +168,7 @@ async def _write(
     session: Session, delivery: Delivery, new: Sequence[NumberedRecord], writer: WritableAttempt
 ) -> None:
     attempt, first_seq = writer.attempt, new[0].seq
-    received, now = await rows.last_received(session, attempt.id)
+    received, now = await rows.read_last_received(session, attempt.id)
     elapsed = None if received is None else (now - received).total_seconds()
     found = [
         (

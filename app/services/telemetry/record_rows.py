@@ -121,7 +121,7 @@ async def _write_series(
 ) -> None:
     if not series:
         return
-    known = await rows.series(session, series.keys())
+    known = await rows.load_series(session, series.keys())
     ids = {key: row.id for key, row in known.items()}
     ids |= await _add_series(session, {key: new for key, new in series.items() if key not in ids})
     await rows.update_series(session, [_summary(row, series[key][1]) for key, row in known.items()])
@@ -177,7 +177,7 @@ def _totals(points: int, nonfinite: int, columns: Columns) -> dict[str, Any]:
 
 
 async def _write_log(session: Session, context: RecordContext, lines: list[StoredLogLine]) -> None:
-    last_line, total = await rows.log_end(session, context.run.id)
+    last_line, total = await rows.read_log_end(session, context.run.id)
     kept, total = _within_limit(lines, total)
     if not kept:
         return
@@ -216,7 +216,7 @@ async def _write_evaluations(session: Session, context: RecordContext, content: 
     read = {
         record.snapshot_id for _, record in content.evaluations if record.snapshot_id is not None
     }
-    superseded = await snapshot_rows.superseded_among(session, context.run.id, read)
+    superseded = await snapshot_rows.filter_superseded(session, context.run.id, read)
     new = [_evaluation(context, seq, record, superseded) for seq, record in content.evaluations]
     for row in await rows.add_evaluations(session, new):
         await session.refresh(row, ["created_at"])

@@ -30,11 +30,11 @@ async def experiment_views(session: Session, rows: Sequence[ExperimentRow]) -> l
     if not rows:
         return []
     keys = [(row.project_id, row.id) for row in rows]
-    counts = await experiment_rows.run_counts(session, keys)
+    counts = await experiment_rows.count_runs(session, keys)
     scores = await _scores(session, keys)
-    failed = await experiment_rows.failures(session, keys, _FAILURES)
+    failed = await experiment_rows.list_failures(session, keys, _FAILURES)
     names = await login_names(session, {row.created_by for row in rows})
-    slugs = await access_rows.project_slugs(session, {row.project_id for row in rows})
+    slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
     return [
         _experiment_view(
             row,
@@ -51,7 +51,7 @@ async def _scores(
     session: Session, keys: Collection[ExperimentKey]
 ) -> dict[ExperimentKey, list[float]]:
     scores: dict[ExperimentKey, list[float]] = {}
-    for project_id, experiment_id, score in await evaluation_rows.latest_scores(session, keys):
+    for project_id, experiment_id, score in await evaluation_rows.list_latest_scores(session, keys):
         scores.setdefault((project_id, experiment_id), []).append(score)
     return scores
 

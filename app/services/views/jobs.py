@@ -28,12 +28,12 @@ async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
     if not rows:
         return []
     ids = [row.id for row in rows]
-    runs = await job_rows.run_ids(session, ids)
-    workers = await job_rows.live_workers(session, ids)
+    runs = await job_rows.load_run_ids(session, ids)
+    workers = await job_rows.load_workers(session, ids)
     names = await login_names(session, {row.created_by for row in rows})
-    slugs = await access_rows.project_slugs(session, {row.project_id for row in rows})
+    slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
     places, reasons = await _waiting(session, [row for row in rows if row.state == JobState.QUEUED])
-    backlogs = await attempt_rows.backlogs_of_jobs(session, ids)
+    backlogs = await attempt_rows.load_backlogs_by_job(session, ids)
     return [
         view_of(
             JobView,
@@ -79,13 +79,13 @@ async def _waiting(
     if not queued:
         return {}, {}
     pools = {row.pool for row in queued}
-    places = await job_queue.positions(session, pools)
+    places = await job_queue.load_positions(session, pools)
     facts = await pool_facts(session, pools)
-    admitted = await pool_rows.admitted_pairs(session, pools)
-    delays = await job_rows.seconds_until(
+    admitted = await pool_rows.list_admitted_pairs(session, pools)
+    delays = await job_rows.measure_seconds_until(
         session, {row.not_before for row in queued if row.not_before is not None}
     )
-    held = await job_queue.idle_evaluations(
+    held = await job_queue.filter_idle_evaluations(
         session, [row.id for row in queued if Schedule(row.schedule).follows_training]
     )
     reasons = {}
@@ -105,11 +105,11 @@ async def _waiting(
 
 async def pool_facts(session: Session, pools: Collection[str]) -> dict[str, PoolFacts]:
     """Returns what some pools offer now."""
-    registered = await worker_rows.registered(session, pools)
-    offers = await worker_rows.offers(session, pools)
+    registered = await worker_rows.count_registered(session, pools)
+    offers = await worker_rows.list_offers(session, pools)
     paused = {
         pool.name: pool.pause_reason
-        for pool in await pool_rows.by_names(session, pools)
+        for pool in await pool_rows.list_by_names(session, pools)
         if pool.paused_at is not None
     }
     return {
@@ -133,8 +133,8 @@ async def attempt_views(session: Session, rows: Sequence[AttemptRow]) -> list[At
     """Returns the views of attempts."""
     if not rows:
         return []
-    carried = await attempt_rows.runs_of(session, [row.id for row in rows])
-    names = await worker_rows.names(session, {row.worker_id for row in rows})
+    carried = await attempt_rows.load_runs(session, [row.id for row in rows])
+    names = await worker_rows.load_names(session, {row.worker_id for row in rows})
     return [
         view_of(
             AttemptView,

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from app.db.repositories.keyset_pages import key_of
+from app.db.repositories.keyset_pages import encode_key
 from app.domain.paging import Keyset, PageRequest, cursor
 from palestra.contract.views import Page
 
@@ -28,4 +28,4 @@ async def cut(
 
 
 def _place(row: Any, column: str) -> tuple[Any, str]:
-    return key_of(getattr(row, column)), str(row.id)
+    return encode_key(getattr(row, column)), str(row.id)

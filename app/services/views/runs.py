@@ -32,16 +32,16 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
     if not rows:
         return []
     ids = [row.id for row in rows]
-    latest = await evaluation_rows.latest(session, ids)
-    best = await evaluation_rows.best(session, ids)
-    stored = await experiment_rows.definitions(
+    latest = await evaluation_rows.load_latest(session, ids)
+    best = await evaluation_rows.load_best(session, ids)
+    stored = await experiment_rows.load_definitions(
         session, {(row.project_id, row.experiment_id) for row in rows}
     )
     loops = {key: load_definition(raw).loop for key, raw in stored.items()}
     users = await login_names(session, {row.created_by for row in rows})
-    slugs = await access_rows.project_slugs(session, {row.project_id for row in rows})
-    progress = await snapshot_rows.progress(session, ids)
-    backlogs = await attempt_rows.backlogs_of_runs(session, ids)
+    slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
+    progress = await snapshot_rows.load_progress(session, ids)
+    backlogs = await attempt_rows.load_backlogs_by_run(session, ids)
     evaluations = {row.id: (latest.get(row.id), best.get(row.id)) for row in rows}
     return [
         _run_view(

@@ -49,8 +49,8 @@ async def worker_views(
     if not rows:
         return []
     ids = [row.id for row in rows]
-    silence = await worker_rows.silence(session, ids)
-    live = await attempt_rows.live_on(session, ids)
+    silence = await worker_rows.measure_silence(session, ids)
+    live = await attempt_rows.list_live_for_workers(session, ids)
     slots = await _slots_in_use(session, rows, live, reader)
     return [
         view_of(
@@ -81,11 +81,11 @@ async def _slots_in_use(
     """Returns the occupied slots of some workers by the attempts in them."""
     ids = [attempt.id for attempt in live]
     own = {attempt.id for attempt in live if attempt.project_id in reader.project_ids}
-    pools = await pool_rows.by_names(session, {worker.pool for worker in workers})
+    pools = await pool_rows.list_by_names(session, {worker.pool for worker in workers})
     named = {pool.name for pool in pools if pool.shows_names} if reader != EVERYBODY else set()
     of_worker = {worker.id: worker.pool for worker in workers}
-    carried = await attempt_rows.runs_of(session, own)
-    submitters = {} if reader == EVERYBODY else await attempt_rows.submitters(session, ids)
+    carried = await attempt_rows.load_runs(session, own)
+    submitters = {} if reader == EVERYBODY else await attempt_rows.load_submitters(session, ids)
     found = {}
     for attempt in live:
         is_own = attempt.id in own

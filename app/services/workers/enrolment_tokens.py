@@ -61,7 +61,7 @@ async def issue(
     audit_log.record(
         session, "enrolment_token.create", token.id, project_id=None, actor=by, data=data
     )
-    names = await access_rows.user_names(session, {user_id} if user_id is not None else set())
+    names = await access_rows.load_user_names(session, {user_id} if user_id is not None else set())
     return _view(token, pool, names.get(user_id or "")).model_copy(update={"secret": secret})
 
 
@@ -77,10 +77,12 @@ async def list_tokens(
     """
     rights.require_pool_management(principal)
     found = await pools.find(session, pool)
-    own = await rows.tokens(session, found.id)
-    legacy = await rows.legacy_tokens(session, found.id)
+    own = await rows.list_tokens(session, found.id)
+    legacy = await rows.list_legacy_tokens(session, found.id)
     makers = {token.created_by for token in own} | {token.user_id for token in legacy}
-    names = await access_rows.user_names(session, {maker for maker in makers if maker is not None})
+    names = await access_rows.load_user_names(
+        session, {maker for maker in makers if maker is not None}
+    )
     items = [_view(token, pool, names.get(token.created_by or "")) for token in own]
     items += [_view(token, pool, names.get(token.user_id)) for token in legacy]
     return Page(items=items, next_cursor=None)
@@ -97,7 +99,7 @@ async def revoke(session: Session, principal: Principal, pool: str, token_id: st
     name = await rows.revoke_token(session, found.id, token_id)
     action = "enrolment_token.revoke"
     if name is None:
-        legacy = await rows.legacy_tokens(session, found.id)
+        legacy = await rows.list_legacy_tokens(session, found.id)
         name = next((token.name for token in legacy if token.id == token_id), None)
         action = "token.revoke"
         if name is None:

@@ -40,9 +40,11 @@ async def heartbeat(
     """
     await confirm_own(session, principal, worker_id)
     worker = await find_own(session, worker_id)
-    silent = (await rows.silence(session, [worker.id]))[worker.id]
+    silent = (await rows.measure_silence(session, [worker.id]))[worker.id]
     await rows.touch(session, worker.id)
-    mine = {attempt.id for attempt in await attempt_rows.live_on(session, [worker.id])}
+    mine = {
+        attempt.id for attempt in await attempt_rows.list_live_for_workers(session, [worker.id])
+    }
     for attempt_id in body.dead_attempts:
         if attempt_id in mine:
             await endings.as_lost(session, attempt_id, Cause.WORKER_LOST, f"worker:{worker.id}")
@@ -80,11 +82,11 @@ async def _give_up_unknown(
     its slot's lock, and one whose supervisor lives renews its lease; a heartbeat may have been
     under way while the claim was committed.
     """
-    unheard = await attempt_rows.silent_on(
+    unheard = await attempt_rows.list_silent_for_worker(
         session, worker.id, AttemptState.STARTING, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds
     )
     unheard = [attempt for attempt in unheard if attempt.slot not in body.busy_slots]
-    left = await attempt_rows.silent_on(
+    left = await attempt_rows.list_silent_for_worker(
         session, worker.id, AttemptState.RUNNING, _RENEWALS_OF_GRACE * settings.renew_seconds
     )
     for attempt in (*unheard, *left):

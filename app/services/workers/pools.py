@@ -35,7 +35,7 @@ _WALL_TIMES: Final = ("default_wall_seconds", "max_wall_seconds")
 
 async def list_pools(session: Session, principal: Principal) -> Page[PoolView]:
     """Returns the pools that the caller sees, by name."""
-    found = await rows.by_names(session, await pools.visible_names(session, principal))
+    found = await rows.list_by_names(session, await pools.visible_names(session, principal))
     return Page(items=await _views(session, principal, found), next_cursor=None)
 
 
@@ -155,8 +155,8 @@ async def delete(session: Session, principal: Principal, name: str) -> None:
     """
     rights.require_pool_management(principal)
     pool = await find(session, name, lock=True)
-    alive = await worker_rows.alive(session, pool.name)
-    jobs = await rows.unfinished_jobs(session, pool.name)
+    alive = await worker_rows.list_alive_names(session, pool.name)
+    jobs = await rows.count_unfinished_jobs(session, pool.name)
     if alive or jobs:
         raise ConflictError(
             "pool_in_use",
@@ -210,11 +210,11 @@ async def admit_new_project(
     if wanted is None:
         await pools.admit_to_default(session, project_id)
         return
-    project = await project_rows.by_id(session, project_id)
+    project = await project_rows.load_by_id(session, project_id)
     for index, name in enumerate(wanted):
-        pool = await rows.named(session, name, lock=True)
+        pool = await rows.find_by_name(session, name, lock=True)
         if pool is None:
-            known = ", ".join(await rows.names(session)) or "none"
+            known = ", ".join(await rows.list_names(session)) or "none"
             raise InvalidError(
                 "unknown_pool",
                 f"There is no pool {name}. The pools of the server are: {known}.",
@@ -251,7 +251,7 @@ async def find(session: Session, name: str, *, lock: bool = False) -> PoolRow:
     Raises:
         NotFoundError: If there is none of that name.
     """
-    pool = await rows.named(session, name, lock=lock)
+    pool = await rows.find_by_name(session, name, lock=lock)
     if pool is None:
         raise NotFoundError("pool")
     return pool
@@ -271,14 +271,14 @@ async def _admit(
 
 
 async def _project(session: Session, slug: str) -> ProjectRow:
-    project = await project_rows.by_slug(session, slug)
+    project = await project_rows.find_by_slug(session, slug)
     if project is None:
         raise NotFoundError("project")
     return project
 
 
 async def _project_named(session: Session, slug: str, pointer: str) -> ProjectRow:
-    project = await project_rows.by_slug(session, slug)
+    project = await project_rows.find_by_slug(session, slug)
     if project is None:
         raise InvalidError(
             "no_such_project",
@@ -327,11 +327,11 @@ async def _views(
 ) -> list[PoolView]:
     names = [pool.name for pool in found]
     facts = await pool_facts(session, names)
-    own = await job_queue.counts_by_pool(session, principal.project_ids)
+    own = await job_queue.count_by_pool(session, principal.project_ids)
     manages = principal.permits(Permission.SERVER_POOLS)
-    everybody = await job_queue.counts_by_pool(session, None) if manages else None
+    everybody = await job_queue.count_by_pool(session, None) if manages else None
     admitted: dict[str, list[PoolProjectView]] = {}
-    for admission, project in await rows.admissions(session, [pool.id for pool in found]):
+    for admission, project in await rows.list_admissions(session, [pool.id for pool in found]):
         if manages or project.id in principal.project_ids:
             admitted.setdefault(admission.pool_id, []).append(_admitted(admission, project))
     return [

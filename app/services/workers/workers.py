@@ -113,7 +113,7 @@ async def _enrol(
     row |= {"pool": await _pool_of(session, principal, body), "secret_hash": hash_secret(secret)}
     row["created_by"] = await _enrolled_by(session, principal)
     is_new = await rows.add(session, row)
-    worker = await rows.named(session, body.name)
+    worker = await rows.lock_by_name(session, body.name)
     if not is_new:
         if worker.secret_hash not in {None, row["secret_hash"]} and not await _is_dead(
             session, worker, settings
@@ -156,8 +156,8 @@ def _name_taken(settings: Settings) -> str:
 
 
 async def _is_dead(session: Session, worker: WorkerRow, settings: Settings) -> bool:
-    silent = (await rows.silence(session, [worker.id]))[worker.id]
-    return silent > settings.reclaim_seconds and not await attempt_rows.live_on(
+    silent = (await rows.measure_silence(session, [worker.id]))[worker.id]
+    return silent > settings.reclaim_seconds and not await attempt_rows.list_live_for_workers(
         session, [worker.id]
     )
 
@@ -202,7 +202,7 @@ def _row(body: Registration, settings: Settings) -> dict[str, object]:
 
 
 async def _give_up_older_boots(session: Session, worker: WorkerRow) -> None:
-    for attempt in await attempt_rows.live_on(session, [worker.id]):
+    for attempt in await attempt_rows.list_live_for_workers(session, [worker.id]):
         # An attempt that was uploading results left them on the disk: the worker takes it back, or
         # the reaper gives it up.
         if attempt.boot_id != worker.boot_id and not (attempt.backlog or {}).get("delivering"):
@@ -298,7 +298,7 @@ async def append_worker_event(session: Session, worker: WorkerRow) -> None:
 
 async def list_workers(session: Session, principal: Principal) -> Page[WorkerView]:
     """Returns the workers of the pools that the caller sees, by name."""
-    found = await rows.of_pools(session, await pools.visible_names(session, principal))
+    found = await rows.list_for_pools(session, await pools.visible_names(session, principal))
     views = await worker_views(session, found, SlotReader.of(principal))
     return Page(items=views, next_cursor=None)
 
@@ -313,7 +313,7 @@ async def get(session: Session, principal: Principal, worker_id: str) -> WorkerV
 
 
 async def _find(session: Session, principal: Principal, worker_id: str) -> WorkerRow:
-    worker = await rows.get(session, worker_id)
+    worker = await rows.find(session, worker_id)
     visible = await pools.visible_names(session, principal)
     if worker is None or (visible is not None and worker.pool not in visible):
         raise NotFoundError("worker")
@@ -326,7 +326,7 @@ async def find_own(session: Session, worker_id: str) -> WorkerRow:
     Raises:
         NotFoundError: If there is none of that ID.
     """
-    worker = await rows.get(session, worker_id)
+    worker = await rows.find(session, worker_id)
     if worker is None:
         raise NotFoundError("worker")
     return worker

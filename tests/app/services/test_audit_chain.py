@@ -38,7 +38,7 @@ async def check(database: Database) -> Sequence[AuditRow]:
     """Asserts that the entries form a chain from 1 to the stored end, and returns them."""
     found = await entries(database)
     assert [row.id for row in found] == list(range(1, len(found) + 1))
-    assert [row.hash for row in found] == [rows.hash_of(row) for row in found]
+    assert [row.hash for row in found] == [rows.compute_hash(row) for row in found]
     assert [row.previous_hash for row in found] == [GENESIS, *(row.hash for row in found[:-1])]
     assert await end(database) == (found[-1].id, found[-1].hash)
     return found
@@ -213,7 +213,7 @@ async def test_the_hash_does_not_depend_on_the_time_zone_of_the_connection(
         if database_url.startswith("postgresql"):
             await session.execute(text("SET LOCAL TIME ZONE 'America/St_Johns'"))
         (row,) = (await session.scalars(select(AuditRow))).all()
-        assert rows.hash_of(row) == row.hash
+        assert rows.compute_hash(row) == row.hash
     await check(database)
 
 

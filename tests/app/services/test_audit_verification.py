@@ -46,7 +46,7 @@ def with_fitting_hash(row: AuditRow, **changes: Any) -> dict[str, Any]:
     """Returns the columns of a changed entry with the hash that fits them."""
     columns = {column.name: getattr(row, column.name) for column in AuditRow.__table__.columns}
     changed = AuditRow(**{**columns, **changes})
-    return {**columns, **changes, "hash": rows.hash_of(changed)}
+    return {**columns, **changes, "hash": rows.compute_hash(changed)}
 
 
 async def test_an_intact_log_is_reported_with_its_end(database: Database) -> None:
@@ -306,7 +306,7 @@ async def test_a_removal_during_a_verification_is_no_fault(
     SKEW.seconds = 20 * DAY
     await fill(database, 2)
     monkeypatch.setattr(verification, "_BATCH", 2)
-    oldest_first = audit_entries.oldest_first
+    oldest_first = audit_entries.list_oldest_first
     removed: list[int] = []
 
     async def interrupted(*arguments: Any, **options: Any) -> Any:
@@ -314,7 +314,7 @@ async def test_a_removal_during_a_verification_is_no_fault(
             removed.append(await cut(database, 10))
         return await oldest_first(*arguments, **options)
 
-    monkeypatch.setattr(audit_entries, "oldest_first", interrupted)
+    monkeypatch.setattr(audit_entries, "list_oldest_first", interrupted)
     found = await verify(database)
     assert removed == [9]
     assert (found.fault, found.removed) == (None, 9)

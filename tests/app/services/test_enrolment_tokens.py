@@ -130,8 +130,8 @@ async def test_a_token_and_its_workers_outlive_who_made_it(world: World) -> None
         answer = await workers.register(session, token, registration(name="w5"), world.settings)
     assert (await row_of(world, answer.worker_id)).created_by == maker.id
     async with world.database.write() as session:
-        assert (await user_rows.owned(session, maker.id)) == dict.fromkeys(
-            await user_rows.owned(session, maker.id), 0
+        assert (await user_rows.count_owned(session, maker.id)) == dict.fromkeys(
+            await user_rows.count_owned(session, maker.id), 0
         )
         await user_rows.delete_user(session, maker.id)
     assert await caller(world, answer.secret) is not None

@@ -28,7 +28,7 @@ async def _tail_log(database: Database, stop: asyncio.Event) -> list[str]:
     while True:
         stopping = stop.is_set()
         async with database.read() as session:
-            found = await rows.rows_after(session, cursor, limit=3)
+            found = await rows.list_after(session, cursor, limit=3)
         seen += [event.data["name"] for event in found]
         cursor = found[-1].id if found else cursor
         if stopping and not found:
@@ -146,8 +146,8 @@ async def test_a_reader_in_a_long_transaction_sees_a_prefix(
 
     await asyncio.gather(*(record(str(i)) for i in range(10)))
     async with database.read() as session:
-        newest = await rows.newest(session)
-        found = await rows.rows_between(
+        newest = await rows.read_newest_id(session)
+        found = await rows.list_between(
             session, 0, newest, rows.EventFilter(project_ids=[world.project_id]), limit=100
         )
     assert [event.id for event in found] == list(range(found[0].id, newest + 1))
@@ -162,7 +162,7 @@ async def test_a_rolled_back_transaction_leaves_no_event(world: World, database:
     with pytest.raises(RuntimeError):
         await fail()
     async with database.read() as session:
-        assert await rows.newest(session) == 0
+        assert await rows.read_newest_id(session) == 0
 
 
 async def test_a_rolled_back_savepoint_leaves_no_event(world: World, database: Database) -> None:
@@ -174,7 +174,7 @@ async def test_a_rolled_back_savepoint_leaves_no_event(world: World, database: D
         async with session.begin_nested():
             event_log.record(session, "job", {"name": "kept"}, project_id=world.project_id)
     async with database.read() as session:
-        assert [event.data["name"] for event in await rows.rows_after(session, 0, limit=10)] == [
+        assert [event.data["name"] for event in await rows.list_after(session, 0, limit=10)] == [
             "before",
             "kept",
         ]

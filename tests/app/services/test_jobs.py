@@ -119,7 +119,7 @@ async def test_every_transition_is_in_the_audit_log_and_the_event_log(
     assert attempt is not None
     await world.release(attempt, Outcome.PAUSED, Cause.USER)
     async with database.read() as session:
-        rows = await audit.of_object(session, world.project_id, "job", job_id)
+        rows = await audit.list_for_object(session, world.project_id, "job", job_id)
         assert await event_log.cursor(session) > 0
     steps = [(row.data["from"], row.data["to"]) for row in rows]
     assert steps == [
@@ -140,7 +140,7 @@ async def test_a_refused_change_writes_no_audit_entry_or_event(
     async def traces() -> tuple[int, int]:
         async with database.read() as session:
             return len(
-                await audit.of_object(session, world.project_id, "job", job_id)
+                await audit.list_for_object(session, world.project_id, "job", job_id)
             ), await event_log.cursor(session)
 
     before = await traces()

@@ -45,7 +45,7 @@ async def test_the_same_claim_again_answers_the_same_lease(world: World, worker:
     run = await world.run(job.run_ids[0])
     assert (run.fence, len(run.attempts)) == (1, 1)
     async with world.database.read() as session:
-        attempt = await attempts.get(session, first.work_order.attempt_id)
+        attempt = await attempts.find(session, first.work_order.attempt_id)
     assert attempt is not None
     assert (attempt.lease_until - attempt.started_at).total_seconds() > 90, (
         "the lease began anew with the second answer"

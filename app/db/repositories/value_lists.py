@@ -12,7 +12,7 @@ PostgreSQL turns an IN list of pairs into nested conditions; some thousands over
 """
 
 
-def cut(values: Collection[Value]) -> list[list[Value]]:
+def split_values(values: Collection[Value]) -> list[list[Value]]:
     """Returns the values in lists short enough for one statement."""
     every = list(values)
     return [every[first : first + _MANY] for first in range(0, len(every), _MANY)]
