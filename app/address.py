@@ -11,7 +11,7 @@ _FILE: Final = "server.address"
 
 
 @contextmanager
-def announced(settings: Settings) -> Iterator[None]:
+def announce_address(settings: Settings) -> Iterator[None]:
     """Writes the server's address into its data directory, for `running_address`.
 
     A lock that ends with the process marks the address as valid.

@@ -116,7 +116,7 @@ async def _login_link(
             raise InvalidError("user_needed", "--enable needs --user NAME.")
         user = (await members.bootstrap(session)).user_id
     else:
-        user = await break_glass.person(session, values.user, enable=values.enable)
+        user = await break_glass.find_person(session, values.user, enable=values.enable)
     code = await break_glass.make_link(session, user, settings.link_seconds)
     return _link(settings, code)
 

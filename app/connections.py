@@ -97,7 +97,7 @@ class Connections:
     _looking: bool = False
 
     @classmethod
-    def of(cls, settings: Settings, descriptors: int) -> "Connections":
+    def from_settings(cls, settings: Settings, descriptors: int) -> "Connections":
         """Returns the bounds for the settings and the limit on file descriptors.
 
         A quarter of the descriptors, at least 128, is reserved for other uses.

@@ -54,7 +54,7 @@ def configure_logging(level: str = "info", form: str = "json") -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
-    handler.addFilter(_is_no_cancelled_reset)
+    handler.addFilter(_is_worth_logging)
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in (
         "uvicorn",
@@ -72,7 +72,7 @@ def configure_logging(level: str = "info", form: str = "json") -> None:
         logger.setLevel(max(logging.WARNING, logging.getLevelName(level.upper())))
 
 
-def _is_no_cancelled_reset(record: logging.LogRecord) -> bool:
+def _is_worth_logging(record: logging.LogRecord) -> bool:
     """Returns whether a line says something else than that a connection's reset was cancelled.
 
     A second Ctrl-C cancels tasks in the middle of a transaction. The connection pool then closes

@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             remedy="start it as a separate user: a fault in it would have the whole machine",
         )
     try:
-        with startup.reserved_resources(settings) as listener:
+        with startup.reserve_resources(settings) as listener:
             asyncio.run(check_database(settings.database))
             return _serve(settings, listener)
     except startup.ServerStartError as error:
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(settings: Settings, listener: startup.Listener) -> int:
     app = create_app(settings.model_copy(update={"port": listener.port}))
-    bounds = Connections.of(settings, raise_descriptor_limit())
+    bounds = Connections.from_settings(settings, raise_descriptor_limit())
     config = uvicorn.Config(
         app,
         http=protocol_of(bounds),

@@ -53,7 +53,7 @@ async def start(state: State, stack: AsyncExitStack) -> None:
         intake.run(),
         state.touches.run(database),
         state.refusals.run(database),
-        uptime.count_for_ever(database),
+        uptime.count_periodically(database),
     ):
         group.start(work)
     if settings.daemons:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from app.address import announced
+from app.address import announce_address
 from app.settings import Settings
 from palestra.processes import port_owner
 
@@ -50,16 +50,16 @@ def check_address(settings: Settings) -> None:
 
 
 @contextmanager
-def reserved_resources(settings: Settings) -> Iterator[Listener]:
+def reserve_resources(settings: Settings) -> Iterator[Listener]:
     """Holds the data directory, the SQLite file and the port for as long as the server runs.
 
     Raises:
         ServerStartError: If one of them is not available.
     """
     _make_directory(settings.data_dir)
-    with _only_server(settings), _bind(settings.host, settings.port) as listener:
+    with _lock_database(settings), _bind(settings.host, settings.port) as listener:
         port = listener.getsockname()[1]
-        with announced(settings.model_copy(update={"port": port})):
+        with announce_address(settings.model_copy(update={"port": port})):
             yield Listener(listener, port)
 
 
@@ -73,7 +73,7 @@ def _make_directory(directory: Path) -> None:
 
 
 @contextmanager
-def _only_server(settings: Settings) -> Iterator[None]:
+def _lock_database(settings: Settings) -> Iterator[None]:
     """Locks a file beside the SQLite file, so that no second server process uses the database.
 
     The lock ends with the process.

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks._chaos.strikes import FAULT_KINDS, FaultKind
-from benchmarks._chaos.world import Installation, running_installation
+from benchmarks._chaos.faults import FAULT_KINDS, FaultKind
+from benchmarks._chaos.installation import Installation, running_installation
 from benchmarks._report import align_columns, machine
 from tests.support import postgres
 

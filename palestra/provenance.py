@@ -98,7 +98,7 @@ def prepare_output_dir(  # noqa: PLR0913 - the signature of PFRL, and one option
     git = (
         _git_texts(worktree, with_untracked=with_untracked, log_limit=10_000)[0] if worktree else {}
     )
-    if worktree and (untracked := worktree.untracked()):
+    if worktree and (untracked := worktree.list_untracked()):
         git["untracked"] = json.dumps(untracked, indent=1)
     if make_backup and directory.exists():
         shutil.copytree(
@@ -214,7 +214,7 @@ def _git_record(
     if worktree is None:
         return None, 0
     texts, count = _git_texts(worktree, with_untracked=with_untracked, log_limit=100)
-    listed = {"untracked": worktree.untracked(), "withheld": worktree.withheld()}
+    listed = {"untracked": worktree.list_untracked(), "withheld": worktree.list_withheld()}
     return {**texts, **listed, "dirty_digest": worktree.dirty_digest()}, count
 
 

@@ -143,7 +143,7 @@ class WorkTree:
             with_untracked: Untracked files appear as new ones. Files that hold secrets by their
                 name are named, never shown.
         """
-        left_out = self.withheld()
+        left_out = self.list_withheld()
         pathspecs = [f":(top,exclude,literal){name}" for name in left_out]
         parts = [self._text(*_DIFF, "HEAD", "--", ":(top)", *pathspecs)]
         parts += [
@@ -159,7 +159,7 @@ class WorkTree:
                 size += len(parts[-1])
         return _cut("".join(parts))
 
-    def untracked(self) -> list[dict[str, str | int]]:
+    def list_untracked(self) -> list[dict[str, str | int]]:
         """Returns `name`, `bytes` and `sha256` of each untracked file, at most `MAX_UNTRACKED`.
 
         Files that hold secrets by their name have only a name, since a digest would let a short
@@ -170,7 +170,7 @@ class WorkTree:
             for raw in self._untracked()[:MAX_UNTRACKED]
         ]
 
-    def withheld(self) -> list[str]:
+    def list_withheld(self) -> list[str]:
         """Returns the tracked files that differ from the head and hold secrets by their name."""
         changed = self._raw(*_DIFF, "--name-only", "-z", "HEAD").split(b"\0")
         return [name for name in map(os.fsdecode, changed) if name and is_secret_name(name)]

@@ -65,7 +65,7 @@ async def authenticate(
         principal = await _by_cookie(request)
     slug = request.path_params.get(PROJECT)
     if slug is not None and principal.via in {"cookie", "token"}:
-        principal = rights.within(principal, slug)
+        principal = rights.limit_to_project(principal, slug)
     request.state.principal = principal
     return principal
 

@@ -42,7 +42,7 @@ def check_address(request: Request) -> None:
 
 
 @asynccontextmanager
-async def limited(request: Request, account: Account) -> AsyncIterator[None]:
+async def count_guess(request: Request, account: Account) -> AsyncIterator[None]:
     """Counts a login by password as a guess while the block verifies it.
 
     A block that ends without an error was a right password, which is not counted as a guess.

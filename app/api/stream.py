@@ -101,7 +101,7 @@ class EventStream(Response):
 
     async def _frames(self, stream: EventSubscription) -> AsyncIterator[bytes]:
         async for events in self._hub.events(stream, self._after, PING_SECONDS):
-            if not stream.closed:
+            if not stream.is_closed:
                 yield b"".join(event.frame for event in events) or _PING
 
 

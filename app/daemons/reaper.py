@@ -74,7 +74,7 @@ class Reaper:
             for attempt_id, last_seen in leases.lapsed
             if self._uptime.seconds_since(last_seen) >= self._reclaim
         ]
-        if self._must_brake(len(lapsed), leases.total, now.at):
+        if self._is_mass_lapse(len(lapsed), leases.total, now.at):
             return 0
         return sum([await self._expire(attempt_id) for attempt_id in lapsed])
 
@@ -89,7 +89,7 @@ class Reaper:
                 _log.info("reaper.watches_anew", why="clock_stepped", seconds=self._reclaim)
         self._last = (ours, database)
 
-    def _must_brake(self, lapsed: int, total: int, now: datetime) -> bool:
+    def _is_mass_lapse(self, lapsed: int, total: int, now: datetime) -> bool:
         if lapsed < 2 or 2 * lapsed <= total:
             self._braking_since = None
             return False
@@ -100,7 +100,7 @@ class Reaper:
 
     async def _expire(self, attempt_id: str) -> bool:
         async with self._database.write() as session:
-            lost = await endings.as_expired(session, attempt_id, self._reclaim, _ACTOR)
+            lost = await endings.end_as_expired(session, attempt_id, self._reclaim, _ACTOR)
         if lost:
             _log.warning("reaper.gave_up", attempt_id=attempt_id, silent_seconds=self._reclaim)
         return lost

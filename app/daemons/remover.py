@@ -57,7 +57,7 @@ class ProjectRemover:
         while not finished:
             begun = time.monotonic()
             done = await removal.step(self._database, self._store, project_id)
-            removed, finished = removed + done.rows, done.finished
+            removed, finished = removed + done.rows, done.is_finished
             await asyncio.sleep(max(_SHORTEST_PAUSE, time.monotonic() - begun))
         _log.info("remover.removed", project_id=project_id, rows=removed)
         return removed

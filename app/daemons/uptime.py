@@ -18,7 +18,7 @@ _log = structlog.get_logger("palestra.uptime")
 PERIOD: Final = 2.0
 
 
-async def count_for_ever(database: Database, period: float = PERIOD) -> None:
+async def count_periodically(database: Database, period: float = PERIOD) -> None:
     """Adds to the counter every `period` seconds until cancelled."""
     # The time without a database, in which counting fails, counts as away.
     await run_periodically(

@@ -13,7 +13,7 @@ from typing import Any, Self
 import aiosqlite
 
 
-class OneVisitCursor:
+class SingleCallCursor:
     """The part of `aiosqlite.Cursor` that SQLAlchemy's adapter uses.
 
     A select fetches its rows and closes the real cursor in one call to the driver's thread.
@@ -21,7 +21,7 @@ class OneVisitCursor:
 
     arraysize = 1
 
-    def __init__(self, connection: "OneVisitConnection") -> None:
+    def __init__(self, connection: "SingleCallConnection") -> None:
         self._connection = connection
         self._rows: list[Any] = []
         self.description: Any = None
@@ -33,14 +33,14 @@ class OneVisitCursor:
 
     async def execute(self, statement: str, parameters: Sequence[Any] = ()) -> Self:
         """Executes a statement and fetches all rows of its result."""
-        await self._connection.visit(
+        await self._connection.call_in_thread(
             partial(self._run, sqlite3.Connection.execute, statement, parameters)
         )
         return self
 
     async def executemany(self, statement: str, parameters: Iterable[Sequence[Any]]) -> Self:
         """Executes a statement once per row of parameters."""
-        await self._connection.visit(
+        await self._connection.call_in_thread(
             partial(self._run, sqlite3.Connection.executemany, statement, parameters)
         )
         return self
@@ -69,26 +69,26 @@ class OneVisitCursor:
         self._rows = []
 
 
-class OneVisitConnection(aiosqlite.Connection):
-    """An aiosqlite connection that creates `OneVisitCursor` objects."""
+class SingleCallConnection(aiosqlite.Connection):
+    """An aiosqlite connection that creates `SingleCallCursor` objects."""
 
-    def cursor(self) -> OneVisitCursor:  # type: ignore[override]
+    def cursor(self) -> SingleCallCursor:  # type: ignore[override]
         """Returns a cursor without calling the thread."""
-        return OneVisitCursor(self)
+        return SingleCallCursor(self)
 
-    async def visit(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
+    async def call_in_thread(self, function: Callable[[sqlite3.Connection], Any]) -> Any:
         """Calls `function` with the SQLite connection in that connection's thread."""
         return await self._execute(lambda: function(self._conn))  # type: ignore[no-untyped-call]
 
 
-async def connect(file: str, busy_seconds: float) -> OneVisitConnection:
+async def connect(file: str, busy_seconds: float) -> SingleCallConnection:
     """Opens a database file.
 
     Args:
         file: Path, or `:memory:`.
         busy_seconds: Seconds that a statement waits for another writer.
     """
-    connection = OneVisitConnection(
+    connection = SingleCallConnection(
         partial(sqlite3.connect, file, timeout=busy_seconds), iter_chunk_size=64
     )
     # As SQLAlchemy does: a forgotten connection must not keep the process alive.

@@ -62,15 +62,15 @@ def cut(model: type[BaseModel], document: Mapping[str, Any], version: int) -> di
         version: Version of the contract that the reader knows.
     """
     return {
-        name: _within(model.model_fields[name].annotation, document[name], version)
+        name: _cut_value(model.model_fields[name].annotation, document[name], version)
         for name, since in FIELDS[model].items()
         if since <= version and name in document
     }
 
 
-def _within(annotation: Any, value: Any, version: int) -> Any:
+def _cut_value(annotation: Any, value: Any, version: int) -> Any:
     """Returns the value of a field, cut where its annotation holds a listed model."""
-    model = next((kind for kind in _parts(annotation) if kind in FIELDS), None)
+    model = next((kind for kind in _nested_types(annotation) if kind in FIELDS), None)
     if model is None or value is None:
         return value
     if isinstance(value, list):
@@ -78,6 +78,6 @@ def _within(annotation: Any, value: Any, version: int) -> Any:
     return cut(model, value, version)
 
 
-def _parts(annotation: Any) -> set[Any]:
+def _nested_types(annotation: Any) -> set[Any]:
     """Returns an annotation and everything that it is made of."""
-    return {annotation}.union(*(_parts(part) for part in get_args(annotation)))
+    return {annotation}.union(*(_nested_types(part) for part in get_args(annotation)))

@@ -62,7 +62,7 @@ def fault_between(
         computed: The hash of the entry's content (`entry_hash`).
     """
     if row.id != before.id + 1:
-        return missing(before.id + 1, row.id - 1)
+        return missing_entries(before.id + 1, row.id - 1)
     if computed != row.hash:
         message = f"Entry {row.id} was changed: its content does not give its hash."
         return ChainFault("changed", row.id, message)
@@ -77,14 +77,14 @@ def fault_between(
 def fault_at_end(last: ChainPlace, end: ChainPlace) -> ChainFault | None:
     """Returns how the last entry differs from the stored end of the chain."""
     if last.id < end.id:
-        return missing(last.id + 1, end.id)
+        return missing_entries(last.id + 1, end.id)
     if last.hash != end.hash:
         message = f"Entry {last.id} is not the one that was written last: it was replaced."
         return ChainFault("replaced", last.id, message)
     return None
 
 
-def missing(first: int, last: int) -> ChainFault:
+def missing_entries(first: int, last: int) -> ChainFault:
     """Returns the fault of a chain without the entries from `first` to `last`."""
     which = f"Entry {first} is" if first == last else f"Entries {first} to {last} are"
     return ChainFault("missing", first, f"{which} missing.")

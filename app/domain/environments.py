@@ -14,8 +14,8 @@ from palestra.contract.code import (
     DistributionCode,
     GitCode,
     ModuleCode,
+    add_environment,
     shown_code,
-    with_environment,
 )
 from palestra.contract.definition import RlDefinition
 
@@ -74,7 +74,7 @@ def combine_code(
     Raises:
         InvalidError: `code_mismatch` if the requested code is not the one that the workers have.
     """
-    installed = with_environment(parts, environment)
+    installed = add_environment(parts, environment)
     if requested == BuiltinCode() or isinstance(requested, GitCode) or requested == installed:
         return installed
     message = (
@@ -93,7 +93,7 @@ def _choose_code(
     Otherwise returns the code of the latest registration.
     """
     codes = [one.code for one in offered]
-    wanted = [one for one in codes if one is not None and with_environment(code, one) == code]
+    wanted = [one for one in codes if one is not None and add_environment(code, one) == code]
     if not codes:
         return None if isinstance(code, GitCode) else code.environment
     return (wanted or codes)[-1]

@@ -20,8 +20,8 @@ from palestra.contract.code import (
     AnyCode,
     BuiltinCode,
     EntrypointCode,
+    add_environment,
     shown_code,
-    with_environment,
 )
 from palestra.contract.definition import RlDefinition, SupervisedDefinition
 from palestra.contract.documents import canonical_json
@@ -118,7 +118,7 @@ def _find(
     same = [part for part in offered if part.name == use.name]
     if not same:
         raise _unknown(use, sorted({part.name for part in offered}), pool)
-    return next((part for part in same if part.code == with_environment(code, None)), same[-1])
+    return next((part for part in same if part.code == add_environment(code, None)), same[-1])
 
 
 def _unknown(use: _PartReference, known: Sequence[str], pool: str) -> InvalidError:
@@ -189,7 +189,7 @@ def _replaced(definition: _Definition, found: Sequence[_Found]) -> _Definition:
 
 
 def _code_of(definition: _Definition, code: AnyCode, found: Sequence[_Found], pool: str) -> AnyCode:
-    code = with_environment(code, None)
+    code = add_environment(code, None)
     needed = {canonical_json(part.code): part.code for _, part in found if part.code is not None}
     if len(needed) > 1:
         message = (

@@ -30,7 +30,7 @@ class FailureHistory:
 class RetryDecision:
     """Whether the job is queued again after `delay` seconds, or failed with `cause`."""
 
-    requeue: bool
+    is_requeued: bool
     delay: float
     cause: Cause
     history: FailureHistory
@@ -56,14 +56,17 @@ def judge(
         quick_deaths=quick,
     )
     if quick >= QUICK_DEATHS:
-        return RetryDecision(requeue=False, delay=0, cause=Cause.POISON, history=after)
+        return RetryDecision(is_requeued=False, delay=0, cause=Cause.POISON, history=after)
     if infrastructure and after.infrastructure_failures < max_attempts:
         return RetryDecision(
-            requeue=True, delay=backoff(after.infrastructure_failures), cause=cause, history=after
+            is_requeued=True,
+            delay=backoff(after.infrastructure_failures),
+            cause=cause,
+            history=after,
         )
     if counted and after.counted_failures == 1:
-        return RetryDecision(requeue=True, delay=FIRST_DELAY, cause=cause, history=after)
-    return RetryDecision(requeue=False, delay=0, cause=cause, history=after)
+        return RetryDecision(is_requeued=True, delay=FIRST_DELAY, cause=cause, history=after)
+    return RetryDecision(is_requeued=False, delay=0, cause=cause, history=after)
 
 
 def backoff(failures: int) -> float:

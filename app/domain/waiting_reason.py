@@ -39,10 +39,14 @@ class WaitingJob:
 
 def explain(job: WaitingJob, pool: PoolFacts) -> str:
     """Returns one sentence that states what the job waits for."""
-    return _not_permitted(job, pool) or _no_worker(job, pool) or _not_yet(job, pool)
+    return (
+        _explain_refusal(job, pool)
+        or _explain_missing_worker(job, pool)
+        or _explain_delay(job, pool)
+    )
 
 
-def _not_permitted(job: WaitingJob, pool: PoolFacts) -> str | None:
+def _explain_refusal(job: WaitingJob, pool: PoolFacts) -> str | None:
     if not job.admitted:
         return (
             f"The pool {pool.name} does not admit this project any more. Ask an administrator of "
@@ -55,7 +59,7 @@ def _not_permitted(job: WaitingJob, pool: PoolFacts) -> str | None:
     return None
 
 
-def _no_worker(job: WaitingJob, pool: PoolFacts) -> str | None:
+def _explain_missing_worker(job: WaitingJob, pool: PoolFacts) -> str | None:
     if not pool.registered:
         return (
             f"No worker is registered in the pool {pool.name}. Start one: palestra worker "
@@ -76,7 +80,7 @@ def _no_worker(job: WaitingJob, pool: PoolFacts) -> str | None:
     return None
 
 
-def _not_yet(job: WaitingJob, pool: PoolFacts) -> str:
+def _explain_delay(job: WaitingJob, pool: PoolFacts) -> str:
     if job.delay_seconds > 0:
         return (
             f"Waits {job.delay_seconds:.0f} s more after a failure of the machine that it ran on."

@@ -26,7 +26,7 @@ class Grid:
     buckets: int
 
     @classmethod
-    def over(cls, start: float, end: float, buckets: int) -> "Grid":
+    def from_range(cls, start: float, end: float, buckets: int) -> "Grid":
         """Returns the grid, with a single bucket where start and end are the same."""
         return cls(start, end, buckets if end > start else 1)
 

@@ -68,7 +68,9 @@ async def _treat_jobs(
     details = TransitionDetails(
         actor=actor(principal), cause=Cause.USER, reason="The user was disabled."
     )
-    follow = transitions.on_pause if request.jobs == "pause" else transitions.on_cancel
+    follow = (
+        transitions.state_after_pause if request.jobs == "pause" else transitions.state_after_cancel
+    )
     changed = 0
     for job in await rows.list_live_jobs(session, user.id):
         state = JobState(job.state)

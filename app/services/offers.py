@@ -123,7 +123,7 @@ async def resolve(session: Session, project_id: str, submission: Submission) -> 
     """
     pool = submission.options.pool
     row = await pools.check(session, project_id, pool, "/options/pool")
-    limits = pools.with_wall_time(submission.options.limits, row, "/options/limits")
+    limits = pools.apply_default_wall_time(submission.options.limits, row, "/options/limits")
     options = submission.options.model_copy(update={"limits": limits})
     workers = [_catalogue(worker) for worker in await rows.list_for_pool(session, pool)]
     definition, code = registered_parts.resolve(
@@ -155,7 +155,7 @@ async def check_job(
     assert request.pool is not None
     pool, definition = request.pool, load_definition(experiment.definition)
     row = await pools.check(session, experiment.project_id, pool, "/pool")
-    limits = pools.with_wall_time(request.limits, row, "/limits")
+    limits = pools.apply_default_wall_time(request.limits, row, "/limits")
     workers = [_catalogue(worker) for worker in await rows.list_for_pool(session, pool)]
     code = BuiltinCode() if any_code else _CODE.validate_json(canonical_json(experiment.code))
     registered_parts.resolve(definition, code, workers, pool)

@@ -36,7 +36,7 @@ async def names_by_project(session: Session) -> Mapping[str, frozenset[str]]:
     return await rows.load_names_by_project(session)
 
 
-def seen_by(
+def list_visible_to_stream(
     principal: Principal, admitted: Mapping[str, frozenset[str]], *, only_project: str | None
 ) -> frozenset[str] | None:
     """Returns the pools whose events a stream's caller receives; `None` for all pools.
@@ -87,7 +87,7 @@ async def check(session: Session, project_id: str, pool: str, pointer: str) -> P
     raise InvalidError("unknown_pool", message, pointer=pointer)
 
 
-def with_wall_time(limits: Limits, pool: PoolRow, pointer: str) -> Limits:
+def apply_default_wall_time(limits: Limits, pool: PoolRow, pointer: str) -> Limits:
     """Returns the limits of a job of a pool; without a wall time it gets the pool's default.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, BinaryIO, Final
 import typer
 
 from palestra.cli.exec_commands import RAW, run_admin
-from palestra.cli.output import emit_json, say, short, show, table, usage, visible
+from palestra.cli.output import emit_json, say, shorten, show, table, usage, visible
 from palestra.cli.request_documents import request_of
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.audit import AuditEntry, AuditQuery
@@ -77,7 +77,7 @@ def _cells(row: AuditEntry) -> tuple[str, ...]:
         outcome if row.count == 1 else f"{outcome} ({row.count} times)",
         row.address or "",
         row.credential or "",
-        short(visible(details)),
+        shorten(visible(details)),
     )
 
 

@@ -52,7 +52,7 @@ _Value = TypeVar("_Value")
 class _Result:
     run: RunView
     fresh: EvaluationView | None
-    good: bool
+    is_good: bool
 
 
 def register(app: typer.Typer) -> None:
@@ -91,7 +91,7 @@ def demo(
         results = _Demo(instance, client, time.monotonic() + timeout).run(submission)
         say("Stopping everything ...")
     say("Stopped. `make up` (or `palestra up`) serves the same data again.")
-    if not all(result.good for result in results):
+    if not all(result.is_good for result in results):
         raise typer.Exit(FAILURE)
 
 
@@ -238,7 +238,7 @@ def _row(result: _Result) -> tuple[object, ...]:
     run = result.run
     verdict = (
         Text("ok", "green")
-        if result.good
+        if result.is_good
         else Text("below the score" if result.fresh else "no result", "red")
     )
     reason = str(run.cause or run.state)

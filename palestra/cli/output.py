@@ -159,7 +159,7 @@ def cause_of(cause: str | None, failure: Failure | None) -> str:
     return ": ".join(part for part in (str(cause) if cause is not None else "", message) if part)
 
 
-def held_up(backlog: BacklogView | None) -> str:
+def describe_backlog(backlog: BacklogView | None) -> str:
     """Returns in one line which results are not uploaded yet and why.
 
     Empty if all are uploaded.
@@ -167,6 +167,6 @@ def held_up(backlog: BacklogView | None) -> str:
     return "" if backlog is None else visible(backlog.message)
 
 
-def short(text: str, most: int = 90) -> str:
+def shorten(text: str, most: int = 90) -> str:
     """Returns text shortened for a table's last column."""
     return text if len(text) <= most else text[: most - 1] + "…"

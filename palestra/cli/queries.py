@@ -9,12 +9,12 @@ import typer
 
 from palestra.cli.output import (
     cause_of,
+    describe_backlog,
     emit_json,
     emit_json_line,
-    held_up,
     number,
     out,
-    short,
+    shorten,
     show,
     show_ids,
     state,
@@ -96,7 +96,7 @@ def _failures(row: ExperimentView) -> str:
         return ""
     first = row.failures[0]
     words = ": ".join(part for part in (first.cause, first.message) if part)
-    return short(f"{first.runs} of {sum(row.runs.values())}: {visible(words)}")
+    return shorten(f"{first.runs} of {sum(row.runs.values())}: {visible(words)}")
 
 
 def runs(
@@ -129,7 +129,7 @@ def runs(
             state(row.state),
             f"{row.progress.env_step:,}",
             number(row.latest_evaluation.mean if row.latest_evaluation else None),
-            short(held_up(row.not_uploaded) or cause_of(row.cause, row.failure)),
+            shorten(describe_backlog(row.not_uploaded) or cause_of(row.cause, row.failure)),
         )
         for row in rows
     ]
@@ -165,7 +165,7 @@ def jobs(
         return show_ids(rows)
     if json:
         return emit_json(rows)
-    cells = [(*_job_cells(row), short(cause_of(row.cause, row.failure))) for row in rows]
+    cells = [(*_job_cells(row), shorten(cause_of(row.cause, row.failure))) for row in rows]
     headings = ("job", "schedule", "state", "pool", "attempts", "waiting", "cause")
     return _show_owned(rows, headings, cells, numbers=("attempts",))
 
@@ -207,7 +207,7 @@ def _job_cells(row: JobView) -> tuple[object, ...]:
         state(row.state),
         row.pool,
         row.attempts,
-        row.waiting or short(held_up(row.not_uploaded)),
+        row.waiting or shorten(describe_backlog(row.not_uploaded)),
     )
 
 

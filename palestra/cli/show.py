@@ -8,12 +8,12 @@ import typer
 from palestra.cli.files import artifact_table
 from palestra.cli.output import (
     cause_of,
+    describe_backlog,
     emit_json,
-    held_up,
     number,
     out,
     say,
-    short,
+    shorten,
     show,
     spread,
     state,
@@ -85,7 +85,7 @@ def _show_head(run: RunDetail) -> None:
             f"{run.snapshots.verified or 0:,} on the server"
         )
     if run.not_uploaded is not None:
-        say(f"held up     {held_up(run.not_uploaded)}")
+        say(f"held up     {describe_backlog(run.not_uploaded)}")
     if run.failure is not None:
         say(f"\nfailure     {visible(run.failure.message)}")
         for line in (run.failure.traceback or "").splitlines():
@@ -113,7 +113,7 @@ def _attempts(rows: Sequence[AttemptView]) -> Any:
             or "the start",
             f"{row.started_at:%Y-%m-%d %H:%M:%S}",
             "" if row.ended_at is None else f"{row.ended_at:%Y-%m-%d %H:%M:%S}",
-            short(cause_of(row.cause, row.failure)),
+            shorten(cause_of(row.cause, row.failure)),
         )
         for row in rows
     ]
@@ -125,7 +125,9 @@ def _attempts(rows: Sequence[AttemptView]) -> Any:
 
 
 def _why(row: JobView) -> str:
-    return row.waiting or short(held_up(row.not_uploaded) or cause_of(row.cause, row.failure))
+    return row.waiting or shorten(
+        describe_backlog(row.not_uploaded) or cause_of(row.cause, row.failure)
+    )
 
 
 def _jobs(rows: Sequence[JobView]) -> Any:

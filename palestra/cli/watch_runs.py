@@ -16,8 +16,8 @@ from palestra.cli.output import (
     CANCELLED,
     FAILURE,
     cause_of,
+    describe_backlog,
     emit_json_line,
-    held_up,
     mean_and_spread,
     number,
     out,
@@ -134,7 +134,7 @@ class Board:
             "state": f"{run.state:<9}",
             "steps": f"{run.progress.env_step:,}",
             "speed": _speed(run),
-            "score": held_up(run.not_uploaded) or score(run),
+            "score": describe_backlog(run.not_uploaded) or score(run),
         }
         if run.id not in self._bars:
             self._bars[run.id] = self._progress.add_task("", total=1.0, **fields)
@@ -142,7 +142,7 @@ class Board:
         self._progress.update(self._bars[run.id], completed=done, **fields)
 
     def _print_state(self, run: RunView) -> None:
-        held = held_up(run.not_uploaded)
+        held = describe_backlog(run.not_uploaded)
         mark = (
             run.state,
             run.latest_evaluation.id if run.latest_evaluation else None,

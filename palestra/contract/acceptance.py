@@ -30,9 +30,9 @@ def check(definition: Definition, pack: object, provenance: Mapping[str, Any]) -
         pydantic_core.ValidationError: With every fault and its path.
     """
     faults = [
-        *_of_definition(definition),
-        *_of_pack(definition, pack),
-        *huge_numbers(provenance, ("provenance",)),
+        *_check_definition(definition),
+        *_check_pack(definition, pack),
+        *find_huge_numbers(provenance, ("provenance",)),
     ]
     if faults:
         details: list[InitErrorDetails] = [
@@ -47,16 +47,16 @@ def check(definition: Definition, pack: object, provenance: Mapping[str, Any]) -
         raise ValidationError.from_exception_data("Submission", details)
 
 
-def _of_definition(definition: Definition) -> Iterator[Fault]:
+def _check_definition(definition: Definition) -> Iterator[Fault]:
     if not is_visible(definition.name):
         yield ("definition", "name"), "must have at least one visible character"
-    for place in repeated(definition.export.formats):
+    for place in find_repeated(definition.export.formats):
         yield (
             ("definition", "export", "formats", place),
             "names a format for the second time: name each format once",
         )
     if isinstance(definition, RlDefinition):
-        yield from huge_numbers(definition.env.kwargs, ("definition", "env", "kwargs"))
+        yield from find_huge_numbers(definition.env.kwargs, ("definition", "env", "kwargs"))
         schedules = [
             place
             for place, hook in enumerate(definition.hooks)
@@ -69,7 +69,7 @@ def _of_definition(definition: Definition) -> Iterator[Fault]:
             )
 
 
-def _of_pack(definition: Definition, pack: object) -> Iterator[Fault]:
+def _check_pack(definition: Definition, pack: object) -> Iterator[Fault]:
     agent = definition.agent.name if isinstance(definition, RlDefinition) else ""
     if isinstance(pack, int) and agent not in PACKABLE_AGENTS:
         what = f"the agent {agent}" if agent else "a supervised definition"
@@ -80,12 +80,12 @@ def _of_pack(definition: Definition, pack: object) -> Iterator[Fault]:
         )
 
 
-def repeated(values: Sequence[object]) -> list[int]:
+def find_repeated(values: Sequence[object]) -> list[int]:
     """Returns the indices of values that occur earlier in `values`."""
     return [place for place, value in enumerate(values) if value in values[:place]]
 
 
-def huge_numbers(value: Any, where: tuple[str | int, ...]) -> Iterator[Fault]:
+def find_huge_numbers(value: Any, where: tuple[str | int, ...]) -> Iterator[Fault]:
     """Yields the paths of integers of more than 63 bits in a JSON value."""
     stack: list[tuple[tuple[str | int, ...], Any]] = [(where, value)]
     while stack:

@@ -26,18 +26,20 @@ def warnings_of(definition: Definition, options: JobOptions) -> tuple[Submission
     if not options.schedule.writes_training_state:
         return ()
     rules = (
-        _of_rl(definition) if isinstance(definition, RlDefinition) else _of_supervised(definition)
+        _check_rl(definition)
+        if isinstance(definition, RlDefinition)
+        else _check_supervised(definition)
     )
     return tuple(rules)
 
 
-def _of_rl(definition: RlDefinition) -> Iterator[SubmissionWarning]:
-    yield from _no_updates(definition)
-    yield from _dear_evaluation(definition)
+def _check_rl(definition: RlDefinition) -> Iterator[SubmissionWarning]:
+    yield from _check_updates(definition)
+    yield from _check_evaluation(definition)
     if (
         every := definition.snapshot.every_env_steps
     ) is not None and every <= definition.env.num_envs:
-        yield _every_step("every_env_steps", "vector step")
+        yield _warn_every_step("every_env_steps", "vector step")
     if definition.env.vectorization == "async" and definition.env.num_envs > MANY_PROCESSES:
         yield SubmissionWarning(
             code="many_processes",
@@ -49,7 +51,7 @@ def _of_rl(definition: RlDefinition) -> Iterator[SubmissionWarning]:
         )
 
 
-def _no_updates(definition: RlDefinition) -> Iterator[SubmissionWarning]:
+def _check_updates(definition: RlDefinition) -> Iterator[SubmissionWarning]:
     budget = definition.loop.env_steps
     starts = getattr(definition.agent, "learning_starts", None)
     if budget is not None and starts is not None and starts > budget:
@@ -75,7 +77,7 @@ def _no_updates(definition: RlDefinition) -> Iterator[SubmissionWarning]:
         )
 
 
-def _dear_evaluation(definition: RlDefinition) -> Iterator[SubmissionWarning]:
+def _check_evaluation(definition: RlDefinition) -> Iterator[SubmissionWarning]:
     wanted = definition.evaluation
     if wanted.every_env_steps is None:
         return
@@ -94,7 +96,7 @@ def _dear_evaluation(definition: RlDefinition) -> Iterator[SubmissionWarning]:
         )
 
 
-def _of_supervised(definition: SupervisedDefinition) -> Iterator[SubmissionWarning]:
+def _check_supervised(definition: SupervisedDefinition) -> Iterator[SubmissionWarning]:
     wanted = definition.evaluation
     if (
         wanted.steps is not None
@@ -110,10 +112,10 @@ def _of_supervised(definition: SupervisedDefinition) -> Iterator[SubmissionWarni
             ),
         )
     if definition.snapshot.every_updates == 1:
-        yield _every_step("every_updates", "update")
+        yield _warn_every_step("every_updates", "update")
 
 
-def _every_step(member: str, step: str) -> SubmissionWarning:
+def _warn_every_step(member: str, step: str) -> SubmissionWarning:
     return SubmissionWarning(
         code="snapshot_every_step",
         pointer=f"/definition/snapshot/{member}",

@@ -82,7 +82,7 @@ Code = Annotated[BuiltinCode | EntrypointCode | GitCode, Field(discriminator="ki
 AnyCode = BuiltinCode | EntrypointCode | GitCode
 
 
-def with_environment(code: AnyCode, environment: DistributionCode | ModuleCode | None) -> AnyCode:
+def add_environment(code: AnyCode, environment: DistributionCode | ModuleCode | None) -> AnyCode:
     """Returns the code of an experiment's parts combined with that of its environment.
 
     `environment` is `None` for an environment without code of its own.

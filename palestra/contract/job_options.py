@@ -91,7 +91,7 @@ class EvaluateOptions(Document):
     def _formats_differ(
         cls, formats: tuple[ExportFormat, ...] | None
     ) -> tuple[ExportFormat, ...] | None:
-        if formats is not None and acceptance.repeated(formats):
+        if formats is not None and acceptance.find_repeated(formats):
             raise ValueError("names a format twice: name each format once")
         return formats
 

@@ -176,7 +176,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         raise JsonError(
-            "duplicate_key", f"has the duplicate key {pointer((_first_twice(pairs),))[1:]}"
+            "duplicate_key", f"has the duplicate key {pointer((_first_duplicate(pairs),))[1:]}"
         )
     if len(value) > MAX_KEYS:
         message = f"has an object with more than {MAX_KEYS} keys"
@@ -184,7 +184,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _first_twice(pairs: list[tuple[str, Any]]) -> str:
+def _first_duplicate(pairs: list[tuple[str, Any]]) -> str:
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:

@@ -29,11 +29,11 @@ class Frame(NamedTuple):
 class BrokenFrameError(ValueError):
     """The bytes at `offset` are not a complete frame."""
 
-    def __init__(self, offset: int, *, torn: bool) -> None:
-        super().__init__(f"{'torn' if torn else 'damaged'} frame at byte {offset}")
+    def __init__(self, offset: int, *, is_torn: bool) -> None:
+        super().__init__(f"{'torn' if is_torn else 'damaged'} frame at byte {offset}")
         self.offset = offset
         """Offset of the frame's first byte."""
-        self.torn = torn
+        self.is_torn = is_torn
         """True where the buffer ends within the frame or with it: an interrupted write.
 
         False where other bytes follow: damage.
@@ -69,14 +69,14 @@ def read_frame(buffer: bytes | memoryview, offset: int) -> Frame | None:
         return None
     start = offset + HEADER.size
     if start > size:
-        raise BrokenFrameError(offset, torn=True)
+        raise BrokenFrameError(offset, is_torn=True)
     length, checksum = HEADER.unpack_from(buffer, offset)
     end = start + length
     if end > size:
-        raise BrokenFrameError(offset, torn=True)
+        raise BrokenFrameError(offset, is_torn=True)
     payload = bytes(buffer[start:end])
     if not payload or zlib.crc32(payload) != checksum:
-        raise BrokenFrameError(offset, torn=end == size or not any(buffer[offset:]))
+        raise BrokenFrameError(offset, is_torn=end == size or not any(buffer[offset:]))
     return Frame(payload, end)
 
 

@@ -271,7 +271,7 @@ class SpoolReader:
             for frame in iterate_frames(chunk):
                 yield frame.payload, offset + frame.end
         except BrokenFrameError as broken:
-            if not broken.torn:
+            if not broken.is_torn:
                 raise SpoolDamagedError(
                     f"{self._directory}: record {self._at + 1} is damaged ({broken})"
                 ) from None
@@ -332,7 +332,7 @@ def _catch_up(tail: _Tail) -> None:
         except BrokenFrameError as broken:
             if tail.offset > start:
                 continue
-            if not broken.torn or start + len(chunk) < size:
+            if not broken.is_torn or start + len(chunk) < size:
                 raise SpoolDamagedError(
                     f"record {tail.last_seq + 1} is damaged ({broken}) and records follow it"
                 ) from None

@@ -16,7 +16,7 @@ from app.domain.secrets import hash_secret
 from app.main import create_app
 from app.services.access.device_keys import FILE, DeviceKeys
 from app.settings import Settings
-from app.startup import reserved_resources
+from app.startup import reserve_resources
 from palestra.cli.embedded.datadir import DataDir
 from tests.support.process_stack import REPOSITORY, bare_environment
 
@@ -87,7 +87,7 @@ def test_a_login_link_names_the_port_of_the_running_server(
     """Regression: the link named port 8080, whichever port the server of the data directory
     used.
     """
-    with reserved_resources(Settings(data_dir=data, port=0)) as listener:
+    with reserve_resources(Settings(data_dir=data, port=0)) as listener:
         running = run(capsys, "--data-dir", str(data), "login-link")
         assert running["url"] == f"http://127.0.0.1:{listener.port}/login#code={running['code']}"
     assert main(["login-link"]) == 0
@@ -106,7 +106,7 @@ def test_the_command_finds_the_data_directory_in_a_parent_directory(tmp_path: Pa
     place.user_token.write_text("plr_x")
     below = tmp_path / "w" / "deep" / "er"
     below.mkdir(parents=True)
-    with reserved_resources(Settings(data_dir=place.root, port=0)) as listener:
+    with reserve_resources(Settings(data_dir=place.root, port=0)) as listener:
         place.write_state({"url": f"http://127.0.0.1:{listener.port}"})
         for arguments in ([], ["--user", "admin"], ["--enable", "--user=admin", "--json"]):
             command = [sys.executable, "-m", "palestra.cli", "login-link", *arguments]
@@ -280,7 +280,7 @@ def test_the_committed_openapi_document_is_current() -> None:
 
 def test_the_data_directory_is_private(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "new", port=0)
-    with reserved_resources(settings) as listener:
+    with reserve_resources(settings) as listener:
         assert listener.port > 0
         assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 

@@ -151,7 +151,7 @@ async def test_a_database_is_read(stored: Path, world: World) -> None:
     async with world.database.read() as session:
         experiment = await experiments.get(session, world.admin, known["experiment"])
         (snapshot,) = (
-            await snapshots.list_of_run(session, world.admin, known["run"], PageRequest(limit=9))
+            await snapshots.list_for_run(session, world.admin, known["run"], PageRequest(limit=9))
         ).items
     assert {job.state for job in await world.jobs()} == {"paused", "succeeded"}
     assert (experiment.name, snapshot.id, snapshot.state) == (

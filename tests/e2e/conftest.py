@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from palestra.cli.embedded.child_processes import marked
+from palestra.cli.embedded.child_processes import find_marked
 from tests.e2e.palestra_up import UpProcess
 from tests.support.process_stack import Stack
 
@@ -44,7 +44,7 @@ def shared_stack() -> Iterator[Stack]:
 def directory() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     yield made
-    for pid in marked(made / ".palestra"):
+    for pid in find_marked(made / ".palestra"):
         psutil.Process(pid).kill()
     shutil.rmtree(made, ignore_errors=True)
 

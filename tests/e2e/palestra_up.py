@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from palestra.cli.embedded.child_processes import marked
+from palestra.cli.embedded.child_processes import find_marked
 from palestra.cli.embedded.datadir import DataDir, read_json
 from tests.support.process_stack import bare_environment
 
@@ -60,4 +60,4 @@ class UpProcess:
 
 def has_ended_cleanly(up: UpProcess) -> bool:
     """Returns whether an instance left no process and no list of processes."""
-    return marked(up.data.root) == [] and not up.data.children.exists()
+    return find_marked(up.data.root) == [] and not up.data.children.exists()

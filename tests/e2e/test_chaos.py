@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks._chaos.curves import differences, history_of
-from benchmarks._chaos.world import running_installation
+from benchmarks._chaos.installation import running_installation
 from benchmarks.chaos import inject_faults
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from palestra.cli.embedded.child_processes import marked
+from palestra.cli.embedded.child_processes import find_marked
 from tests.e2e.run_history import cartpole
 from tests.support.process_stack import bare_environment
 
@@ -40,7 +40,7 @@ def _demo(
         check=False,
         timeout=180,
     )
-    assert marked(directory / ".palestra") == []
+    assert find_marked(directory / ".palestra") == []
     return done
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from palestra.cli.embedded.child_processes import marked
+from palestra.cli.embedded.child_processes import find_marked
 from palestra.client import Client
 from tests.support.process_stack import REPOSITORY, bare_environment
 
@@ -141,7 +141,7 @@ def reader() -> Iterator[PageReader]:
     if one.palestra_up is not None:
         one.palestra_up.kill()
         one.palestra_up.communicate()
-    for pid in marked(directory / ".palestra"):
+    for pid in find_marked(directory / ".palestra"):
         psutil.Process(pid).kill()
     shutil.rmtree(directory, ignore_errors=True)
 

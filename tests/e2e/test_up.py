@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from palestra.cli.embedded.child_processes import marked
+from palestra.cli.embedded.child_processes import find_marked
 from palestra.client import Client
 from palestra.processes import read_stat
 from tests.e2e.palestra_up import UpProcess, has_ended_cleanly
@@ -113,7 +113,7 @@ def test_ctrl_c_during_the_imports_leaves_no_process(up: UpProcess) -> None:
         "a shell shows both as 130; Python may take either while it imports an extension"
     )
     assert "Traceback" not in errors
-    assert marked(up.data.root) == []
+    assert find_marked(up.data.root) == []
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.5, 3.0])
@@ -123,7 +123,7 @@ def test_ctrl_c_during_the_start_leaves_no_process(up: UpProcess, seconds: float
     code, errors = up.stop()
     assert code == 130
     assert "Traceback" not in errors
-    assert marked(up.data.root) == []
+    assert find_marked(up.data.root) == []
 
 
 def test_a_second_ctrl_c_ends_without_waiting(up: UpProcess) -> None:
@@ -132,4 +132,4 @@ def test_a_second_ctrl_c_ends_without_waiting(up: UpProcess) -> None:
     time.sleep(0.2)
     up.process.send_signal(signal.SIGINT)
     assert up.end(20)[0] == 130
-    assert marked(up.data.root) == []
+    assert find_marked(up.data.root) == []

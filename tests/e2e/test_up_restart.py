@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from palestra.cli.embedded.child_processes import marked
+from palestra.cli.embedded.child_processes import find_marked
 from palestra.client import Client
 from tests.e2e.palestra_up import UpProcess, has_ended_cleanly
 from tests.e2e.run_history import cartpole
@@ -27,7 +27,7 @@ def test_the_processes_of_a_killed_instance_end_and_the_next_one_has_its_data(
     up.process.kill()
     up.process.communicate()
     wait_for(
-        lambda: not [pid for pid in marked(up.data.root) if "workers.host" in _arguments(pid)],
+        lambda: not [pid for pid in find_marked(up.data.root) if "workers.host" in _arguments(pid)],
         60,
         "the worker ends",
     )

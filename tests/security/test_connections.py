@@ -181,7 +181,9 @@ def _request_until_stopped(opened: socket.socket, request: bytes, stopped: threa
 
 
 def test_connection_limits_reserve_descriptors() -> None:
-    few = Connections.of(Settings(), 1_024)
+    few = Connections.from_settings(Settings(), 1_024)
     assert (few.most, few.most_per_address, few.backlog) == (768, 384, 128)
-    many = Connections.of(Settings(max_connections=5_000, max_connections_per_address=7), 65_536)
+    many = Connections.from_settings(
+        Settings(max_connections=5_000, max_connections_per_address=7), 65_536
+    )
     assert (many.most, many.most_per_address) == (5_000, 7)

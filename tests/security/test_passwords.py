@@ -75,7 +75,7 @@ async def test_an_invalid_stored_hash_refuses_every_password() -> None:
 
 
 def test_the_hash_for_unknown_users_has_the_parameters_of_the_others() -> None:
-    assert not passwords._HASHER.check_needs_rehash(passwords._NOBODYS)
+    assert not passwords._HASHER.check_needs_rehash(passwords._SUBSTITUTE_HASH)
 
 
 async def test_a_login_renews_a_hash_with_other_parameters(

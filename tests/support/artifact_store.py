@@ -98,7 +98,7 @@ class AttemptWithStore:
 
     async def snapshots(self) -> dict[str, SnapshotView]:
         async with self.database.read() as session:
-            page = await snapshots.list_of_run(
+            page = await snapshots.list_for_run(
                 session, self.world.admin, self.run_id, PageRequest(limit=100)
             )
         return {view.id: view for view in page.items}
@@ -107,7 +107,7 @@ class AttemptWithStore:
         async with self.database.read() as session:
             request = PageRequest(limit=100, sort="env_step")
             return (
-                await evaluations.list_of_run(
+                await evaluations.list_for_run(
                     session, self.world.admin, self.run_id, request, superseded=superseded
                 )
             ).items

@@ -121,4 +121,4 @@ def batch(first_seq: int, records: Sequence[Json]) -> TelemetryBatch:
 
 def delivery(attempt_id: str, first_seq: int, records: Sequence[Json]) -> Delivery:
     """Returns a batch as the server receives it from an attempt."""
-    return Delivery.of(attempt_id, batch(first_seq, records))
+    return Delivery.from_batch(attempt_id, batch(first_seq, records))

@@ -14,8 +14,8 @@ from palestra.contract.code import (
     EntrypointCode,
     GitCode,
     ModuleCode,
+    add_environment,
     shown_code,
-    with_environment,
 )
 from palestra.contract.definition import RlDefinition, SupervisedDefinition
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
@@ -134,14 +134,14 @@ def _code_here(
 
     If there are several parts, the first whose code differs from the experiment's is used.
     """
-    made = with_environment(code, None)
+    made = add_environment(code, None)
     here = next((part.code for part in parts if part.code != made), made)
     environment = (
         environment_code(definition.env.id) if isinstance(definition, RlDefinition) else None
     )
     if isinstance(here, GitCode) and environment is not None:
         return BuiltinCode(environment=environment)
-    return with_environment(here, environment)
+    return add_environment(here, environment)
 
 
 def _origins(code: AnyCode) -> tuple[str | None, ...]:

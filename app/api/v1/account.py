@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.auth import AccountOwner, forget_login
 from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
-from app.api.login_rate import limited
+from app.api.login_rate import count_guess
 from app.api.origin import origin_of
 from app.api.paging import page_request
 from app.api.strict_body import TINY, json_body
@@ -51,9 +51,9 @@ async def set_password(
     Needs the current one where one is set, unless a one-time link opened the login within the last
     15 minutes. Ends all other browser logins and all login links; tokens stay.
     """
-    owner = await accounts.password_owner(database, principal, body)
+    owner = await accounts.find_password_owner(database, principal, body)
     if owner.confirmation == "current password":
-        async with limited(request, owner.account):
+        async with count_guess(request, owner.account):
             await accounts.check_current_password(owner, body.current_password)
     return await accounts.set_password(
         database, principal, owner, body.password, origin_of(request)

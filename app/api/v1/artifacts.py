@@ -92,7 +92,7 @@ async def list_artifacts(
     kind: ArtifactKind | None = None,
 ) -> Page[ArtifactView]:
     """Lists a run's artifacts, of one kind or of all."""
-    return await artifacts.list_of_run(session, principal, run_id, page, kind)
+    return await artifacts.list_for_run(session, principal, run_id, page, kind)
 
 
 @router.get("/artifacts/{artifact_id}")

@@ -74,7 +74,7 @@ async def list_snapshots(
     run_id: str, principal: Reader, session: ReadSession, page: CreatedPage
 ) -> Page[SnapshotView]:
     """Lists a run's snapshots."""
-    return await snapshots.list_of_run(session, principal, run_id, page)
+    return await snapshots.list_for_run(session, principal, run_id, page)
 
 
 @router.get("/{run_id}/evaluations")
@@ -87,7 +87,7 @@ async def list_evaluations(
     source: EvaluationSource | None = None,
 ) -> Page[EvaluationView]:
     """Lists a run's evaluations, of one source or of all; superseded ones only on request."""
-    return await evaluations.list_of_run(
+    return await evaluations.list_for_run(
         session, principal, run_id, page, superseded=superseded, source=source
     )
 

@@ -47,7 +47,7 @@ async def list_series(
     ] = "",
 ) -> Page[SeriesInfo]:
     """Lists the series of a run by name."""
-    return await series.list_of_run(session, principal, run_id, after=cursor, limit=limit)
+    return await series.list_for_run(session, principal, run_id, after=cursor, limit=limit)
 
 
 @router.get("/runs/{run_id}/log")

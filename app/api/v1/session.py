@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from app.api.auth import Anyone, check_same_origin, cookie_name, forget_login
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
-from app.api.login_rate import check_address, limited, remember_browser
+from app.api.login_rate import check_address, count_guess, remember_browser
 from app.api.origin import origin_of
 from app.api.strict_body import TINY, json_body
 from app.domain.permissions import OF_NO_PROJECT
@@ -57,7 +57,7 @@ async def log_in(
 ) -> SessionView:
     """Logs a browser in with user name and password."""
     account = await logins.find_account(database, body.user)
-    async with limited(request, account):
+    async with count_guess(request, account):
         login = await logins.login(database, account, body.password, origin_of(request))
     return _open(request, response, login)
 

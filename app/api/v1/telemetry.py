@@ -65,6 +65,6 @@ async def take_telemetry(
     """
     intake: Acknowledger = request.app.state.intake
     delivery = await strict_body.run_for_body(
-        request.state.body_size, partial(Delivery.of, attempt_id, batch)
+        request.state.body_size, partial(Delivery.from_batch, attempt_id, batch)
     )
     return TelemetryAck(acked_seq=await intake.take(delivery))

@@ -83,7 +83,7 @@ class PasswordOwner:
     """Words that make a password easy to guess."""
 
 
-async def password_owner(
+async def find_password_owner(
     database: Database, principal: Principal, request: PasswordChange
 ) -> PasswordOwner:
     """Returns the caller, and what must confirm the new password.

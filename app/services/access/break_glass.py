@@ -16,7 +16,7 @@ ACTOR: Final = "daemon:console"
 _LONGEST_NAME: Final = 64
 
 
-async def person(session: Session, typed: str, *, enable: bool) -> str:
+async def find_person(session: Session, typed: str, *, enable: bool) -> str:
     """Returns the ID of the person of a name, who may log in by a link.
 
     Args:

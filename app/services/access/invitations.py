@@ -168,7 +168,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
     """
     code_hash = hash_secret(request.code)
     async with database.read() as session:
-        invitation = await open_invitation(session, code_hash)
+        invitation = await find_open_invitation(session, code_hash)
     if invitation is None:
         return None
     name, display_name = _names(invitation, request)
@@ -184,7 +184,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         audit_log.set_origin(session, origin)
         user_id = new_id("usr")
         if not await rows.redeem(session, invitation.id, user_id):
-            await open_invitation(session, code_hash)
+            await find_open_invitation(session, code_hash)
             raise _ended("used")
         user = {
             "id": user_id,
@@ -202,7 +202,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         return await open_login(session, user_id, "invitation", origin)
 
 
-async def open_invitation(session: Session, code_hash: str) -> InvitationRow | None:
+async def find_open_invitation(session: Session, code_hash: str) -> InvitationRow | None:
     """Returns the invitation of a code.
 
     Raises:

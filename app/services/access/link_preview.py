@@ -48,7 +48,7 @@ def _login(user: UserRow) -> LinkPreview:
 
 async def _invitation(session: Session, code_hash: str) -> tuple[LinkPreview, list[str]]:
     """Returns an open invitation, and words that make a password easy to guess."""
-    row = await invitations.open_invitation(session, code_hash)
+    row = await invitations.find_open_invitation(session, code_hash)
     if row is None:
         raise logins.link_used()
     (view,) = await invitations.views(session, [row])

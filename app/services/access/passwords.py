@@ -26,7 +26,7 @@ _ESTIMATED: Final = 72
 _HASHER: Final = PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 """argon2id with the least parameters that OWASP recommends."""
 
-_NOBODYS: Final = (
+_SUBSTITUTE_HASH: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$JJ9bSw0/d4sI+9TwL5qHlw"
     "$M64+260Oq3szi7+0pF5zZMfgCViKiwq/0FSSXB2z6GQ"
 )
@@ -100,7 +100,7 @@ async def check(password: str, *names: str, pointer: str = "/password") -> None:
 
 def _verify(stored: str | None, password: str) -> Verification:
     try:
-        is_correct = _HASHER.verify(stored or _NOBODYS, password) and stored is not None
+        is_correct = _HASHER.verify(stored or _SUBSTITUTE_HASH, password) and stored is not None
     except (VerificationError, InvalidHashError):
         return Verification(is_correct=False)
     if stored is None or not is_correct:

@@ -116,7 +116,7 @@ def only_project(principal: Principal) -> str:
     return principal.memberships[0].project_id
 
 
-def within(principal: Principal, slug: str) -> Principal:
+def limit_to_project(principal: Principal, slug: str) -> Principal:
     """Returns the caller limited to one project.
 
     Raises:

@@ -58,5 +58,5 @@ async def check(hub: EventHub, database: Database, settings: Settings) -> None:
             stream.close()
         else:
             within = stream.stream_filter.only_project
-            seen = pools.seen_by(caller, admitted, only_project=within)
+            seen = pools.list_visible_to_stream(caller, admitted, only_project=within)
             stream.stream_filter = stream.stream_filter.for_caller(caller, seen)

@@ -89,7 +89,7 @@ async def create_for(
     shorter = parent is not None and await rows.expires_within(session, parent, days)
     if "expires_in_days" in request.model_fields_set:
         await _check_end(session, parent, days)
-    origin = TokenOrigin(parent_id=parent, same_end=shorter, actor=actor(principal))
+    origin = TokenOrigin(parent_id=parent, ends_with_parent=shorter, actor=actor(principal))
     return await issue_token(session, project_id, user_id, request, origin=origin)
 
 
@@ -140,7 +140,7 @@ def grantable_scopes(principal: Principal) -> frozenset[Scope]:
 def _project_of(principal: Principal, request: TokenRequest) -> str | None:
     """Returns the ID of the project to which a new token is bound; `None` for all of its user's."""
     if request.project is not None:
-        (membership,) = rights.within(principal, request.project).memberships
+        (membership,) = rights.limit_to_project(principal, request.project).memberships
         return membership.project_id
     if Scope.WORKER in request.scopes or principal.is_bound:
         return rights.only_project(principal)
@@ -153,7 +153,7 @@ class TokenOrigin:
 
     parent_id: str | None = None
     """The token that creates it."""
-    same_end: bool = False
+    ends_with_parent: bool = False
     """Whether it expires with its parent, whatever lifetime is requested."""
     actor: str
     """Name in the audit log."""
@@ -190,7 +190,7 @@ async def issue_token(
     )
     session.add(token)
     await session.flush()
-    if origin.same_end and origin.parent_id is not None:
+    if origin.ends_with_parent and origin.parent_id is not None:
         await rows.copy_expiry(session, token.id, origin.parent_id)
     elif request.expires_in_days is not None:
         await rows.set_expiry(session, token.id, request.expires_in_days)

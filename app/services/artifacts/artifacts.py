@@ -94,7 +94,7 @@ async def _declare(
         )
         await session.flush()
         if artifact.blob_id is not None and folder:
-            await snapshots.file_stored(session, run, artifact)
+            await snapshots.attach_file(session, run, artifact)
     return view(artifact)
 
 
@@ -143,7 +143,7 @@ async def _keep(
     await session.flush()
     if artifact.folder:
         run = (await batches.open_writer(session, attempt_id)).runs[artifact.run_id]
-        await snapshots.file_stored(session, run, artifact)
+        await snapshots.attach_file(session, run, artifact)
     return artifact
 
 
@@ -204,7 +204,7 @@ async def get(session: Session, principal: Principal, artifact_id: str) -> Artif
     return view(artifact)
 
 
-async def list_of_run(
+async def list_for_run(
     session: Session,
     principal: Principal,
     run_id: str,
@@ -303,7 +303,7 @@ async def _check_snapshot(
 ) -> None:
     if declaration.snapshot_id is None:
         return
-    snapshot, file = await snapshots.expected_file(session, declaration.snapshot_id, name)
+    snapshot, file = await snapshots.find_expected_file(session, declaration.snapshot_id, name)
     if snapshot is None:
         return
     if snapshot.attempt_id != attempt_id or snapshot.run_id != declaration.run_id:

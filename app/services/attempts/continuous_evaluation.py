@@ -40,7 +40,9 @@ async def next_snapshot(database: Database, attempt_id: str, body: FollowRequest
         answer, chosen = await _look(session, attempt_id, body, lock=True)
         if chosen is None:
             return answer
-        return answer.model_copy(update={"snapshot": await snapshots.reference(session, chosen)})
+        return answer.model_copy(
+            update={"snapshot": await snapshots.make_reference(session, chosen)}
+        )
 
 
 async def _look(

@@ -22,7 +22,7 @@ from palestra.contract.states import AttemptState, Cause, JobState, Outcome, Res
 from palestra.contract.work_order import AttemptReport, Failure
 
 
-async def by_report(
+async def end_by_report(
     session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport
 ) -> bool:
     """Ends a live attempt with the outcome of its report; `False` if it had ended already."""
@@ -56,7 +56,7 @@ async def _end_runs(
             await job_rows.end_run(session, job.id, end.run_id, values)
 
 
-async def as_lost(
+async def end_as_lost(
     session: Session, attempt_id: str, cause: Cause, actor: str, *, began: bool = True
 ) -> bool:
     """Ends a live attempt whose supervisor is known to be gone; `False` if it had ended already.
@@ -81,7 +81,9 @@ async def as_lost(
     return True
 
 
-async def as_expired(session: Session, attempt_id: str, silent_seconds: float, actor: str) -> bool:
+async def end_as_expired(
+    session: Session, attempt_id: str, silent_seconds: float, actor: str
+) -> bool:
     """Ends a live attempt whose lease was not renewed for `silent_seconds`.
 
     The time is checked again under a lock: `False` if the attempt has ended or was renewed.
@@ -115,7 +117,7 @@ async def _follow(
     await job_rows.set_history(session, job, verdict.history)
     begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
     states = attempt_end.path(
-        JobState(job.state), outcome, verdict.cause, requeue=verdict.requeue, begun=begun
+        JobState(job.state), outcome, verdict.cause, requeue=verdict.is_requeued, begun=begun
     )
     for state in states:
         details = _transition_details(attempt, actor, verdict, outcome, last=state is states[-1])
@@ -139,7 +141,7 @@ def _judge(job: JobRow, outcome: Outcome, cause: Cause, lived: float) -> RetryDe
     )
     if outcome not in {Outcome.FAILED, Outcome.LOST}:
         kept = FailureHistory(infrastructure_failures=history.infrastructure_failures)
-        return RetryDecision(requeue=False, delay=0, cause=cause, history=kept)
+        return RetryDecision(is_requeued=False, delay=0, cause=cause, history=kept)
     limits = Limits.model_validate_json(canonical_json(job.limits))
     return retry.judge(cause, lived, history, limits.max_attempts)
 

@@ -89,7 +89,7 @@ async def release(session: Session, attempt_id: str, body: Release) -> AttemptVi
         if attempt.acked_seq < body.last_seq:
             detail = "Records of this attempt are missing. Send them, then release again."
             raise ConflictError("telemetry_missing", detail, expected_seq=attempt.acked_seq + 1)
-        await endings.by_report(session, job, attempt, body.report)
+        await endings.end_by_report(session, job, attempt, body.report)
     (view,) = await attempt_views(session, [attempt])
     return view
 

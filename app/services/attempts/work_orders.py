@@ -56,7 +56,7 @@ async def make_run_orders(session: Session, job: JobRow, runs: list[RunRow]) -> 
             _training_order(
                 run,
                 fences[run.id],
-                None if afresh else await snapshots.newest_verified(session, run.id),
+                None if afresh else await snapshots.find_newest_verified(session, run.id),
             )
             for run in runs
         ]

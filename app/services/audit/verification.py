@@ -102,7 +102,7 @@ class _Walk:
             )
             return ChainFault("checkpoint", checkpoint.id, message)
         if self.noted is not None and self.noted.id > self.last.id:
-            return audit_chain.missing(self.last.id + 1, self.noted.id)
+            return audit_chain.missing_entries(self.last.id + 1, self.noted.id)
         return self._against_noted(checkpoint)
 
     async def _outside_ends(self, session: Session) -> ChainFault | None:

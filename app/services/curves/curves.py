@@ -207,7 +207,7 @@ def _grid(wanted: SeriesQuery, curves: Collection[_Curve]) -> Grid:
         start = start if end is None else min(start, end)
     if end is None:
         end = max(start, max((float(x.max()) for x in filled), default=start))
-    return Grid.over(start, end, wanted.buckets)
+    return Grid.from_range(start, end, wanted.buckets)
 
 
 def _group(

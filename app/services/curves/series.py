@@ -37,7 +37,7 @@ Each is a curve `evaluation/<name>`, or below the name of another source
 """
 
 
-async def list_of_run(
+async def list_for_run(
     session: Session, principal: Principal, run_id: str, *, after: str, limit: int
 ) -> Page[SeriesInfo]:
     """Returns a page of a run's series by name, including those computed from its evaluations.

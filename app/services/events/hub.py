@@ -92,14 +92,14 @@ class EventSubscription:
     Attributes:
         stream_filter: The events that it receives; its projects follow the caller's memberships.
         caller: The caller with whose credential it was opened.
-        overflowed: Whether the client was too slow and events were dropped.
-        closed: Whether the stream is to end.
+        has_overflowed: Whether the client was too slow and events were dropped.
+        is_closed: Whether the stream is to end.
     """
 
     stream_filter: StreamFilter
     caller: Principal
-    overflowed: bool = False
-    closed: bool = False
+    has_overflowed: bool = False
+    is_closed: bool = False
     _queue: deque[list[LiveEvent]] = field(default_factory=deque)
     _bytes: int = 0
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -107,21 +107,21 @@ class EventSubscription:
     def offer(self, events: Sequence[LiveEvent]) -> None:
         """Queues the events that pass the stream's filter.
 
-        Once the queue exceeds its limits, drops all queued events and sets `overflowed`.
+        Once the queue exceeds its limits, drops all queued events and sets `has_overflowed`.
         """
         wanted = [event for event in events if self.stream_filter.takes(event)]
-        if not wanted or self.overflowed:
+        if not wanted or self.has_overflowed:
             return
         self._queue.append(wanted)
         self._bytes += sum(len(event.frame) for event in wanted)
         if len(self._queue) > MAX_QUEUED or self._bytes > MAX_QUEUED_BYTES:
             self._queue.clear()
-            self.overflowed = True
+            self.has_overflowed = True
         self._wake.set()
 
     def close(self) -> None:
         """Ends the stream."""
-        self.closed = True
+        self.is_closed = True
         self._wake.set()
 
     async def take(self, seconds: float) -> list[LiveEvent]:
@@ -232,9 +232,9 @@ class EventHub:
             async for replayed in self._replay(stream.stream_filter, after, start):
                 yield replayed
             start = max(start, after)
-        while not stream.closed:
+        while not stream.is_closed:
             taken = [event for event in await stream.take(seconds) if event.id > start]
-            if stream.overflowed:
+            if stream.has_overflowed:
                 raise ResyncError
             yield taken
 

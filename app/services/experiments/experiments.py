@@ -45,7 +45,7 @@ __all__ = [
     "archive",
     "get",
     "list_experiments",
-    "list_runs_of",
+    "list_runs_for_experiment",
     "submit",
 ]
 
@@ -181,7 +181,7 @@ async def list_experiments(
     return await pages.cut(found, request, keys, lambda shown: experiment_views(session, shown))
 
 
-async def list_runs_of(
+async def list_runs_for_experiment(
     session: Session,
     principal: Principal,
     experiment_id: str,

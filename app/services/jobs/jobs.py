@@ -293,7 +293,7 @@ async def pause(session: Session, principal: Principal, job_id: str, reason: str
         ConflictError: If the job has ended or is being cancelled.
     """
     job = await find_to_control(session, principal, job_id)
-    if (to := transitions.on_pause(JobState(job.state))) is not None:
+    if (to := transitions.state_after_pause(JobState(job.state))) is not None:
         await job_state.move(session, job, to, _reason(principal, reason))
     return await _view(session, job)
 
@@ -349,7 +349,7 @@ async def cancel(
         ConflictError: With the code `already_final` if the job succeeded or failed.
     """
     job = await _find_to_cancel(session, principal, job_id)
-    if (to := transitions.on_cancel(JobState(job.state))) is not None:
+    if (to := transitions.state_after_cancel(JobState(job.state))) is not None:
         await job_state.move(session, job, to, _reason(principal, reason))
     if job.project_id not in principal.projects_with(Permission.PROJECT_READ):
         return CancelledJobView(id=job.id, state=JobState(job.state))

@@ -97,7 +97,7 @@ async def cancel_jobs(session: Session, project_id: str, by: str) -> int:
     details = TransitionDetails(actor=by, cause=Cause.USER, reason="The project was deleted.")
     found = await rows.list_jobs_to_cancel(session, project_id, JOBS_AT_ONCE)
     for job in found:
-        to = transitions.on_cancel(JobState(job.state))
+        to = transitions.state_after_cancel(JobState(job.state))
         assert to is not None
         await job_state.move(session, job, to, details)
     return len(found)

@@ -39,7 +39,7 @@ class RemovalStep:
     rows: int = 0
     blobs: list[str] = field(default_factory=list)
     """IDs of blobs whose files are to be deleted."""
-    finished: bool = False
+    is_finished: bool = False
     """Whether nothing of the project is left, or another process removes it."""
 
 
@@ -59,7 +59,7 @@ async def end_attempts(database: Database, project_id: str) -> None:
     while live:
         for attempt_id in live:
             async with database.write() as session:
-                await endings.as_lost(session, attempt_id, Cause.USER, ACTOR)
+                await endings.end_as_lost(session, attempt_id, Cause.USER, ACTOR)
         async with database.read() as session:
             live = await rows.list_live_attempts(session, project_id, _ATTEMPTS)
 
@@ -71,10 +71,10 @@ async def step(database: Database, store: BlobStore, project_id: str) -> Removal
     async with database.write() as session:
         project = await rows.lock_removal(session, project_id)
         if project is None:
-            done.finished = True
+            done.is_finished = True
             return done
         await _remove_some(session, project, done)
-        while not done.finished and time.monotonic() < until:
+        while not done.is_finished and time.monotonic() < until:
             await _remove_some(session, project, done)
     await asyncio.to_thread(store.delete, done.blobs)
     return done
@@ -99,7 +99,7 @@ async def _remove_some(session: Session, project: ProjectRow, done: RemovalStep)
         done.blobs += blobs
         return
     await _finish(session, project)
-    done.finished = True
+    done.is_finished = True
 
 
 async def _first_of(session: Session, removals: Sequence[Remove], owner: str) -> int:

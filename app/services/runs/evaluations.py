@@ -15,7 +15,7 @@ from palestra.contract.resources import EvaluationView
 from palestra.contract.views import Page
 
 
-async def list_of_run(
+async def list_for_run(
     session: Session,
     principal: Principal,
     run_id: str,

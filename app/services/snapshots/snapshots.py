@@ -37,13 +37,13 @@ class Origin:
     """JSON pointer to its record in the batch."""
 
 
-async def newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
+async def find_newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
     """Returns the newest stored snapshot of the run's history, which a training attempt resumes.
 
     `None` starts the training from the beginning.
     """
     found = await rows.list_verified(session, run_id)
-    return await reference(session, found[0]) if found else None
+    return await make_reference(session, found[0]) if found else None
 
 
 async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
@@ -55,7 +55,7 @@ async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
             or have not arrived.
     """
     if choice not in {"newest", "best"}:
-        return await reference(session, await _by_id(session, run_id, choice))
+        return await make_reference(session, await _by_id(session, run_id, choice))
     found = await rows.list_verified(session, run_id)
     if not found:
         raise ConflictError(
@@ -64,7 +64,7 @@ async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
             pointer="/evaluate/snapshot",
         )
     if choice == "newest":
-        return await reference(session, found[0])
+        return await make_reference(session, found[0])
     best = _best(found)
     if best is None:
         raise ConflictError(
@@ -72,10 +72,10 @@ async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
             "No stored snapshot of the run has a score. Choose `newest`.",
             pointer="/evaluate/snapshot",
         )
-    return await reference(session, best)
+    return await make_reference(session, best)
 
 
-async def reference(session: Session, snapshot: SnapshotRow) -> SnapshotRef:
+async def make_reference(session: Session, snapshot: SnapshotRow) -> SnapshotRef:
     """Returns what a worker needs to download a verified snapshot."""
     files = tuple(
         SnapshotFileRef(
@@ -94,7 +94,7 @@ async def reference(session: Session, snapshot: SnapshotRow) -> SnapshotRef:
     )
 
 
-async def list_of_run(
+async def list_for_run(
     session: Session, principal: Principal, run_id: str, request: PageRequest
 ) -> Page[SnapshotView]:
     """Returns a page of a run's snapshots. Sorts by `created_at` and `env_step`.
@@ -151,7 +151,7 @@ async def add_written(session: Session, origin: Origin, record: SnapshotWritten)
     await _settle(session, origin.run, snapshot)
 
 
-async def file_stored(session: Session, run: RunRow, artifact: ArtifactRow) -> None:
+async def attach_file(session: Session, run: RunRow, artifact: ArtifactRow) -> None:
     """Attaches a stored artifact to the snapshot that it belongs to.
 
     The last artifact makes the snapshot verified. An artifact that arrives before the snapshot's
@@ -167,7 +167,7 @@ async def file_stored(session: Session, run: RunRow, artifact: ArtifactRow) -> N
         await _settle(session, run, snapshot)
 
 
-async def expected_file(
+async def find_expected_file(
     session: Session, snapshot_id: str, name: str
 ) -> tuple[SnapshotRow | None, SnapshotFileRow | None]:
     """Returns a snapshot and one of its files; `None` for each that does not exist."""

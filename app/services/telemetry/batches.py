@@ -35,7 +35,7 @@ class Delivery:
     digests: bytes
 
     @classmethod
-    def of(cls, attempt_id: str, batch: TelemetryBatch) -> "Delivery":
+    def from_batch(cls, attempt_id: str, batch: TelemetryBatch) -> "Delivery":
         """Hashes the records of a batch; to be called outside of a transaction."""
         return cls(attempt_id, batch, b"".join(digest(record) for record in batch.records))
 
@@ -54,7 +54,7 @@ class Delivery:
         begin = (first_seq - self.batch.first_seq) * DIGEST_BYTES
         return self.digests[begin : (last_seq - self.batch.first_seq + 1) * DIGEST_BYTES]
 
-    def from_seq(self, first_seq: int) -> list[NumberedRecord]:
+    def records_from(self, first_seq: int) -> list[NumberedRecord]:
         """Returns the records whose sequence number is at least `first_seq`."""
         skipped = max(0, first_seq - self.batch.first_seq)
         return [
@@ -99,7 +99,7 @@ async def take(session: Session, delivery: Delivery) -> int:
             expected_seq=expected,
         )
     await _check_repeats(session, delivery, writer.attempt.acked_seq)
-    new = delivery.from_seq(expected)
+    new = delivery.records_from(expected)
     if new:
         record_rules.check(new, delivery.batch.first_seq, writer.carried)
         await _write(session, delivery, new, writer)

@@ -30,7 +30,7 @@ class SlotReader:
     """Whether it manages pools: it sees the ID, user and project of every job."""
 
     @classmethod
-    def of(cls, principal: Principal) -> "SlotReader":
+    def from_principal(cls, principal: Principal) -> "SlotReader":
         """Returns what a caller sees."""
         return cls(
             project_ids=principal.projects_with(Permission.PROJECT_READ),

@@ -47,7 +47,7 @@ async def heartbeat(
     }
     for attempt_id in body.dead_attempts:
         if attempt_id in mine:
-            await endings.as_lost(session, attempt_id, Cause.WORKER_LOST, f"worker:{worker.id}")
+            await endings.end_as_lost(session, attempt_id, Cause.WORKER_LOST, f"worker:{worker.id}")
     await _give_up_unknown(session, worker, body, settings)
     if silent > worker.silent_seconds:
         announce(session, QUEUE)
@@ -92,6 +92,6 @@ async def _give_up_unknown(
     for attempt in (*unheard, *left):
         if attempt.id not in body.live_attempts:
             began = attempt.state != AttemptState.STARTING
-            await endings.as_lost(
+            await endings.end_as_lost(
                 session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}", began=began
             )

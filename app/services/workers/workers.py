@@ -206,7 +206,7 @@ async def _give_up_older_boots(session: Session, worker: WorkerRow) -> None:
         # An attempt that was uploading results left them on the disk: the worker takes it back, or
         # the reaper gives it up.
         if attempt.boot_id != worker.boot_id and not (attempt.backlog or {}).get("delivering"):
-            await endings.as_lost(session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}")
+            await endings.end_as_lost(session, attempt.id, Cause.WORKER_LOST, f"worker:{worker.id}")
 
 
 async def rotate_secret(session: Session, principal: Principal, worker_id: str) -> WorkerView:
@@ -299,7 +299,7 @@ async def append_worker_event(session: Session, worker: WorkerRow) -> None:
 async def list_workers(session: Session, principal: Principal) -> Page[WorkerView]:
     """Returns the workers of the pools that the caller sees, by name."""
     found = await rows.list_for_pools(session, await pools.visible_names(session, principal))
-    views = await worker_views(session, found, SlotReader.of(principal))
+    views = await worker_views(session, found, SlotReader.from_principal(principal))
     return Page(items=views, next_cursor=None)
 
 
@@ -333,5 +333,5 @@ async def find_own(session: Session, worker_id: str) -> WorkerRow:
 
 
 async def _view(session: Session, principal: Principal, worker: WorkerRow) -> WorkerView:
-    (view,) = await worker_views(session, [worker], SlotReader.of(principal))
+    (view,) = await worker_views(session, [worker], SlotReader.from_principal(principal))
     return view

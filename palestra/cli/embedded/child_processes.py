@@ -236,7 +236,7 @@ def end_leftovers(data: DataDir, within: float = 15.0) -> None:
     data.children.unlink(missing_ok=True)
 
 
-def marked(root: Path) -> list[int]:
+def find_marked(root: Path) -> list[int]:
     """Returns the pids of the instance's running processes, without the calling process."""
     return [
         pid
@@ -248,7 +248,7 @@ def marked(root: Path) -> list[int]:
 def kill_marked(root: Path, within: float = 10.0) -> None:
     """Kills the remaining processes of an instance until none is left."""
     deadline = time.monotonic() + within
-    while (pids := marked(root)) and time.monotonic() < deadline:
+    while (pids := find_marked(root)) and time.monotonic() < deadline:
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGKILL)

@@ -90,7 +90,7 @@ class DataDir:
         write_private(self.state, json.dumps(state))
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Locks the directory for this process.
 
         Raises:

@@ -80,7 +80,7 @@ class Instance:
         """
         with stop_signals(self._children.kill) as signals:
             self.data.prepare()
-            with self.data.locked():
+            with self.data.hold_lock():
                 try:
                     self._start()
                     yield self
@@ -89,7 +89,7 @@ class Instance:
                         f"{error.name}: {error}", USAGE if error.code == USAGE else 1
                     ) from None
                 finally:
-                    signals.stopping = True
+                    signals.is_stopping = True
                     self._children.stop(_STOP_ORDER)
 
     def _start(self) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_REMIND_SECONDS: Final = 0.5
+_REPEAT_SECONDS: Final = 0.5
 
 
 class Stopped(BaseException):
@@ -30,67 +30,67 @@ class Stopped(BaseException):
 class StopSignals:
     """The stop signals received so far."""
 
-    stopping: bool = False
-    """Set by the code that begins to stop; later signals then call `hurry` instead of raising."""
+    is_stopping: bool = False
+    """Set by the code that begins to stop; later signals then call `on_later_signal`."""
     asked: int | None = None
     """The first signal received."""
-    reminding: bool = False
+    is_repeated: bool = False
     """Whether the next signal is a repetition of the first by a timer."""
 
 
 @contextmanager
-def stop_signals(hurry: Callable[[], None]) -> Iterator[StopSignals]:
+def stop_signals(on_later_signal: Callable[[], None]) -> Iterator[StopSignals]:
     """Makes the first SIGINT, SIGTERM or SIGHUP raise `Stopped` in the main thread.
 
-    Every later one calls `hurry`.
+    Every later one calls `on_later_signal`.
 
     Python drops an exception that is raised while a finalizer or a weak reference's callback runs.
-    So it is raised again, every half second, until `stopping` is set or the block is left.
+    So it is raised again, every half second, until `is_stopping` is set or the block is left.
 
     Args:
-        hurry: Must be safe at any moment; for example sends SIGKILL to children without waiting for
-            them.
+        on_later_signal: Called in the signal handler, so it must be safe at any moment; for
+            example it sends SIGKILL to children without waiting for them.
     """
     state = StopSignals()
     asked, left = threading.Event(), threading.Event()
 
     def handle(number: int, _frame: object) -> None:
-        if state.reminding and state.asked is not None:
-            state.reminding = False
-            if not state.stopping:
+        if state.is_repeated and state.asked is not None:
+            state.is_repeated = False
+            if not state.is_stopping:
                 raise Stopped(state.asked)
-        elif state.stopping or state.asked is not None:
-            hurry()
+        elif state.is_stopping or state.asked is not None:
+            on_later_signal()
         else:
             state.asked = number
             asked.set()
             raise Stopped(number)
 
-    # The thread is there from the start: to start one within a handler can wait for a lock that the
-    # interrupted code holds.
-    reminder = threading.Thread(target=_remind, args=(state, asked, left), daemon=True)
-    reminder.start()
+    # The thread is started here and not in the handler, where starting a thread could wait for a
+    # lock that the interrupted code holds.
+    repeater = threading.Thread(target=_repeat_first_signal, args=(state, asked, left), daemon=True)
+    repeater.start()
     before = {number: signal.signal(number, handle) for number in _NUMBERS}
-    report, sys.unraisablehook = sys.unraisablehook, _quiet_about_stops(sys.unraisablehook)
+    report, sys.unraisablehook = sys.unraisablehook, _hide_dropped_stops(sys.unraisablehook)
     try:
         yield state
     finally:
         sys.unraisablehook = report
-        state.stopping = True
+        state.is_stopping = True
         left.set()
         asked.set()
-        reminder.join()
+        repeater.join()
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _quiet_about_stops(report: Callable[[Any], object]) -> Callable[[Any], object]:
+def _hide_dropped_stops(report: Callable[[Any], object]) -> Callable[[Any], object]:
     """Returns a hook that reports all dropped exceptions but `Stopped`, which is raised again."""
     return lambda dropped: None if isinstance(dropped.exc_value, Stopped) else report(dropped)
 
 
-def _remind(state: StopSignals, asked: threading.Event, left: threading.Event) -> None:
+def _repeat_first_signal(state: StopSignals, asked: threading.Event, left: threading.Event) -> None:
     asked.wait()
-    while not left.wait(_REMIND_SECONDS) and not state.stopping:
-        state.reminding = True
+    while not left.wait(_REPEAT_SECONDS) and not state.is_stopping:
+        state.is_repeated = True
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)

@@ -144,14 +144,14 @@ async def test_a_snapshot_is_verified_once_all_its_files_are_stored(
     snapshot_id = await storing.snapshot(100, upload=False)
     assert (await storing.snapshots())[snapshot_id].state == SnapshotState.UPLOADING
     async with storing.database.read() as session:
-        assert await snapshots.newest_verified(session, storing.run_id) is None
+        assert await snapshots.find_newest_verified(session, storing.run_id) is None
     await storing.put("memory", b"shared", snapshot_id)
     assert (await storing.snapshots())[snapshot_id].state == SnapshotState.UPLOADING
     await storing.put("state", f"state at 100 {snapshot_id}".encode(), snapshot_id)
     view = (await storing.snapshots())[snapshot_id]
     assert (view.state, view.newest) == (SnapshotState.VERIFIED, True)
     async with storing.database.read() as session:
-        ref = await snapshots.newest_verified(session, storing.run_id)
+        ref = await snapshots.find_newest_verified(session, storing.run_id)
     assert ref is not None
     assert (ref.snapshot_id, [file.name for file in ref.files]) == (
         snapshot_id,
@@ -305,7 +305,7 @@ async def test_a_video_has_the_env_step_of_its_evaluation(storing: AttemptWithSt
     await storing.put("policy.safetensors", b"weights")
     async with storing.database.read() as session:
         request = PageRequest(limit=10, sort="created_at")
-        page = await artifacts.list_of_run(
+        page = await artifacts.list_for_run(
             session, storing.world.admin, storing.run_id, request, "video"
         )
     assert [item.id for item in page.items] == [declared.id]

@@ -178,7 +178,7 @@ async def test_no_snapshot_stays_uploading_once_its_attempt_has_ended(
     else:
         pass_time(10_000)
         async with storing.database.write() as session:
-            assert await endings.as_expired(session, storing.attempt_id, 100.0, "daemon:reaper")
+            assert await endings.end_as_expired(session, storing.attempt_id, 100.0, "daemon:reaper")
     assert (await storing.snapshots())[snapshot_id].state is SnapshotState.SKIPPED
     await artifacts.sweep(storing.database, storing.store)
     assert storing.files() == []

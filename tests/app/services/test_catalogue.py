@@ -283,7 +283,7 @@ async def test_evaluation_metrics_and_scores_are_stored_as_curves(
     assert [one.metrics["accuracy"] for one in shown] == [0.5, 1.0]
     async with storing.database.read() as session:
         listed = (
-            await series.list_of_run(
+            await series.list_for_run(
                 session, storing.world.admin, storing.run_id, after="", limit=500
             )
         ).items

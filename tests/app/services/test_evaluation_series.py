@@ -27,7 +27,7 @@ async def shown(
     async with storing.database.read() as session:
         request = PageRequest(limit=100, sort="env_step")
         return (
-            await evaluations.list_of_run(
+            await evaluations.list_for_run(
                 session, storing.world.admin, storing.run_id, request, source=source
             )
         ).items
@@ -47,7 +47,7 @@ async def names(storing: AttemptWithStore) -> set[str]:
         return {
             one.name
             for one in (
-                await series.list_of_run(
+                await series.list_for_run(
                     session, storing.world.admin, storing.run_id, after="", limit=500
                 )
             ).items

@@ -48,7 +48,7 @@ async def test_a_stale_attempt_is_refused_everywhere_as_stale(
         await world.release(stale, Outcome.SUCCEEDED, Cause.BUDGET)
     assert refused.value.code == "stale_attempt"
     async with database.write() as session:
-        assert not await endings.as_lost(session, stale, Cause.WORKER_LOST, "daemon:test")
+        assert not await endings.end_as_lost(session, stale, Cause.WORKER_LOST, "daemon:test")
     assert fresh.runs[0].fence == 2
     assert (await world.job(job.id)).state is JobState.RUNNING
 

@@ -206,5 +206,5 @@ async def test_a_renewal_between_check_and_update_keeps_the_attempt(
     pass_time(200)
     await world.renew(attempt)
     async with database.write() as session:
-        assert not await endings.as_expired(session, attempt, 100, "daemon:reaper")
+        assert not await endings.end_as_expired(session, attempt, 100, "daemon:reaper")
     assert (await world.job(job.id)).state is JobState.RUNNING

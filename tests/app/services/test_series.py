@@ -183,7 +183,7 @@ async def three_runs(world: World, outcome: Outcome, cause: Cause) -> Group:
 
 async def names(storing: AttemptWithStore, database: Database) -> set[str]:
     async with database.read() as session:
-        page = await series.list_of_run(
+        page = await series.list_for_run(
             session, storing.world.admin, storing.run_id, after="", limit=100
         )
     return {info.name for info in page.items}

@@ -20,9 +20,9 @@ class _SignalInFinalizer:
             pass
 
 
-def _stopped(hurry: Callable[[], None], act: Callable[[], None]) -> Stopped:
+def _stopped(on_later_signal: Callable[[], None], act: Callable[[], None]) -> Stopped:
     def block() -> None:
-        with stop_signals(hurry):
+        with stop_signals(on_later_signal):
             act()
             for _ in range(100):
                 time.sleep(0.05)
@@ -48,7 +48,7 @@ def test_a_signal_whose_exception_was_ignored_raises_again() -> None:
 def test_a_signal_during_the_shutdown_calls_the_hurry_callback() -> None:
     hurried: list[int] = []
     with stop_signals(lambda: hurried.append(1)) as signals:
-        signals.stopping = True
+        signals.is_stopping = True
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.01)
     assert hurried == [1]

@@ -13,7 +13,7 @@ def test_an_infrastructure_failure_is_retried_at_once_and_later_with_growing_del
     history, delays = FailureHistory(), []
     for _ in range(10):
         verdict = judge(Cause.LEASE_EXPIRED, LONG, history, max_attempts=20)
-        assert verdict.requeue
+        assert verdict.is_requeued
         delays.append(verdict.delay)
         history = verdict.history
     assert delays == [0, 10, 20, 40, 80, 160, 320, 600, 600, 600]
@@ -21,9 +21,9 @@ def test_an_infrastructure_failure_is_retried_at_once_and_later_with_growing_del
 
 def test_a_job_fails_once_its_infrastructure_failures_are_used_up() -> None:
     history = FailureHistory(infrastructure_failures=2)
-    assert judge(Cause.WORKER_LOST, LONG, history, max_attempts=4).requeue
+    assert judge(Cause.WORKER_LOST, LONG, history, max_attempts=4).is_requeued
     last = judge(Cause.WORKER_LOST, LONG, history, max_attempts=3)
-    assert not last.requeue
+    assert not last.is_requeued
     assert last.cause is Cause.WORKER_LOST
 
 
@@ -31,10 +31,10 @@ def test_three_short_attempts_in_a_row_fail_the_job_as_poison() -> None:
     history = FailureHistory()
     for _ in range(2):
         verdict = judge(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20)
-        assert verdict.requeue
+        assert verdict.is_requeued
         history = verdict.history
     third = judge(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20)
-    assert not third.requeue
+    assert not third.is_requeued
     assert third.cause is Cause.POISON
 
 
@@ -42,23 +42,23 @@ def test_a_long_attempt_between_short_ones_resets_the_count() -> None:
     history = FailureHistory()
     for lived in (SHORT, SHORT, LONG, SHORT, SHORT):
         verdict = judge(Cause.TRAINER_KILLED, lived, history, max_attempts=20)
-        assert verdict.requeue
+        assert verdict.is_requeued
         history = verdict.history
 
 
 @pytest.mark.parametrize("cause", sorted(COUNTED_CAUSES))
 def test_a_counted_failure_is_retried_once_in_a_row(cause: Cause) -> None:
     first = judge(cause, LONG, FailureHistory(), max_attempts=20)
-    assert first.requeue
-    assert not judge(cause, LONG, first.history, max_attempts=20).requeue
+    assert first.is_requeued
+    assert not judge(cause, LONG, first.history, max_attempts=20).is_requeued
     between = judge(Cause.WORKER_LOST, LONG, first.history, max_attempts=20)
-    assert judge(cause, LONG, between.history, max_attempts=20).requeue
+    assert judge(cause, LONG, between.history, max_attempts=20).is_requeued
 
 
 @pytest.mark.parametrize("cause", sorted(set(Cause) - INFRASTRUCTURE_CAUSES - COUNTED_CAUSES))
 def test_everything_else_fails_with_its_own_cause(cause: Cause) -> None:
     verdict = judge(cause, SHORT, FailureHistory(quick_deaths=2), max_attempts=20)
-    assert not verdict.requeue
+    assert not verdict.is_requeued
     assert verdict.cause is cause
 
 
@@ -74,7 +74,7 @@ def test_no_sequence_of_failures_is_retried_without_end(
     history, requeued = FailureHistory(), 0
     for cause, lived in failures:
         verdict = judge(cause, lived, history, max_attempts=20)
-        if not verdict.requeue:
+        if not verdict.is_requeued:
             return
         history, requeued = verdict.history, requeued + 1
     assert requeued <= 2 * 20

@@ -44,7 +44,7 @@ def _summary(bucket: list[float]) -> dict[str, float | int]:
 def test_grid_equals_the_reference_implementation(
     data: list[tuple[float, float]], buckets: int, bounds: tuple[int, int]
 ) -> None:
-    grid = Grid.over(float(bounds[0]), float(bounds[0] + bounds[1]), buckets)
+    grid = Grid.from_range(float(bounds[0]), float(bounds[0] + bounds[1]), buckets)
     found = downsample(np.array([x for x, _ in data]), np.array([value for _, value in data]), grid)
     expected = _naive(data, grid)
     for name in ("min", "max", "last"):
@@ -63,7 +63,7 @@ def test_grid_equals_the_reference_implementation(
 def test_minima_and_maxima_are_kept_and_every_point_is_counted(
     data: list[tuple[float, float]], buckets: int
 ) -> None:
-    grid = Grid.over(0.0, 200.0, buckets)
+    grid = Grid.from_range(0.0, 200.0, buckets)
     found = downsample(np.array([x for x, _ in data]), np.array([value for _, value in data]), grid)
     finite = [value for _, value in data if math.isfinite(value)]
     assert found.points == len(data)
@@ -83,11 +83,11 @@ def test_minima_and_maxima_are_kept_and_every_point_is_counted(
 def test_both_ends_are_included_and_whole_numbers_get_a_bucket_each() -> None:
     for size in (2, 3, 7, 1_499, 1_500):
         x = np.arange(1.0, size + 1)
-        assert downsample(x, x, Grid.over(1.0, float(size), size)).n.tolist() == [1] * size
+        assert downsample(x, x, Grid.from_range(1.0, float(size), size)).n.tolist() == [1] * size
 
 
 def test_a_range_of_no_width_is_one_bucket() -> None:
-    grid = Grid.over(5.0, 5.0, 600)
+    grid = Grid.from_range(5.0, 5.0, 600)
     found = downsample(np.array([4.0, 5.0, 5.0]), np.array([1.0, 2.0, 4.0]), grid)
     assert (grid.buckets, found.n.tolist(), found.mean.tolist(), found.last.tolist()) == (
         1,
@@ -99,5 +99,5 @@ def test_a_range_of_no_width_is_one_bucket() -> None:
 
 
 def test_huge_values_do_not_overflow_the_mean() -> None:
-    found = downsample(np.zeros(3), np.full(3, 1.7e308), Grid.over(0.0, 1.0, 1))
+    found = downsample(np.zeros(3), np.full(3, 1.7e308), Grid.from_range(0.0, 1.0, 1))
     assert found.mean[0] == pytest.approx(1.7e308)

@@ -17,7 +17,7 @@ from palestra.contract.code import (
     EntrypointCode,
     GitCode,
     ModuleCode,
-    with_environment,
+    add_environment,
 )
 from palestra.contract.definition import read_definition
 from palestra.contract.envs import EnvDefinition
@@ -294,7 +294,7 @@ def test_agent_and_environment_may_be_of_two_distributions_or_of_one(site: Path)
     install_environments(site)
     document = read_definition(json.dumps({**walk(), "agent": {"name": "hill_climber"}}))
     agent = registered_parts.discover("agents").parts["hill_climber"].code
-    both = with_environment(agent, code("tiny/Walk-v0"))
+    both = add_environment(agent, code("tiny/Walk-v0"))
     check_code(document, both)
     with pytest.raises(
         CodeChangedError,
@@ -307,7 +307,7 @@ def test_agent_and_environment_may_be_of_two_distributions_or_of_one(site: Path)
     with pytest.raises(CodeChangedError, match="made with built-in parts"):
         check_code(document, BuiltinCode(environment=code("tiny/Walk-v0")))
     one = EntrypointCode(kind="entrypoint", **code("tiny/Walk-v0").model_dump(exclude={"kind"}))
-    assert with_environment(one, code("tiny/Walk-v0")) == one, (
+    assert add_environment(one, code("tiny/Walk-v0")) == one, (
         "the ID of an agent and an environment of one package stands"
     )
 

@@ -1,14 +1,14 @@
-"""How many seeds of a task reach a return, ours beside a peer's on equal settings, with the
-interval of each share.
+"""How many seeds of a task reach a return, for Palestra and for other libraries on equal settings.
 
-    python -m benchmarks.reached [--task ppo] [--peers sb3,plain] [--seeds 40] [--pack 20] [--at
-        475] [--keep FILE]
+    python -m benchmarks.success_shares [--task ppo] [--peers sb3,plain] [--seeds 40] [--pack 20]
+        [--at 475] [--keep FILE]
 
-A seed's return is the mean over 20 greedy episodes after its training, the same ones for all.
-Intervals are those of Wilson (1927), 95 %, of the share of all seeds that there are. Ours is MISSED
-where its interval lies wholly below a peer's. Peers train one seed after the other, each in a fresh
-process on one thread; ours train as packs. With `--keep` what a file holds is not trained again,
-and what is trained is added to it, so that a long comparison can be made in pieces.
+The return of a seed is the mean over 20 greedy episodes after its training; all seeds have the same
+episodes. The table shows the share of seeds that reach the return, with its 95 % interval (Wilson
+1927). A row of Palestra is MISSED if its interval lies wholly below that of another library. The
+other libraries train one seed after the other, each in a fresh process on one thread; Palestra
+trains packs of seeds. With `--keep`, the seeds in the file are not trained again and new results
+are added to the file, so that a long comparison can be made in pieces.
 """
 
 import argparse

@@ -4,7 +4,7 @@ Two projects with the same content are on one server. A maintainer of one asks f
 other and for IDs of the same form that no object has, in random order over one connection. All are
 answered with 404; the medians of both kinds are compared for each kind of object.
 
-    python -m benchmarks.foreign_ids [--times 2000] [--database sqlite | postgresql]
+    python -m benchmarks.hidden_ids [--times 2000] [--database sqlite | postgresql]
 """
 
 import argparse

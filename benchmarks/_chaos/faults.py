@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks._chaos.world import (
+from benchmarks._chaos.installation import (
     RECLAIM_SECONDS,
     DisturbedTraining,
     Installation,

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks._peers.tables import PACK
 from benchmarks._peers.tasks import TASKS
-from benchmarks.reached import OURS, StoredReturns, rows, trainings, wilson_interval
+from benchmarks.success_shares import OURS, StoredReturns, rows, trainings, wilson_interval
 
 
 @pytest.mark.parametrize(
