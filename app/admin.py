@@ -2,8 +2,8 @@
 
 `python -m app.admin bootstrap | token | login-link | audit-verify | prepare | rotate-device-keys`
 
-Answers one JSON object. There is no default password: the first login happens through a one-time
-link.
+Each command prints one JSON object. There is no default password: the first login happens through a
+one-time link.
 """
 
 import argparse
@@ -265,7 +265,7 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     bootstrap = commands.add_parser(
         "bootstrap",
-        help="make a project and a server administrator; answers a setup link until it was used",
+        help="make a project and a server administrator; prints a setup link until one was used",
     )
     bootstrap.add_argument(
         "--project", help="name of the project; the first one, or `default`, by default"
@@ -317,7 +317,7 @@ def _read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     verification.set_defaults(command=_audit_verify)
     prepare = commands.add_parser(
-        "prepare", help="all before a start: upgrade, first project, tokens, login link"
+        "prepare", help="run all steps before a start: upgrade, first project, tokens, login link"
     )
     prepare.add_argument(
         "--token",

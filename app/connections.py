@@ -303,7 +303,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def _refuse(self, status: int) -> None:
-        """Answers if no answer has begun, and closes the connection."""
+        """Sends an error response unless a response has begun, and closes the connection."""
         if self._ended:
             return
         self._ended = True

@@ -73,7 +73,7 @@ def configure_logging(level: str = "info", form: str = "json") -> None:
 
 
 def _is_worth_logging(record: logging.LogRecord) -> bool:
-    """Returns whether a line says something else than that a connection's reset was cancelled.
+    """Returns false for the error that a cancelled reset of a database connection logs.
 
     A second Ctrl-C cancels tasks in the middle of a transaction. The connection pool then closes
     the connection, with which the database ends the transaction, and logs the cancellation as an

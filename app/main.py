@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if os.geteuid() == 0:
         _log.warning(
             "server.runs_as_root",
-            remedy="start it as a separate user: a fault in it would have the whole machine",
+            remedy="start the server as a separate user, to limit what a fault in it can change",
         )
     try:
         with startup.reserve_resources(settings) as listener:
@@ -112,9 +112,8 @@ def _serve(settings: Settings, listener: startup.Listener) -> int:
         lifespan="on",
     )
     server = _Server(config)
-    signal.signal(
-        signal.SIGTERM, lambda *_: None
-    )  # uvicorn raises what it caught once more at the end
+    # uvicorn raises a caught signal again at its end, when its own handlers are gone.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     try:
         server.run(sockets=[listener.socket])
     except KeyboardInterrupt:

@@ -107,7 +107,7 @@ async def _keep_daemons(database: Database, settings: Settings) -> None:
     while True:
         try:
             await daemons.run(database, settings)
-        # Whatever failed, the server goes on and so shall they.
+        # The server goes on after a failure of the daemons, so they are restarted.
         except Exception as error:  # noqa: BLE001
             _log.error("daemons.failed", exc_info=error)
         await asyncio.sleep(DAEMON_RESTART_SECONDS)

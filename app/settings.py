@@ -125,7 +125,7 @@ class Settings(BaseModel):
     max_body_bytes: Annotated[int, Field(ge=1_024, le=2**30)] = 4 * 2**20
     """Largest JSON body; most routes take far less.
 
-    Reading one holds the interpreter, a tenth of a second for 10 MiB.
+    Parsing 10 MiB blocks the other threads of the process for a tenth of a second.
     """
 
     session_idle_seconds: Annotated[int, Field(ge=60)] = 12 * 3_600
@@ -142,7 +142,7 @@ class Settings(BaseModel):
     """Days for which a deleted project can be restored; its content is removed after them."""
 
     idempotency_seconds: Annotated[int, Field(ge=60)] = 86_400
-    """How long an `Idempotency-Key` is remembered."""
+    """Time for which the answer of an `Idempotency-Key` is stored."""
 
     lease_seconds: Annotated[float, Field(gt=0)] = 60.0
     """Life of a lease after each renewal."""
@@ -157,13 +157,13 @@ class Settings(BaseModel):
     """
 
     heartbeat_seconds: Annotated[float, Field(gt=0)] = 5.0
-    """Period of workers' signs of life."""
+    """Period of workers' heartbeats."""
 
     worker_offline_seconds: Annotated[float, Field(gt=0)] = 30.0
     """Silence after which a worker is shown as unreachable."""
 
     ring_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """A dispatch message that no worker answered is sent again after this."""
+    """Time after which a dispatch message that no worker answered is sent again."""
 
     group_commit_ms: Annotated[float, Field(ge=0, le=1_000)] = 20.0
     """Longest time that the ingest waits for further batches before it commits."""
@@ -171,7 +171,7 @@ class Settings(BaseModel):
     sse_streams_per_user: Annotated[int, Field(ge=1)] = 64
     """Live streams of one user.
 
-    A credential that has hardly any gets one even where the user's others hold all of them.
+    A credential with few streams gets another even if the user's other credentials hold all.
     """
     sse_streams_per_credential: Annotated[int, Field(ge=1)] = 16
     """Live streams of one login or token."""

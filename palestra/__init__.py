@@ -21,7 +21,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Imports the client and its helpers at first use.
 
-    A trainer or a server that imports only the contract does not pay for them.
+    A trainer or a server that imports only the contract does not load them.
     """
     if name not in _HOMES:
         raise AttributeError(f"module 'palestra' has no attribute {name!r}")

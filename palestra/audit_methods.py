@@ -16,7 +16,7 @@ class AuditMethods(ClientMethods):
         return self._connection.pages(AuditEntry, f"{self._within}/audit", wanted)
 
     def export_audit(self, query: AuditQuery | None = None) -> Iterator[bytes]:
-        """Yields entries of the audit log as JSON lines without their ends, oldest first.
+        """Yields entries of the audit log as JSON lines without line breaks, oldest first.
 
         Requires the scope `admin`. The lines are those of the server, so that the hash of each can
         be computed from them.

@@ -2,7 +2,7 @@
 
 Only requests that are safe to repeat are retried; problem details are raised as exceptions.
 
-Knows nothing of the API's resources.
+Independent of the API's resources.
 """
 
 import time
@@ -27,9 +27,7 @@ PREFIX: Final = "/api/v1"
 _RETRIED_STATUSES: Final = frozenset({429, 502, 503, 504})
 _LONGEST_WAIT: Final = 10.0
 _STREAM_SILENCE: Final = 60.0
-"""Seconds without even a comment after which a stream counts as dead.
-
-The server sends one every 15.
+"""Seconds without data after which a stream counts as lost. The server sends a comment every 15 s.
 """
 
 
@@ -287,7 +285,7 @@ def read(kind: type[Answer], answer: httpx.Response) -> Answer:
         where = f"{answer.request.method} {answer.request.url.path}"
         raise UnexpectedAnswerError(
             f"{where} answered {answer.status_code} in a form that this client does not know: is "
-            "it a Palestra server of a near version?"
+            "it a Palestra server of a similar version?"
         ) from None
     raise from_problem(problem)
 

@@ -2,7 +2,7 @@
 
 A file is verified, and complete or absent; it never lies outside the directory that was named.
 
-Chooses the names on disk. Knows no command.
+Chooses the names on disk. Independent of the command line.
 """
 
 import errno

@@ -20,7 +20,7 @@ class _AnyCancelled(RootModel[JobView | CancelledJobView]):
 
 
 class JobMethods(ClientMethods):
-    """Jobs: queueing them, acting on them, waiting for their end."""
+    """Queues, pauses, resumes and cancels jobs, and waits for their end."""
 
     def jobs(
         self,
@@ -172,7 +172,7 @@ class JobMethods(ClientMethods):
         return self._act(job_id, "cancel", reason)
 
     def cancel_any(self, job_id: str, reason: str = "") -> JobView | CancelledJobView:
-        """Cancels a job of whatever project, as an administrator of the server may.
+        """Cancels a job of any project, which requires an administrator of the server.
 
         Of a job in a project that you may not read it returns the ID and the state.
         """
@@ -187,7 +187,7 @@ class JobMethods(ClientMethods):
         return self._act(job_id, "give-up", reason)
 
     def wait(self, job_id: str, *, period: float = 0.5, paused: bool = False) -> JobView:
-        """Returns the job once it ended.
+        """Returns the job once it has ended.
 
         Args:
             job_id: Job.

@@ -23,7 +23,7 @@ from palestra.contract.people import (
 class PeopleMethods(ClientMethods):
     """Users and invitations.
 
-    What concerns other users requires a server administrator with the scope `admin`.
+    Methods for other users require a server administrator with the scope `admin`.
     """
 
     def invite(self, request: InviteRequest) -> list[InvitationView]:

@@ -1,4 +1,4 @@
-"""Where results come from: IDs, output directories, and records of code and machine.
+"""Records the origin of results: IDs, output directories, and the code and machine.
 
 `generate_exp_id` and `prepare_output_dir` have the names, parameters and files of PFRL's
 `pfrl.experiments`; corrected are its CRC-32 of the difference without untracked files, the default
@@ -122,7 +122,7 @@ def prepare_output_dir(  # noqa: PLR0913 - the signature of PFRL, and one option
 
 
 def capture(argv: Sequence[str] | None = None, *, with_untracked: bool = False) -> dict[str, Any]:
-    """Returns the record of how a run comes about; plain JSON, secrets replaced and counted.
+    """Returns a record of code, packages and machine as plain JSON; secrets are replaced.
 
     Args:
         argv: Command line; `None` takes `sys.argv`.
@@ -131,10 +131,10 @@ def capture(argv: Sequence[str] | None = None, *, with_untracked: bool = False) 
 
     Returns:
         `command`, `arguments`, `started_at` (ISO 8601), `directory`, `git` (`head`, `dirty_digest`,
-            `status`, `log`, `diff`, `untracked`:
-        names, sizes and digests, `withheld`: changed files that hold secrets by their name; `None`
-            outside a work tree), `packages`,
-        `hardware`, `environment` and `redactions`: how many secrets were replaced.
+            `status`, `log`, `diff`, `untracked`: names, sizes and digests, `withheld`: changed
+            files
+        that hold secrets by their name; `None` outside a work tree), `packages`, `hardware`,
+        `environment` and `redactions`: how many secrets were replaced.
     """
     arguments, in_arguments = redact_arguments(sys.argv if argv is None else argv)
     environment, in_environment = _environment(os.environ)

@@ -1,4 +1,4 @@
-"""The methods of `palestra.Client` that read runs and what their attempts record."""
+"""The methods of `palestra.Client` that read runs and the records of their attempts."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ class RunMethods(ClientMethods):
         return self._connection.get(RunDetail, f"/runs/{path_part(run_id)}")
 
     def provenance(self, run_id: str) -> ProvenanceView:
-        """Returns the full record of how a run came about."""
+        """Returns the provenance of a run: code, packages and machines of its attempts."""
         return self._connection.get(ProvenanceView, f"/runs/{path_part(run_id)}/provenance")
 
     def watch(self, experiment_id: str, *, period: float = 1.0) -> Iterator[list[RunView]]:

@@ -1,6 +1,6 @@
 """Reads the state of a git work tree: head, status, log, diff and untracked files.
 
-All calls of git are made here, and here is the list of names whose content is never recorded.
+Makes all calls of git, and defines the names of files whose content is never recorded.
 """
 
 import fnmatch
@@ -224,8 +224,8 @@ def open_worktree(directory: Path | str | None = None) -> WorkTree:
 
 
 def _git(directory: Path, *arguments: str, ok: tuple[int, ...] = (0,)) -> bytes:
-    # Locks, pagers and prompts have no place in a read; a repository's own hooks and fsmonitor
-    # programs are not run either.
+    # Reading must not take locks, open pagers or ask for input, nor run the hooks and fsmonitor
+    # programs of a repository.
     command = [
         "git",
         "-c",

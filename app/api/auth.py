@@ -55,8 +55,8 @@ async def authenticate(
     """Authenticates a request by its bearer token if it has one, else by its session cookie.
 
     Raises:
-        ApiError: 401 without a valid credential; 403 for a cookie whose request did not provably
-            come from our own pages.
+        HttpProblemError: 401 without a valid credential; 403 for a cookie whose request did not
+            provably come from the pages of this server.
     """
     authorization = request.headers.getlist("authorization")
     if authorization:
@@ -115,7 +115,7 @@ async def note_use(request: Request, principal: CurrentPrincipal) -> None:
 async def note_use_of_token(request: Request, principal: CurrentPrincipal) -> None:
     """Notes the use of a token alone, for live streams.
 
-    A page whose stream connects again and again must not keep a login alive that nobody uses.
+    A page whose stream reconnects repeatedly must not keep an unused login alive.
     """
     touches: UsedCredentials = request.app.state.touches
     if principal.token_id is not None:
@@ -219,8 +219,8 @@ def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
     """Requires the token of the attempt that the path names as `attempt_id`.
 
     Raises:
-        ApiError: 403 for another attempt's token, so that a mix-up cannot write; 403 for every
-            other credential.
+        HttpProblemError: 403 for another attempt's token, so that a mix-up cannot write, and
+            for every other credential.
     """
     if principal.attempt_id is None:
         raise forbidden("attempt_token_needed", "Only the attempt's own token may do this.")

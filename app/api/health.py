@@ -1,4 +1,4 @@
-"""Liveness and readiness of the process. Public: the answers contain nothing else."""
+"""Liveness and readiness of the process. The routes need no login and reveal nothing else."""
 
 import asyncio
 from typing import Literal
@@ -14,7 +14,7 @@ router = APIRouter(tags=["health"])
 
 
 class Health(View):
-    """The server answers."""
+    """The answer of a healthy server."""
 
     status: Literal["ok"] = "ok"
 

@@ -1,8 +1,8 @@
 """Notes refused requests for the audit log.
 
 Refusals with 401 and 403 are noted where a credential or a tried login tells whose they are. A 404
-is not: an object of another project is answered like one that does not exist, and a look-up that
-tells them apart would take time that tells them apart too.
+is not noted: it answers requests for objects of another project as well as for missing objects, and
+a query that distinguishes the two would change the time of the answer.
 """
 
 from collections.abc import Awaitable, Callable
@@ -74,7 +74,7 @@ def _caller(request: Request, principal: Principal) -> Credential | None:
 
 
 def _secret(request: Request) -> str | None:
-    """Returns the secret of a request whose credential was not accepted, if it has our form."""
+    """Returns the secret of a request whose credential was not accepted, if it is well-formed."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     secret = (
         token.strip() if scheme.lower() == "bearer" else request.cookies.get(cookie_name(request))

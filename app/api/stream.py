@@ -63,7 +63,7 @@ class EventStream(Response):
         self._stream = self._room.enter_context(self._hub.open(self._stream_filter, self._caller))
         return self
 
-    # The interface of ASGI.
+    # Starlette calls a response with these three arguments of ASGI.
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Sends events until the client leaves, the login ends, or the server stops."""
         assert self._stream is not None

@@ -40,7 +40,7 @@ SMALL: Final = 65_536
 """Largest body in bytes of documents that consist of names and numbers."""
 
 LARGE: Final = 0
-"""As `limit`: stands for the setting `max_body_bytes`."""
+"""Value of the argument `limit` that stands for the setting `max_body_bytes`."""
 
 _AT_ONCE: Final = 16_384
 """Bytes up to which reading takes less time than handing the body to the thread."""

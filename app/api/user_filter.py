@@ -14,7 +14,7 @@ def user_filter(
         Query(max_length=64, description="Login name of who submitted; `me` is the caller."),
     ] = None,
 ) -> str | None:
-    """Reads whose to list: a login name, or `None` for everybody's."""
+    """Reads the user whose submissions to list: a login name, or `None` for all users."""
     return principal.user if user == "me" else user
 
 

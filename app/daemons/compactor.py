@@ -1,4 +1,4 @@
-"""The compactor: deletes old answers, events and audit entries, and unreferenced blobs.
+"""The compactor: deletes expired stored answers, events, audit entries and unreferenced blobs.
 
 The history of runs is never deleted.
 """

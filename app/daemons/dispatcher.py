@@ -93,7 +93,7 @@ class Dispatcher:
     Args:
         database: Where the jobs are.
         queue: Where the dispatch messages go.
-        ring_seconds: A dispatch message that no worker answered is sent again after this.
+        ring_seconds: Seconds after which a dispatch message that no worker answered is sent again.
     """
 
     def __init__(self, database: Database, queue: DispatchQueue, *, ring_seconds: float) -> None:
@@ -143,7 +143,7 @@ class Dispatcher:
         except DispatchError as error:
             _log.warning("dispatcher.broker_unreachable", error=str(error))
             return False
-        # A daemon outlives every failure; the next look starts afresh.
+        # A failure must not end the daemon: the next round reads the queue anew.
         except Exception:  # noqa: BLE001
             _log.exception("dispatcher.failed")
             return False

@@ -19,7 +19,7 @@ async def run_periodically(
     while True:
         try:
             await work()
-        # A daemon outlives every failure; the next round starts afresh.
+        # A failure must not end the daemon: the next round reads the database anew.
         except Exception:
             log.exception(failed)
         await asyncio.sleep(seconds)

@@ -1,12 +1,10 @@
 """The reaper: ends attempts as lost whose leases were silent for too long.
 
-Silence is measured by the database's clock, and only while the reaper watches.
-
-Silence counts only while this reaper watches and a server is up to receive renewals: the servers'
-uptime counter stops while they are down or frozen, or while the database is away. After its
-own start and after a step of the clock it waits for the whole limit again. When more than half of
-all leases lapse together the fault is more likely the server's than the workers': it raises an
-alarm and waits for the limit once more.
+Silence is measured by the database's clock. It counts only while this reaper runs and a server is
+up to receive renewals: the servers' uptime counter stops while the servers are down or frozen, or
+while the database cannot be reached. After its own start and after a step of the clock, the reaper
+waits for the whole limit again. When more than half of all leases lapse together, the fault is more
+likely the server's than the workers': the reaper logs an error and waits for the limit once more.
 """
 
 import time

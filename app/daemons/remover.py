@@ -1,6 +1,6 @@
 """The remover: ends the jobs of deleted projects, and removes projects after their restore window.
 
-A removal shares the database with everybody else: after each short transaction it waits as long as
+A removal shares the database with all requests: after each short transaction it waits as long as
 the transaction took.
 """
 

@@ -20,13 +20,13 @@ PERIOD: Final = 2.0
 
 async def count_periodically(database: Database, period: float = PERIOD) -> None:
     """Adds to the counter every `period` seconds until cancelled."""
-    # The time without a database, in which counting fails, counts as away.
+    # Counting fails while the database cannot be reached, so that time counts as downtime.
     await run_periodically(
         partial(count_once, database, period), period, log=_log, failed="uptime.failed"
     )
 
 
 async def count_once(database: Database, period: float = PERIOD) -> None:
-    """Adds the time since the last count; of a pause or an outage, no more than two periods."""
+    """Adds the time since the last count, at most two periods, so that outages do not count."""
     async with database.write() as session:
         await uptime.count(session, 2 * period)

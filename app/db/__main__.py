@@ -14,7 +14,7 @@ from app.settings import SettingsError, load_settings
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m app.db", description="Keeps Palestra's database.", allow_abbrev=False
+        prog="python -m app.db", description="Administers Palestra's database.", allow_abbrev=False
     )
     parser.add_argument("command", choices=["upgrade"], help="apply the missing migrations")
     parser.add_argument("--config", type=Path, help="TOML file with settings")

@@ -1,8 +1,8 @@
 """Connections: one engine per process, sessions that read, and sessions that write and commit.
 
-SQLite runs in WAL mode with `synchronous=FULL`; a writing session begins with `BEGIN IMMEDIATE`, so
-that it never has to give up halfway. PostgreSQL runs at READ COMMITTED: what must happen once is a
-single statement or a unique index, never a matter of isolation.
+SQLite runs in WAL mode with `synchronous=FULL`; a writing session begins with `BEGIN IMMEDIATE`,
+since SQLite may refuse to turn a read lock into a write lock later. PostgreSQL runs at READ
+COMMITTED: what must happen only once is a single statement or is enforced by a unique index.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -170,7 +170,7 @@ def _create_engine(url: str, pool_size: int) -> AsyncEngine:
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver must not begin transactions by itself
-    # SQLite's own function knows the letters of ASCII alone.
+    # SQLite's own `lower` converts ASCII letters only.
     connection.create_function("lower", 1, _lower, deterministic=True)
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")

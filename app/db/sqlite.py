@@ -91,7 +91,7 @@ async def connect(file: str, busy_seconds: float) -> SingleCallConnection:
     connection = SingleCallConnection(
         partial(sqlite3.connect, file, timeout=busy_seconds), iter_chunk_size=64
     )
-    # As SQLAlchemy does: a forgotten connection must not keep the process alive.
+    # SQLAlchemy sets this too: a connection that is not closed must not keep the process alive.
     connection._thread.daemon = True  # noqa: SLF001
     await connection
     return connection

@@ -9,9 +9,9 @@ from app.db.models.base import Base
 
 
 def insert_new(session: Session, model: type[Base], rows: list[dict[str, Any]]) -> Any:
-    """Returns an `INSERT ...
+    """Returns an insert of `rows` that skips existing ones (`ON CONFLICT DO NOTHING`).
 
-    ON CONFLICT DO NOTHING` of `rows`; add `returning` to learn which were new.
+    Add `returning` to the statement to learn which rows were inserted.
     """
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     return dialect.insert(model).values(rows).on_conflict_do_nothing()

@@ -1,4 +1,4 @@
-"""Which field of an answer to workers came with which version of the contract.
+"""The version of the contract that added each field of an answer to workers.
 
 Workers of version 1 refuse an answer with a key that they do not know, so an answer is cut to the
 fields of its reader's version.
@@ -49,12 +49,12 @@ FIELDS: Final[Mapping[type[BaseModel], Mapping[str, int]]] = {
 
 A new field has the number of the next release in `CONTRACT_VERSION`. No field is removed or
 renamed while workers of its version are supported. The work order is not listed: it is never cut,
-its own version says what it holds.
+since its own version determines its fields.
 """
 
 
 def cut(model: type[BaseModel], document: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """Returns the JSON of an answer without the fields that came after `version`.
+    """Returns the JSON of an answer without the fields that versions after `version` added.
 
     Args:
         model: The answer's model; one of `FIELDS`.
@@ -79,5 +79,5 @@ def _cut_value(annotation: Any, value: Any, version: int) -> Any:
 
 
 def _nested_types(annotation: Any) -> set[Any]:
-    """Returns an annotation and everything that it is made of."""
+    """Returns an annotation and all types nested in it."""
     return {annotation}.union(*(_nested_types(part) for part in get_args(annotation)))

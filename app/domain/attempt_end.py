@@ -60,18 +60,17 @@ def sentence(cause: Cause) -> str:
 
 _SENTENCES: Final[Mapping[Cause, str]] = {
     Cause.LEASE_EXPIRED: (
-        "The worker was silent for too long and the attempt was given up. See that it runs "
-        "and reaches the server."
+        "The worker was silent for too long and the attempt was given up. Check that it "
+        "runs and reaches the server."
     ),
     Cause.WORKER_LOST: (
-        "The worker's machine or its supervisor of this attempt is gone. See that the "
-        "machine is well."
+        "The worker's machine or its supervisor of this attempt is gone. Check the machine."
     ),
     Cause.TRAINER_KILLED: (
-        "The trainer was killed by a signal. See the machine's memory and its system log."
+        "The trainer was killed by a signal. Check the machine's memory and its system log."
     ),
     Cause.POISON: (
-        "The trainer died three times within a minute of its start. See the log of the last "
+        "The trainer died three times within a minute of its start. Read the log of the last "
         "attempt before you try again."
     ),
 }

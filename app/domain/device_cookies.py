@@ -1,8 +1,8 @@
 """The signed cookie by which a browser is known to have logged in to an account before.
 
-It lets nobody in: it only separates the person's own browser from those that guess passwords
-(OWASP, "Slow Down Online Guessing Attacks with Device Cookies"). Pure except for the system's
-source of randomness.
+The cookie does not authenticate anybody: it only separates the person's own browser from those that
+guess passwords (OWASP, "Slow Down Online Guessing Attacks with Device Cookies"). Pure except for
+the system's source of randomness.
 """
 
 import hmac

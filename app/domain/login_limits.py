@@ -14,7 +14,7 @@ from app.domain.errors import TooManyRequestsError, UnavailableError
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Guesses that are permitted at once, and the seconds after which another one is."""
+    """Guesses that are permitted at once, and the seconds until another guess is permitted."""
 
     at_once: int
     seconds: float
@@ -65,7 +65,7 @@ class GuessBudget:
             self._forget(now)
 
     def give_back(self, key: str) -> None:
-        """Uncounts a guess that turned out to be the right password."""
+        """Removes the count of a guess that was the right password."""
         if key in self._whole_at:
             self._whole_at[key] -= self._allowance.seconds
 

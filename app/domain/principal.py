@@ -41,7 +41,7 @@ class Principal:
 
     user_id: str
     user: str
-    """Login name of the user, or what else the caller is."""
+    """Login name of the user, or a description of an attempt, a worker or an enrolment token."""
     via: Via
     display_name: str = ""
     scopes: frozenset[Scope] = frozenset()

@@ -9,7 +9,7 @@ import numpy as np
 from app.metrics.blocks import Floats, Ints
 
 RESAMPLES: Final = 2_000
-"""Number of bootstrap resamples of an interval of a live curve (anchors.md section 5)."""
+"""Number of bootstrap resamples of an interval of a live curve."""
 MIN_RUNS: Final = 3
 """Number of runs below which no interval is computed."""
 _SEED: Final = 20_261_121
@@ -42,15 +42,14 @@ def summarise(means: Floats) -> GroupBuckets:
 
     Returns:
         Mean, median, sample standard deviation (NaN for one run), extremes, the 95 % percentile
-            bootstrap interval of the mean (NaN
-        with fewer than three runs), and the number of runs with data. The same input gives the same
-            interval.
+        bootstrap interval of the mean (NaN with fewer than three runs), and the number of runs with
+        data. The same input gives the same interval.
     """
     present = ~np.isnan(means)
     n = present.sum(axis=0)
     mean, median, stdev, low, high, least, most = np.full((7, means.shape[1]), np.nan)
     result = GroupBuckets(mean, median, stdev, least, most, low, high, n)
-    ordered = np.sort(means, axis=0)  # NaN goes last, so the first n of a column are its runs
+    ordered = np.sort(means, axis=0)  # NaN is last, so the first n values are the runs
     for count in np.unique(n[n > 0]).tolist():
         columns = np.flatnonzero(n == count)
         _fill(result, columns, ordered[:count, columns])

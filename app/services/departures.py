@@ -1,4 +1,4 @@
-"""Disables and deletes people, and decides what becomes of their jobs and other objects."""
+"""Disables and deletes people, and pauses, cancels or transfers their jobs."""
 
 import asyncio
 

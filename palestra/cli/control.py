@@ -85,7 +85,7 @@ def resume(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Queues what was paused again."""
+    """Queues a paused job again."""
     with connect(server, token_file) as client:
         action = partial(client.resume, allow_code_change=allow_code_change)
         _act(client, action, "resume", target, reason=reason, as_json=json)

@@ -1,6 +1,6 @@
-"""`palestra demo`: the whole path, from a definition to a trained and evaluated agent.
+"""`palestra demo`: trains and evaluates agents of a definition with all parts of Palestra.
 
-Everything that it starts is stopped at the end.
+The processes that it starts are stopped at the end.
 """
 
 import sys

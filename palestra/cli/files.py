@@ -1,4 +1,4 @@
-"""Commands that fetch what a run left: `palestra artifacts | download`."""
+"""Commands that list and download the files of a run: `palestra artifacts | download`."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -159,7 +159,7 @@ def _fail(sentence: str, exit_code: int) -> int:
 def _silence_output() -> None:
     """Redirects the output streams to the null device.
 
-    Else the interpreter would report an error for text that is still buffered.
+    Otherwise the interpreter would report an error for text that is still buffered.
     """
     null = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):

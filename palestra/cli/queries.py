@@ -236,7 +236,7 @@ def provenance(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Prints, as JSON, the full record of how a run came about."""
+    """Prints the provenance of a run as JSON: code, packages and machines of its attempts."""
     _ = json
     with connect(server, token_file) as client:
         emit_json(client.provenance(run))

@@ -1,4 +1,4 @@
-"""Documents of requests that are made of options; a fault ends the command as wrong usage."""
+"""Makes request documents from options; an invalid option ends the command as wrong usage."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -27,7 +27,7 @@ def request_of(
     Args:
         kind: Its model.
         members: Its members.
-        sentence: Returns what is said of the first fault; by default the member and the fault.
+        sentence: Returns the message for the first fault; by default the member and the fault.
     """
     try:
         return kind.model_validate_json(canonical_json(dict(members)))

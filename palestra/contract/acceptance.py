@@ -15,7 +15,7 @@ from palestra.contract.free_parameters import LARGEST
 from palestra.contract.names import is_visible
 
 Fault = tuple[tuple[str | int, ...], str]
-"""Where in the submission, and the sentence."""
+"""Path in the submission, and the message."""
 
 
 def check(definition: Definition, pack: object, provenance: Mapping[str, Any]) -> None:

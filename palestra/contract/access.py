@@ -22,7 +22,7 @@ class TokenRequest(Document):
     expires_in_days: Annotated[int, Field(ge=1, le=3_650)] | None = 90
     """Life; `null` never ends, where the server allows it.
 
-    A token that makes one cannot give it a longer life than its own.
+    A token cannot create a token that lives longer than itself.
     """
 
 
@@ -30,7 +30,7 @@ class TokenRotation(Document):
     """Gives a token a new secret."""
 
     overlap_hours: Annotated[int, Field(ge=0, le=720)] = 24
-    """Hours for which the secret of before stays valid; 0 ends it at once."""
+    """Hours for which the previous secret stays valid; 0 ends it at once."""
     expires_in_days: Annotated[int, Field(ge=1, le=3_650)] | None = None
     """New life of the token, from now on; `null` keeps the time at which it ends."""
 
@@ -40,7 +40,7 @@ class TokenView(View):
 
     id: str
     parent_id: str | None = None
-    """The token that made it and ends it when it is revoked.
+    """The token that created it; revoking that token revokes it too.
 
     `null` for one that a login or the server's console made.
     """
@@ -53,7 +53,7 @@ class TokenView(View):
     created_at: datetime
     expires_at: datetime | None
     previous_until: datetime | None = None
-    """Until when the secret of before the latest rotation is valid."""
+    """Time until which the secret before the latest rotation is valid."""
     last_used_at: datetime | None
     last_used_address: str | None = None
     """Address of the latest use."""
@@ -67,7 +67,7 @@ class LoginOptions(View):
     password: bool
     """Whether anybody has set a password.
 
-    Without one only a link of `palestra login-link` lets a browser in.
+    Without a password, only links of `palestra login-link` log a browser in.
     """
 
 

@@ -22,7 +22,7 @@ class AccountView(View):
     is_admin: bool
     """Whether the user is an administrator of the server."""
     has_password: bool
-    """Without one the user logs in by one-time links only."""
+    """Without a password, the user logs in by one-time links only."""
     current_password_needed: bool
     """Whether this caller must confirm a new password with the current one."""
     projects: list[UserProjectView]

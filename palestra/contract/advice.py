@@ -13,12 +13,11 @@ from palestra.contract.job_options import JobOptions
 from palestra.contract.views import SubmissionWarning
 
 SHORT_EPISODE: Final = 20
-"""env_steps that an episode of an evaluation is taken to have: fewer than those of most
-environments.
+"""Assumed env_steps of an evaluation episode; most environments have longer episodes.
 """
 
 MANY_PROCESSES: Final = 256
-"""Environments in processes of their own, beyond which their number is mentioned."""
+"""Number of environment processes above which a warning is given."""
 
 
 def warnings_of(definition: Definition, options: JobOptions) -> tuple[SubmissionWarning, ...]:

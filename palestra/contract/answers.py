@@ -2,8 +2,8 @@
 
 Requests stay strict: the server refuses a key that it does not know. Identity-bearing documents
 inside answers, the work order and definitions, stay strict too (`EXACT`): they have versions of
-their own, and a reader that dropped one of their keys would execute another training than the one
-that they describe.
+their own, and a reader that ignored one of their keys would not execute the training that they
+describe.
 """
 
 from functools import cache
@@ -45,8 +45,8 @@ class _Exact:
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         def read(value: Any, inner: Any, info: ValidationInfo) -> Any:
-            # The tolerance of an answer reaches every model below it, so the document is read again
-            # from its own text. In Python mode the server passes a document that is made already.
+            # An answer ignores unknown keys in every nested model, so the document is read again
+            # from its own text. In Python mode the server passes a document that exists already.
             if info.mode != "json":
                 return inner(value)
             return _adapter(source).validate_json(canonical_json(value))

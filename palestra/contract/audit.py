@@ -26,7 +26,7 @@ WrittenTime = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_ref
 
 
 class AuditQuery(Document):
-    """Which entries of the audit log to read; `None` takes all."""
+    """A filter of the audit log's entries; a member that is `None` takes all."""
 
     user: Annotated[str, Field(max_length=64)] | None = None
     """ID or name of a user."""

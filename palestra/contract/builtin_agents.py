@@ -1,7 +1,7 @@
 """The base of the parameter models of built-in agents, and the models by the agent's name.
 
-A subclass that declares its `name` as a literal is a built-in agent: defining the class makes it
-part of the definition's schema, of the catalogue and of the workers' registry.
+A subclass that declares its `name` as a literal is a built-in agent: defining the class adds the
+agent to the definition's schema, to the catalogue and to the workers' registry.
 """
 
 from collections.abc import Mapping

@@ -42,7 +42,8 @@ class PartDescription(Document):
     parameters_schema: ParametersSchema = Field(default_factory=dict)
     """JSON Schema of the parameters.
 
-    Empty where anything goes, and for built-in agents, whose schema is part of the definition's.
+    Empty if all parameters are accepted, and for built-in agents, whose schema is part of the
+    definition's.
     """
     code: EntrypointCode | None = None
     """The distribution that registered it; `null` for built-in parts."""

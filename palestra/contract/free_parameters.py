@@ -1,4 +1,4 @@
-"""Parameters of parts that Palestra does not know: JSON within bounds.
+"""Parameters of registered parts, which Palestra does not know: JSON of bounded size.
 
 Also the bounds of the JSON Schemas that describe such parameters.
 """

@@ -29,8 +29,7 @@ SERIES_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}$"
 NAME_PATTERN: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$"
 SLUG_PATTERN: Final = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 WORKER_IMPORTS: Final = "PALESTRA_WORKER_IMPORTS"
-"""Variable with the modules, with commas, that a worker's processes import since they register
-environments: the option `--import`.
+"""Variable with the comma-separated modules of the option `--import`, which register environments.
 """
 
 MAX_STEP: Final = 2**53 - 1

@@ -19,7 +19,7 @@ CAUSES: Final[Mapping[Outcome, frozenset[Cause]]] = {
     Outcome.FAILED: frozenset(Cause) - _DONE - _ASKED - {Cause.POISON},
     Outcome.LOST: _GONE,
 }
-"""`poison` is no attempt's word: the server finds it by counting deaths."""
+"""No attempt reports `poison`: the server finds this cause by counting quick failures."""
 
 
 def check(outcome: Outcome, cause: Cause) -> None:

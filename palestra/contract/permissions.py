@@ -1,4 +1,4 @@
-"""Roles and permissions as they cross the API. `app.domain.permissions` says who has which."""
+"""Roles and permissions of the API; `app.domain.permissions` maps roles to permissions."""
 
 from enum import StrEnum
 

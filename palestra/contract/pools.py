@@ -35,7 +35,7 @@ class PoolRequest(Document):
 
 
 class PoolChange(Patch):
-    """What to change of a pool; members that are left out stay as they are."""
+    """A change of a pool; members that are left out stay as they are."""
 
     description: Text | None = None
     default_wall_seconds: WallSeconds | None = None
@@ -46,14 +46,14 @@ class PoolChange(Patch):
 
 
 class PoolPause(Document):
-    """Why no job of a pool shall start."""
+    """A pause of a pool with its reason; no job of the pool starts."""
 
     reason: PauseReason
     """Shown to everybody whose jobs wait."""
 
 
 class PoolAdmission(Document):
-    """How a pool admits a project."""
+    """The admission of a project to a pool, with its share."""
 
     share: Share = 1.0
     """Weight of the project among those of the pool. The order of the queue does not depend on it
@@ -102,7 +102,7 @@ class PoolView(View):
     """Whether a project sees the user and the project of other projects' jobs in the slots."""
     created_at: datetime | None = None
     projects: list[PoolProjectView] = Field(default_factory=list)
-    """The caller's projects that it admits; all of them for who has `server.pools`."""
+    """The caller's projects that it admits; all projects for a caller with `server.pools`."""
     registered_workers: int | None = None
     """All its workers, offline ones included."""
     all_queued: int | None = None
@@ -114,9 +114,10 @@ class PoolView(View):
 class SlotView(View):
     """A slot of a worker.
 
-    Of a job in a project that the caller may not read, it says no more than that the slot is busy;
-    where the pool shows names, also whose it is. Who has `server.pools` always sees the names, and
-    `job_id` too, which is needed to cancel the job. Events of workers hold `busy` alone.
+    If the caller may not read the project of the slot's job, only `index` and `busy` are
+    set, and `user` and `project` if the pool shows names. A caller with `server.pools` always sees
+    these names and `job_id`, which is needed to cancel the job. Events of workers hold only `index`
+    and `busy`.
     """
 
     index: int

@@ -28,7 +28,7 @@ class ProjectRequest(Document):
 
 
 class ProjectChange(Patch):
-    """What to change of a project; members that are left out stay as they are."""
+    """A change of a project; members that are left out stay as they are."""
 
     name: Title | None = None
     description: Text | None = None

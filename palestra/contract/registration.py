@@ -67,8 +67,8 @@ class WorkerHeartbeat(Document):
     is too old to be a claim under way and its lease is not renewed.
     """
     dead_attempts: tuple[AttemptId, ...] = ()
-    """Attempts whose supervisor is known to be gone: sure knowledge, so the server need not wait
-    for the lease.
+    """Attempts whose supervisor has certainly ended, so that the server need not wait for the
+    lease.
     """
     busy_slots: Annotated[
         tuple[Annotated[int, Field(ge=0, le=4_095)], ...], Field(max_length=4_096)

@@ -49,7 +49,7 @@ class BacklogView(View):
     delivering: bool
     """Whether training is over, so that the job only waits for its results to be stored."""
     message: str
-    """The same as a sentence."""
+    """`problem` and `files` as one sentence."""
 
 
 class SnapshotProgressView(View):
@@ -58,8 +58,8 @@ class SnapshotProgressView(View):
     written: int | None
     """`env_step` of the newest snapshot that the training has written, stored or not."""
     verified: int | None
-    """`env_step` of the newest snapshot that is stored: what a lost worker would cost is what was
-    trained since.
+    """`env_step` of the newest snapshot that is stored: the loss of the worker would cost the
+    training since then.
     """
 
 
@@ -160,7 +160,7 @@ class ExperimentDetail(ExperimentView):
 
     definition: Annotated[Definition, EXACT]
     warnings: list[SubmissionWarning] = Field(default_factory=list)
-    """What the user should know of the definition."""
+    """Warnings about the definition."""
 
 
 class SubmittedExperiment(ExperimentDetail):
@@ -303,7 +303,7 @@ class SnapshotView(View):
 
 
 ArtifactKind = Literal["snapshot", "export", "video", "log", "other"]
-"""What a stored blob is."""
+"""Kind of a stored blob."""
 
 
 class ArtifactView(View):
@@ -320,7 +320,7 @@ class ArtifactView(View):
     stored: bool
     """False until its content arrived and matched size and hash."""
     env_step: int | None = None
-    """Where in the training it belongs, as a video does."""
+    """Position in the training that it belongs to, for example of a video."""
     created_at: datetime
 
 
@@ -334,7 +334,7 @@ class ArtifactDeclaration(Document):
     sha256: str
     snapshot_id: str | None = None
     env_step: Counter | None = None
-    """Where in the training it belongs; needed for videos."""
+    """Position in the training that it belongs to; needed for videos."""
 
 
 class ProvenanceView(View):
@@ -346,7 +346,7 @@ class ProvenanceView(View):
     submission: dict[str, Any]
     """Command, arguments, git head/status/log/diff and environment of the submitter."""
     attempts: list[dict[str, Any]]
-    """Per attempt: worker, start time, packages, hardware, code as it really ran."""
+    """Per attempt: worker, start time, packages, hardware, and the code that ran."""
 
 
 class CancelledJobView(View):

@@ -3,8 +3,8 @@
 It is strict about encoding, depth, duplicate keys, non-finite numbers and invalid text.
 
 The server and the command line share it, so that both refuse the same documents in the same words.
-Time and memory are linear in the text, whatever it holds; how many values it may hold is counted
-before any is made.
+Time and memory are linear in the text, whatever it holds; the number of values is checked before
+any value is created.
 """
 
 import json
@@ -34,9 +34,9 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NUL: Final = re.compile("\0")
 _LONG_NUMBER: Final = 1_000
-"""Digits beyond which a number is not made: the work grows with their square."""
+"""Digits beyond which a number is not parsed, since the time grows with their square."""
 _SLICE: Final = 65_536
-"""Bytes that are looked at in one go, so that other threads have their turn in between."""
+"""Bytes that are searched in one call, so that other threads can run between two calls."""
 _CONTAINERS: Final = (list, dict)
 
 _NESTED: Final = re.compile(rb"(?:[\[{][^\[\]{}]*+){%d}" % (MAX_DEPTH + 1))
@@ -61,7 +61,7 @@ class JsonError(ValueError):
 
 
 def check_json(raw: bytes, max_depth: int = MAX_DEPTH, *, nul: bool = False) -> Any:
-    """Returns the value of a JSON text, having refused all that a strict reader should.
+    """Returns the value of a JSON text that passes the checks of this module.
 
     Args:
         raw: The text.

@@ -53,7 +53,9 @@ Number = Annotated[
 RunId = Annotated[str, StringConstraints(pattern=r"^run_[0-9a-z]{26}$")]
 SnapshotId = Annotated[str, StringConstraints(pattern=r"^snp_[0-9a-z]{26}$")]
 WallTime = Annotated[float, Field(ge=-1e11, le=1e11)]
-"""Seconds since the Unix epoch by the worker's clock. Data, never an order."""
+"""Seconds since the Unix epoch by the worker's clock. It is stored as data; nothing is ordered by
+it.
+"""
 
 
 class RunRecord(Document):
@@ -137,7 +139,7 @@ class Evaluation(RunRecord):
     success_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     """Share of the episodes whose last info called them a success (`is_success` or `success`).
 
-    `null` where the environment is silent.
+    `null` if the environment reports no success.
     """
     seed: Counter
     """Seed that the episodes derive from."""

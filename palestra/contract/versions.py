@@ -2,11 +2,11 @@
 
 Also the form of a definition from which identities are computed.
 
-A step up is kept for ever: stored definitions are read through it. A step down leads back to the
-version before wherever both say the same of a training. An identity is that of the oldest version
-that steps down lead to. So a document keeps its ID whichever version it is submitted in, and
-whichever version the server that reads it has: what differs in meaning differs in ID, what differs
-in spelling does not.
+A step up is kept for ever, since stored definitions are read through it. A step down converts a
+definition to the previous version if that version can express the same training. The identity of a
+definition is computed from the oldest version that the steps down reach. So a definition keeps its
+ID in every version that expresses the same training, and definitions of different trainings have
+different IDs.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ Since version 2 it is the squared error.
 """
 _COEFFICIENT: Final = "value_coefficient"
 _DEFAULT_1: Final = 0.5
-"""What a document of version 1 meant that did not say it."""
+"""Value of a coefficient that a document of version 1 leaves out."""
 
 
 def _with_whole_squares(document: dict[str, Any]) -> dict[str, Any]:
@@ -48,8 +48,8 @@ STEPS: Final[Mapping[int, Step]] = {1: _with_whole_squares}
 """Step from the version that is the key to the next one. Version 1 is the first."""
 
 STEPS_BACK: Final[Mapping[int, Step]] = {2: _with_half_squares}
-"""Step from the version that is the key, of a canonical document, to the one before: the same
-training in the older words.
+"""Step from the version that is the key, of a canonical document, to the version before it; the
+training is the same.
 """
 
 

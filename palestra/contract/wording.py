@@ -81,7 +81,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
 }
 """A kind that is missing here has the sentence of `_OTHERWISE`.
 
-`value_error` is what our own validators say.
+`value_error` has the message of Palestra's own validators.
 """
 
 

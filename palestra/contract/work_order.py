@@ -123,11 +123,11 @@ class Claim(Document):
 
 
 class ClaimAnswer(Document):
-    """The claim succeeded: a lease of `lease_seconds` began."""
+    """The answer to a successful claim, which begins a lease of `lease_seconds`."""
 
     work_order: Annotated[WorkOrder, EXACT]
     token: str
-    """Good for this attempt only, and only while its lease lives."""
+    """Valid for this attempt only, and only until the attempt ends."""
     lease_seconds: Annotated[float, Field(gt=0)]
     renew_seconds: Annotated[float, Field(gt=0)]
 
@@ -157,7 +157,7 @@ class Renewal(Document):
     spooled_seq: Counter = 0
     """Last record in the spool.
 
-    Its distance from the acknowledged one is what telemetry is behind.
+    Its distance from the acknowledged record is the lag of the telemetry.
     """
     backlog: Backlog = Backlog()
     """Files that are not uploaded yet."""
@@ -193,9 +193,9 @@ class FollowRequest(Document):
 
     run_id: RunId
     evaluated: Annotated[tuple[SnapshotId, ...], Field(max_length=1_000)] = ()
-    """Snapshots that this attempt evaluated, the latest: their records may still be on the way."""
+    """The latest snapshots that this attempt evaluated, whose records may not have arrived yet."""
     again: bool = False
-    """Whether the newest may come again where nothing is new."""
+    """Whether the newest snapshot may be returned again if there is no newer one."""
 
 
 class FollowAnswer(Document):
@@ -204,12 +204,12 @@ class FollowAnswer(Document):
     snapshot: SnapshotRef | None = None
     """The newest verified snapshot of the run's history that the job has not evaluated.
 
-    Its files stay until the next is asked for.
+    Its files are kept until the next snapshot is requested.
     """
     training: Literal["live", "waiting", "over"]
     """`live`: ask again later.
 
-    `waiting`: nobody trains now, give the slot back. `over`: nothing more will come.
+    `waiting`: no attempt trains now, release the slot. `over`: no further snapshot will come.
     """
     evaluated: Counter = 0
     """Evaluations of the job that are stored."""

@@ -1,6 +1,6 @@
 """The frame of a spool: length, CRC-32 and payload.
 
-Encodes frames and reads them from a buffer. Knows nothing of files, locks or the meaning of a
+Encodes frames and reads them from a buffer. Independent of files, locks and the meaning of a
 payload.
 """
 

@@ -194,8 +194,7 @@ class Shipper:
             self._report(f"record {batch.first_seq} is stored with another content: {reply.reason}")
             self._acked, self._pause = batch.first_seq, 0.0
         elif self._substitute == batch.first_seq:
-            # The fault is then not the record's, so the record itself is tried again: nothing is
-            # lost to a server that takes nothing.
+            # The record is not the reason then, so the record itself is sent again and not lost.
             self._report(f"record {batch.first_seq} is refused even as a note: {reply.reason}")
             self.counts.refused -= 1
             self._substitute = None

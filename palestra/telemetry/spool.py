@@ -1,7 +1,7 @@
 """The spool: an append-only, numbered file of telemetry records on the worker's disk.
 
 A spool is a directory of segments `<first seq, 20 digits>.seg` and a `lock`. A record's `seq` is
-its ordinal, from 1; it is stored nowhere but in the order of the frames, so several processes
+its ordinal, from 1; it is stored only as the order of the frames, so several processes
 append under one lock and never disagree. A killed writer leaves at most one torn frame at the very
 end, which the next append cuts off. Readers take no lock: they stop before a frame that is not
 whole yet.

@@ -1,6 +1,6 @@
 """Sends a batch to the server by HTTP POST, and interprets the answer for the sender.
 
-Interprets status and problem codes. Knows nothing of the spool.
+Interprets status and problem codes. Independent of the spool.
 """
 
 import json
@@ -82,8 +82,8 @@ def open_client(server: str, token: str, *, timeout: float = 20.0) -> httpx.Clie
         "User-Agent": "palestra",
         CONTRACT_HEADER: str(CONTRACT_VERSION),
     }
-    # Reading the certificates takes a tenth of a second, which plain HTTP has no use for; nothing
-    # here follows a redirect to HTTPS.
+    # Reading the certificates takes a tenth of a second. Plain HTTP does not need them, since
+    # this client follows no redirect to HTTPS.
     verify = url.scheme != "http"
     return httpx.Client(
         base_url=server.rstrip("/"),

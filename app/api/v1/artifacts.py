@@ -50,7 +50,7 @@ async def declare_artifact(
     database: DatabaseDep,
     store: StoreDep,
 ) -> ArtifactView:
-    """Declares a file with its size and SHA-256. Repeating it returns the same artifact.
+    """Declares a file with its size and SHA-256. A repeated declaration returns the same artifact.
 
     `stored` says that no upload is needed.
     """
@@ -72,7 +72,7 @@ async def upload_artifact(
 ) -> ArtifactView:
     """Takes the content of a declared artifact as the plain body.
 
-    It is kept only if size and SHA-256 are the declared ones.
+    The content is kept only if its size and SHA-256 are the declared ones.
     """
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise HttpProblemError(
@@ -97,7 +97,7 @@ async def list_artifacts(
 
 @router.get("/artifacts/{artifact_id}")
 async def get_artifact(artifact_id: str, principal: Reader, session: ReadSession) -> ArtifactView:
-    """Returns what is known of an artifact."""
+    """Returns the description of an artifact."""
     return await artifacts.get(session, principal, artifact_id)
 
 

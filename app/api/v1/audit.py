@@ -30,7 +30,7 @@ _LINES: dict[int | str, dict[str, Any]] = {
 
 
 def period(since: Since = None, until: Until = None) -> tuple[datetime | None, datetime | None]:
-    """Reads from when to when."""
+    """Reads the start and the end of the searched period."""
     return since, until
 
 

@@ -60,18 +60,20 @@ async def tail_events(
         Query(
             ge=0,
             le=MAX_STEP,
-            description="Cursor: begin with what comes after it. None begins now.",
+            description="Cursor: the stream begins after this event. None begins now.",
         ),
     ] = None,
     last_event_id: Annotated[
         str | None,
-        Header(alias="Last-Event-ID", description="Sent by browsers; goes before `after`."),
+        Header(
+            alias="Last-Event-ID", description="Sent by browsers; takes precedence over `after`."
+        ),
     ] = None,
 ) -> Response:
     """Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
 
-    A comment comes every 15 s. The event `resync` says that the log no longer leads on from the
-    cursor: load the history again.
+    A comment comes every 15 s. The event `resync` says that the log no longer holds the
+    events after the cursor: load the history again.
     """
     hub: EventHub = request.app.state.hub
     cursor = after if last_event_id is None else _cursor(last_event_id)

@@ -73,8 +73,8 @@ async def submit_experiment(
 
     Seeds that the existing experiment lacks are added.
 
-    A definition of an older `schema_version` is brought up to the present one; it is the same
-    experiment as before.
+    A definition of an older `schema_version` is brought up to the present one; the
+    experiment stays the same.
     """
 
     async def change() -> Answer:
@@ -130,5 +130,5 @@ async def archive_experiment(
 async def unarchive_experiment(
     experiment_id: str, principal: Controller, session: WriteSession
 ) -> ExperimentDetail:
-    """Brings an archived experiment back into lists; doing it twice changes nothing."""
+    """Restores an archived experiment to lists; a second request changes nothing."""
     return await experiments.archive(session, principal, experiment_id, archived=False)

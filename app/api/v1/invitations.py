@@ -27,7 +27,7 @@ async def invite_users(
     session: WriteSession,
     server_url: ServerUrl,
 ) -> InvitationsView:
-    """Invites people: each gets a link of one's own, which this answer alone shows."""
+    """Creates invitations; only this answer holds their links."""
     return await invitations.invite(session, principal, body, server_url)
 
 

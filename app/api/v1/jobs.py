@@ -72,7 +72,7 @@ async def resume_job(
 ) -> JobView:
     """Queues a paused job again.
 
-    Refused where the workers have other code, unless that is allowed.
+    Refused if the workers' code differs from the experiment's, unless `allow_code_change` is set.
     """
     return await jobs.resume(
         session, principal, job_id, body.reason, allow_code_change=body.allow_code_change

@@ -51,9 +51,9 @@ async def renew_lease(
 async def follow_run(
     attempt_id: str, body: Annotated[FollowRequest, json_body(FollowRequest)], database: DatabaseDep
 ) -> FollowAnswer:
-    """Answers a continuous evaluation which snapshot comes next.
+    """Returns the next snapshot that a continuous evaluation shall evaluate.
 
-    Only the attempt's own runs are known to it.
+    The run must be one of the attempt's runs.
     """
     return await continuous_evaluation.next_snapshot(database, attempt_id, body)
 

@@ -27,9 +27,9 @@ ProjectSlug = Annotated[str, Path(max_length=64, description="Slug of the projec
 
 @router.get("")
 async def list_pools(principal: Reader, session: ReadSession) -> Page[PoolView]:
-    """Lists the pools that admit one of the caller's projects; all of them for who manages pools.
+    """Lists the pools that admit one of the caller's projects, or all pools for a pool manager.
 
-    `queued` and `running` count jobs of the caller's projects, slots are those of all.
+    `queued` and `running` count jobs of the caller's projects; the slots of all projects count.
     """
     return await pools.list_pools(session, principal)
 
@@ -74,7 +74,7 @@ async def pause_pool(
     body: Annotated[PoolPause, json_body(PoolPause)],
     session: WriteSession,
 ) -> PoolView:
-    """Pauses a pool: no job of it starts, running ones go on; queued ones tell the reason."""
+    """Pauses a pool: its queued jobs wait and show the reason; its running jobs go on."""
     return await pools.pause(session, principal, pool, body.reason)
 
 

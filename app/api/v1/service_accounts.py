@@ -55,7 +55,7 @@ async def create_service_token(
     session: WriteSession,
     settings: SettingsDep,
 ) -> TokenView:
-    """Makes a token of a service account; its secret is in this answer and nowhere else."""
+    """Creates a token of a service account; only this answer holds its secret."""
     return await service_accounts.create_token(
         session, principal, name, body, may_never_end=settings.tokens_without_end
     )

@@ -25,9 +25,9 @@ async def create_token(
     session: WriteSession,
     settings: SettingsDep,
 ) -> TokenView:
-    """Makes a token.
+    """Creates a token; only this answer holds its secret.
 
-    Its secret is in this answer and nowhere else. A token that makes one is its parent.
+    A token that is created with a token is the child of that token.
     """
     return await tokens.create_token(
         session, principal, body, may_never_end=settings.tokens_without_end
@@ -38,7 +38,7 @@ async def create_token(
 async def list_tokens(
     principal: TokenManager, session: ReadSession, page: TokenPage
 ) -> Page[TokenView]:
-    """Lists tokens: all of the project for an admin, else the caller's own."""
+    """Lists the caller's own tokens, and all tokens of the projects that the caller maintains."""
     return await tokens.list_tokens(session, principal, page)
 
 
@@ -49,7 +49,7 @@ async def rotate_token(
     body: Annotated[TokenRotation, json_body(TokenRotation, limit=TINY, required=False)],
     session: WriteSession,
 ) -> TokenView:
-    """Gives a token a new secret, which is in this answer and nowhere else.
+    """Gives a token a new secret, which only this answer holds.
 
     The previous secret stays valid for the chosen overlap.
     """

@@ -90,7 +90,7 @@ async def reset_password(
     settings: SettingsDep,
     server_url: ServerUrl,
 ) -> LoginLinkView:
-    """Makes a link with which a person sets a new password; this answer alone shows it."""
+    """Creates a link with which a person sets a new password; only this answer holds the link."""
     seconds = settings.link_seconds
     return await users.reset_password(session, principal, user_id, seconds, server_url)
 

@@ -35,7 +35,7 @@ class CanonicalJson(TypeDecorator[dict[str, Any]]):
 
 
 def _partial(condition: str, *columns: str) -> Index:
-    """Returns an index of some entries: most are of attempts, and to those it costs nothing."""
+    """Returns an index of the entries that match a condition; other inserts do not update it."""
     where = text(condition)
     return Index(None, *columns, sqlite_where=where, postgresql_where=where)
 
@@ -43,8 +43,8 @@ def _partial(condition: str, *columns: str) -> Index:
 class AuditRow(Base):
     """An entry of the audit log, inserted as the last act of the change and never modified.
 
-    It refers to other tables by plain IDs without foreign keys, so that it outlives what it tells
-    of. `id` counts from 1 without gaps in the order of the commits.
+    It refers to other tables by plain IDs without foreign keys, so that it outlives the objects
+    that it names. `id` counts from 1 without gaps in the order of the commits.
     """
 
     __tablename__ = "audit"

@@ -10,7 +10,7 @@ from app.db.models.base import Base, Created
 
 
 class WorkerRow(Base):
-    """A machine's agent, which owns slots.
+    """The worker of a machine, which owns slots.
 
     It keeps its ID when it registers again under its name.
     """

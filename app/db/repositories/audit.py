@@ -60,8 +60,8 @@ def append(session: Session, row: dict[str, Any]) -> None:
 
     Args:
         session: A writing session.
-        row: Columns of `AuditRow` up to `data`. Those without a value may be left out; the entry
-            is of something allowed unless `outcome` says otherwise.
+        row: Columns of `AuditRow` up to `data`. Those without a value may be left out; `outcome`
+            is `allowed` by default.
     """
     pending_rows.append(session, _LOG, {"outcome": "allowed", "count": 1, **row})
 

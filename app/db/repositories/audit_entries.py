@@ -1,4 +1,4 @@
-"""Entries of the audit log as they are searched, walked through and removed."""
+"""Searches, reads and removes entries of the audit log."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ def _filtered(wanted: AuditFilter) -> Select[AuditRow]:
         if value is not None:
             query = query.where(column == value)
     if wanted.outcome is not None:
-        # Written into the statement: the index is of refusals, which a parameter may not be.
+        # The value is a literal, since a partial index is not used for a bound parameter.
         query = query.where(AuditRow.outcome == literal(wanted.outcome, literal_execute=True))
     if wanted.project_ids is not None:
         query = query.where(AuditRow.project_id.in_(wanted.project_ids))
@@ -80,10 +80,10 @@ def _filtered(wanted: AuditFilter) -> Select[AuditRow]:
             AuditRow.user_id == (wanted.user if wanted.user.startswith("usr_") else named)
         )
     if wanted.action is not None:
-        # Not LIKE, which ignores the case of ASCII letters on SQLite and not on PostgreSQL.
+        # LIKE would ignore the case of ASCII letters on SQLite and not on PostgreSQL.
         beginning = func.substr(AuditRow.action, 1, len(wanted.action))
         query = query.where(beginning == wanted.action)
-        # The type is the first part of the action, and there is an index of it.
+        # The type is the first part of the action, and its column has an index.
         kind, dot, _ = wanted.action.partition(".")
         query = query.where(AuditRow.object_type == kind) if dot else query
     if wanted.since is not None:

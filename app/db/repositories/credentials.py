@@ -45,7 +45,7 @@ async def load_by_hash(session: Session, hashes: Collection[str]) -> Mapping[str
 
 def _queries(hashes: list[str]) -> Iterator[tuple[str, Select[Any, Any, Any, Any]]]:
     """Yields queries of (hash, id, project, user) with the kind of credential that they find."""
-    # Also the secret of before a rotation, with which a forgotten program goes on.
+    # The secret before a rotation is included, since a program may still use it.
     for secret in (TokenRow.secret_hash, TokenRow.previous_hash):
         found = func.coalesce(secret, "")
         token = select(found, TokenRow.id, TokenRow.project_id, TokenRow.user_id)

@@ -92,7 +92,7 @@ async def is_being_removed(session: Session, project_id: str) -> bool:
 
 
 async def list_due(session: Session) -> Sequence[str]:
-    """Returns the IDs of deleted projects with jobs to cancel or whose removal is due.
+    """Returns the IDs of deleted projects that have jobs to cancel or whose removal is due.
 
     The oldest deletion is first.
     """

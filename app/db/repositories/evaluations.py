@@ -32,7 +32,7 @@ async def list_page(
 ) -> Sequence[EvaluationRow]:
     """Returns a page of a run's evaluations and one row more.
 
-    Superseded ones on request, of one source or of all.
+    Superseded evaluations are included on request; `source` selects one source.
     """
     query = select(EvaluationRow).where(EvaluationRow.run_id == run_id)
     if source is not None:

@@ -93,7 +93,7 @@ async def list_ready(
 ) -> Sequence[ReadyJob]:
     """Returns the next jobs of a queue that need a dispatch message, in order.
 
-    Only jobs that the queue's free workers support.
+    Jobs that the queue's free workers do not support are left out.
     """
     fits = (
         JobRow.gpus <= queue.most_gpus,

@@ -29,7 +29,7 @@ _inserts: Final[dict[str, Insert]] = {}
 
 
 def register(log: str, insert: Insert) -> None:
-    """Names the function that inserts the rows of a log."""
+    """Registers the function that inserts the rows of a log."""
     _inserts[log] = insert
 
 

@@ -29,7 +29,7 @@ async def find_by_name(session: Session, name: str, *, lock: bool = False) -> Po
 
 
 async def hold_by_name(session: Session, name: str) -> PoolRow | None:
-    """Returns the pool of that name, which is neither changed nor deleted before the commit."""
+    """Returns the pool of that name, locked so that it is not changed before the commit."""
     query = select(PoolRow).where(PoolRow.name == name).execution_options(populate_existing=True)
     return await session.scalar(query.with_for_update(read=True))
 

@@ -1,7 +1,7 @@
 """Removes the rows of a deleted project, a bounded number at a time, children before parents.
 
-Nothing says how far a removal has come but the rows that are left, so it goes on wherever it was
-interrupted. Rows of the audit log stay.
+The remaining rows are the only record of a removal's progress, so an interrupted removal continues
+with them. Rows of the audit log stay.
 """
 
 from collections.abc import Awaitable, Callable

@@ -26,7 +26,7 @@ COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What a project holds."""
+    """Numbers of a project's members, experiments, runs and jobs, and its stored bytes."""
 
     members: int = 0
     experiments: int = 0

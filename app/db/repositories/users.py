@@ -1,4 +1,4 @@
-"""Rows of people: lists, counts of what they own, and changes of who owns it."""
+"""Rows of people: lists, numbers of their objects, and transfers of these objects."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ async def find_person(session: Session, wanted: str, *, lock: bool = False) -> U
 
 
 async def lock_administrators(session: Session) -> set[str]:
-    """Returns the server administrators who may log in, and keeps them so until the commit.
+    """Returns the server administrators who may log in, and locks their rows until the commit.
 
     Of two transactions that each remove one, the second waits and then sees what the first left.
     """
@@ -112,7 +112,7 @@ async def count_owned(session: Session, user_id: str) -> dict[str, int]:
 
 
 def _owner_columns() -> Iterator[tuple[Table, Column[Any]]]:
-    """Yields the columns that name an owner: those whose row must not go with the user."""
+    """Yields the columns that name the owner of a row that must survive the user."""
     for table in Base.metadata.sorted_tables:
         for column in table.columns:
             for key in column.foreign_keys:

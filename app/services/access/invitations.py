@@ -162,8 +162,8 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
 
     Raises:
         LoginRefusedError: `invitation_used`, `invitation_expired` or `invitation_revoked`.
-        InvalidError: `name_needed`, `invalid_name`, `password_needed`, or the password is too easy
-            to guess.
+        InvalidError: `name_needed`, `invalid_name` or `password_needed`, or if the password is too
+            easy to guess.
         ConflictError: `name_taken`.
     """
     code_hash = hash_secret(request.code)

@@ -1,4 +1,4 @@
-"""Tells what a one-time link is for, and what is wrong with a new name and password."""
+"""Describes a one-time link, and the faults of a new name and password."""
 
 from app.db.engine import Database, Session
 from app.db.models.projects import UserRow

@@ -32,10 +32,10 @@ class Account:
     """The account of a login by password."""
 
     key: str
-    """Under which guesses are counted: the same for every spelling of the name."""
+    """Key under which guesses are counted: the same for every spelling of the name."""
     user_id: str | None = None
     password_hash: str | None = field(default=None, repr=False)
-    """`None` where no password lets anybody in."""
+    """`None` if no user has the name, or the user has no password or is disabled."""
 
 
 async def login_options(session: Session) -> LoginOptions:

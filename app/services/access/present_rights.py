@@ -14,10 +14,10 @@ from palestra.contract.permissions import Permission, Role
 
 
 async def hold(session: Session, principal: Principal, project_id: str | None = None) -> Principal:
-    """Returns the caller with its present rights, which nobody takes before the transaction ends.
+    """Returns the caller with its present rights, which stay unchanged until the transaction ends.
 
     Args:
-        session: A writing session. Lock a project's row before, where that is needed too.
+        session: A writing session. If a project's row is locked as well, lock it first.
         principal: A user, as the request was authenticated.
         project_id: The project whose role is read again; the other roles are left out.
 

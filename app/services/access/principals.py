@@ -171,7 +171,7 @@ async def present_principals(
 ) -> dict[str, Principal]:
     """Returns, by credential, the callers whose tokens and logins are still valid.
 
-    Their memberships are those of now. A fixed number of queries serves any number of callers.
+    Their memberships are read anew. A fixed number of queries serves any number of callers.
     """
     token_ids = {caller.token_id for caller in callers if caller.token_id is not None}
     session_ids = {caller.session_id for caller in callers if caller.session_id is not None}

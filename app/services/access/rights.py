@@ -29,8 +29,8 @@ def require_control(principal: Principal, project_id: str, submitted_by: str) ->
     """Refuses a caller who may not act on what a user submitted.
 
     Raises:
-        ForbiddenError: `not_yours` if the caller may act on its own only; `missing_permission` if
-            on nothing.
+        ForbiddenError: `not_yours` if the caller may act on its own submissions only;
+            `missing_permission` if it may act on none.
     """
     if principal.permits(Permission.RUN_CONTROL_ANY, project_id):
         return

@@ -1,4 +1,4 @@
-"""Browser logins once they are open."""
+"""Opens and ends browser logins."""
 
 from dataclasses import dataclass
 from typing import Literal

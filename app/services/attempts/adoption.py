@@ -1,4 +1,4 @@
-"""Adoption: a worker takes back an attempt whose supervisor died while it uploaded results.
+"""Adoption: a worker resumes an attempt whose supervisor died while it uploaded results.
 
 The results are stored only on that worker, so the attempt continues with the upload instead of
 being marked as lost.

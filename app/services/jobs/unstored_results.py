@@ -1,4 +1,4 @@
-"""Results that a worker has not uploaded yet: their view, and a user's request to discard them."""
+"""Discards the results that a worker has not uploaded yet, at a user's request."""
 
 from collections.abc import Mapping
 from typing import Any, Final

@@ -45,7 +45,7 @@ async def delete(
         principal: The caller.
         slug: Slug of the project.
         confirm: The same slug again.
-        settings: Say for how long the project can be restored.
+        settings: Hold the number of days for which the project can be restored.
 
     Raises:
         NotFoundError: If the project does not exist for the caller, or is deleted already.
@@ -92,7 +92,7 @@ async def _not_found(session: Session, principal: Principal, slug: str) -> Excep
 async def cancel_jobs(session: Session, project_id: str, by: str) -> int:
     """Cancels up to 100 jobs of a deleted project; returns the number of them.
 
-    Running attempts hear of it at their next renewal.
+    Running attempts receive the order with their next renewal.
     """
     details = TransitionDetails(actor=by, cause=Cause.USER, reason="The project was deleted.")
     found = await rows.list_jobs_to_cancel(session, project_id, JOBS_AT_ONCE)

@@ -147,8 +147,8 @@ async def find(
 ) -> ProjectRow:
     """Returns a project if the caller has a permission in it or manages all projects.
 
-    An administrator of the server manages projects without being a member, and reads nothing of
-    what they hold.
+    An administrator of the server manages projects without being a member, and cannot read
+    their content.
 
     Args:
         session: A session.

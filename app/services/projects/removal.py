@@ -44,7 +44,7 @@ class RemovalStep:
 
 
 async def end_jobs(database: Database, project_id: str) -> None:
-    """Cancels the jobs of a deleted project that its deletion did not get to."""
+    """Cancels the jobs of a deleted project that the deletion itself left uncancelled."""
     more = True
     while more:
         async with database.write() as session:
@@ -53,7 +53,7 @@ async def end_jobs(database: Database, project_id: str) -> None:
 
 
 async def end_attempts(database: Database, project_id: str) -> None:
-    """Ends the live attempts of a project that is being removed: what they send is refused."""
+    """Ends the live attempts of a project that is being removed; later requests are refused."""
     async with database.read() as session:
         live = await rows.list_live_attempts(session, project_id, _ATTEMPTS)
     while live:

@@ -76,7 +76,7 @@ async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
 
 
 async def make_reference(session: Session, snapshot: SnapshotRow) -> SnapshotRef:
-    """Returns what a worker needs to download a verified snapshot."""
+    """Returns the reference by which a worker downloads a verified snapshot."""
     files = tuple(
         SnapshotFileRef(
             name=file.name, size=file.size, sha256=file.sha256, artifact_id=file.artifact_id

@@ -1,4 +1,4 @@
-"""Heartbeats of workers: attempts that were lost, orders, and new secrets."""
+"""Heartbeats of workers, which report lost attempts and fetch orders and new secrets."""
 
 from typing import Final
 

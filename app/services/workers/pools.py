@@ -116,7 +116,7 @@ def _check_wall_times(default: int | None, longest: int | None) -> None:
 
 
 async def pause(session: Session, principal: Principal, name: str, reason: str) -> PoolView:
-    """Pauses a pool: no job of it starts; running ones go on. A second pause changes the reason.
+    """Pauses a pool: none of its queued jobs starts. A second pause changes the reason.
 
     Raises:
         NotFoundError: If there is no such pool.

@@ -122,7 +122,7 @@ export interface paths {
         };
         /**
          * Get Artifact
-         * @description Returns what is known of an artifact.
+         * @description Returns the description of an artifact.
          */
         get: operations["get_artifact"];
         put?: never;
@@ -164,7 +164,7 @@ export interface paths {
         put?: never;
         /**
          * Declare Artifact
-         * @description Declares a file with its size and SHA-256. Repeating it returns the same artifact.
+         * @description Declares a file with its size and SHA-256. A repeated declaration returns the same artifact.
          *
          *     `stored` says that no upload is needed.
          */
@@ -187,7 +187,7 @@ export interface paths {
          * Upload Artifact
          * @description Takes the content of a declared artifact as the plain body.
          *
-         *     It is kept only if size and SHA-256 are the declared ones.
+         *     The content is kept only if its size and SHA-256 are the declared ones.
          */
         put: operations["upload_artifact"];
         post?: never;
@@ -312,8 +312,8 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` says that the log no longer leads on from the
-         *     cursor: load the history again.
+         *     A comment comes every 15 s. The event `resync` says that the log no longer holds the
+         *     events after the cursor: load the history again.
          */
         get: operations["tail_events"];
         put?: never;
@@ -343,8 +343,8 @@ export interface paths {
          *
          *     Seeds that the existing experiment lacks are added.
          *
-         *     A definition of an older `schema_version` is brought up to the present one; it is the same
-         *     experiment as before.
+         *     A definition of an older `schema_version` is brought up to the present one; the
+         *     experiment stays the same.
          */
         post: operations["submit_experiment"];
         delete?: never;
@@ -424,7 +424,7 @@ export interface paths {
         put?: never;
         /**
          * Unarchive Experiment
-         * @description Brings an archived experiment back into lists; doing it twice changes nothing.
+         * @description Restores an archived experiment to lists; a second request changes nothing.
          */
         post: operations["unarchive_experiment"];
         delete?: never;
@@ -589,7 +589,7 @@ export interface paths {
          * Resume Job
          * @description Queues a paused job again.
          *
-         *     Refused where the workers have other code, unless that is allowed.
+         *     Refused if the workers' code differs from the experiment's, unless `allow_code_change` is set.
          */
         post: operations["resume_job"];
         delete?: never;
@@ -649,9 +649,9 @@ export interface paths {
         put?: never;
         /**
          * Follow Run
-         * @description Answers a continuous evaluation which snapshot comes next.
+         * @description Returns the next snapshot that a continuous evaluation shall evaluate.
          *
-         *     Only the attempt's own runs are known to it.
+         *     The run must be one of the attempt's runs.
          */
         post: operations["follow_run"];
         delete?: never;
@@ -729,9 +729,9 @@ export interface paths {
         };
         /**
          * List Pools
-         * @description Lists the pools that admit one of the caller's projects; all of them for who manages pools.
+         * @description Lists the pools that admit one of the caller's projects, or all pools for a pool manager.
          *
-         *     `queued` and `running` count jobs of the caller's projects, slots are those of all.
+         *     `queued` and `running` count jobs of the caller's projects; the slots of all projects count.
          */
         get: operations["list_pools"];
         put?: never;
@@ -853,7 +853,7 @@ export interface paths {
         put?: never;
         /**
          * Pause Pool
-         * @description Pauses a pool: no job of it starts, running ones go on; queued ones tell the reason.
+         * @description Pauses a pool: its queued jobs wait and show the reason; its running jobs go on.
          */
         post: operations["pause_pool"];
         delete?: never;
@@ -957,8 +957,8 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` says that the log no longer leads on from the
-         *     cursor: load the history again.
+         *     A comment comes every 15 s. The event `resync` says that the log no longer holds the
+         *     events after the cursor: load the history again.
          */
         get: operations["tail_events_of_project"];
         put?: never;
@@ -988,8 +988,8 @@ export interface paths {
          *
          *     Seeds that the existing experiment lacks are added.
          *
-         *     A definition of an older `schema_version` is brought up to the present one; it is the same
-         *     experiment as before.
+         *     A definition of an older `schema_version` is brought up to the present one; the
+         *     experiment stays the same.
          */
         post: operations["submit_experiment_of_project"];
         delete?: never;
@@ -1069,7 +1069,7 @@ export interface paths {
         put?: never;
         /**
          * Unarchive Experiment
-         * @description Brings an archived experiment back into lists; doing it twice changes nothing.
+         * @description Restores an archived experiment to lists; a second request changes nothing.
          */
         post: operations["unarchive_experiment_of_project"];
         delete?: never;
@@ -1173,7 +1173,7 @@ export interface paths {
         put?: never;
         /**
          * Create Service Token
-         * @description Makes a token of a service account; its secret is in this answer and nowhere else.
+         * @description Creates a token of a service account; only this answer holds its secret.
          */
         post: operations["create_service_token_of_project"];
         delete?: never;
@@ -1466,7 +1466,7 @@ export interface paths {
         };
         /**
          * Get Provenance
-         * @description Returns the full record of how a run came about.
+         * @description Returns the provenance of a run: that of its submission and that of each attempt.
          */
         get: operations["get_provenance"];
         put?: never;
@@ -1641,15 +1641,15 @@ export interface paths {
         };
         /**
          * List Tokens
-         * @description Lists tokens: all of the project for an admin, else the caller's own.
+         * @description Lists the caller's own tokens, and all tokens of the projects that the caller maintains.
          */
         get: operations["list_tokens"];
         put?: never;
         /**
          * Create Token
-         * @description Makes a token.
+         * @description Creates a token; only this answer holds its secret.
          *
-         *     Its secret is in this answer and nowhere else. A token that makes one is its parent.
+         *     A token that is created with a token is the child of that token.
          */
         post: operations["create_token"];
         delete?: never;
@@ -1689,7 +1689,7 @@ export interface paths {
         put?: never;
         /**
          * Rotate Token
-         * @description Gives a token a new secret, which is in this answer and nowhere else.
+         * @description Gives a token a new secret, which only this answer holds.
          *
          *     The previous secret stays valid for the chosen overlap.
          */
@@ -1801,7 +1801,7 @@ export interface paths {
         put?: never;
         /**
          * Reset Password
-         * @description Makes a link with which a person sets a new password; this answer alone shows it.
+         * @description Creates a link with which a person sets a new password; only this answer holds the link.
          */
         post: operations["reset_password"];
         delete?: never;
@@ -1841,7 +1841,7 @@ export interface paths {
         put?: never;
         /**
          * Invite Users
-         * @description Invites people: each gets a link of one's own, which this answer alone shows.
+         * @description Creates invitations; only this answer holds their links.
          */
         post: operations["invite_users"];
         delete?: never;
@@ -2047,7 +2047,7 @@ export interface components {
     schemas: {
         /**
          * A2cParameters
-         * @description Advantage actor-critic (Mnih et al. 2016), all environments in step.
+         * @description Advantage actor-critic (Mnih et al. 2016), synchronous variant.
          *
          *     Discrete, multi-discrete, multi-binary or box actions.
          */
@@ -2234,7 +2234,7 @@ export interface components {
             rmsprop_epsilon: number;
             /**
              * Rollout Steps
-             * @description Most env_steps of a process between two of its updates; an episode's end comes before.
+             * @description Maximum env_steps of a process between two of its updates; the end of an episode ends them.
              * @default 5
              */
             rollout_steps: number;
@@ -2287,7 +2287,7 @@ export interface components {
             email: string | null;
             /**
              * Has Password
-             * @description Without one the user logs in by one-time links only.
+             * @description Without a password, the user logs in by one-time links only.
              */
             has_password: boolean;
             /** Id */
@@ -2340,7 +2340,8 @@ export interface components {
              * Parameters Schema
              * @description JSON Schema of the parameters.
              *
-             *     Empty where anything goes, and for built-in agents, whose schema is part of the definition's.
+             *     Empty if all parameters are accepted, and for built-in agents, whose schema is part of the
+             *     definition's.
              */
             parameters_schema?: {
                 [key: string]: unknown;
@@ -2353,7 +2354,7 @@ export interface components {
         ArtifactDeclaration: {
             /**
              * Env Step
-             * @description Where in the training it belongs; needed for videos.
+             * @description Position in the training that it belongs to; needed for videos.
              */
             env_step?: number | null;
             /**
@@ -2386,7 +2387,7 @@ export interface components {
             created_at: string;
             /**
              * Env Step
-             * @description Where in the training it belongs, as a video does.
+             * @description Position in the training that it belongs to, for example of a video.
              */
             env_step?: number | null;
             /** Id */
@@ -2706,7 +2707,7 @@ export interface components {
             files: number;
             /**
              * Message
-             * @description The same as a sentence.
+             * @description `problem` and `files` as one sentence.
              */
             message: string;
             /**
@@ -3059,7 +3060,7 @@ export interface components {
         };
         /**
          * ClaimAnswer
-         * @description The claim succeeded: a lease of `lease_seconds` began.
+         * @description The answer to a successful claim, which begins a lease of `lease_seconds`.
          */
         ClaimAnswer: {
             /** Lease Seconds */
@@ -3068,7 +3069,7 @@ export interface components {
             renew_seconds: number;
             /**
              * Token
-             * @description Good for this attempt only, and only while its lease lives.
+             * @description Valid for this attempt only, and only until the attempt ends.
              */
             token: string;
             work_order: components["schemas"]["WorkOrder"];
@@ -3150,8 +3151,8 @@ export interface components {
             name: "ddpg";
             /**
              * Noise
-             * @description Kind of the noise on actions: wandering within an episode with theta 0.15, or independent
-             *     from step to step.
+             * @description Kind of the noise on actions: Ornstein-Uhlenbeck with theta 0.15, or independent Gaussian
+             *     noise.
              * @default ornstein_uhlenbeck
              * @enum {string}
              */
@@ -3925,7 +3926,7 @@ export interface components {
              * Success Rate
              * @description Share of the episodes whose last info called them a success (`is_success` or `success`).
              *
-             *     `null` where the environment is silent.
+             *     `null` if the environment reports no success.
              */
             success_rate?: number | null;
             /**
@@ -4120,7 +4121,7 @@ export interface components {
             state: components["schemas"]["RunState"];
             /**
              * Warnings
-             * @description What the user should know of the definition.
+             * @description Warnings about the definition.
              */
             warnings?: components["schemas"]["SubmissionWarning"][];
         };
@@ -4299,14 +4300,14 @@ export interface components {
             /**
              * @description The newest verified snapshot of the run's history that the job has not evaluated.
              *
-             *     Its files stay until the next is asked for.
+             *     Its files are kept until the next snapshot is requested.
              */
             snapshot?: components["schemas"]["SnapshotRef"] | null;
             /**
              * Training
              * @description `live`: ask again later.
              *
-             *     `waiting`: nobody trains now, give the slot back. `over`: nothing more will come.
+             *     `waiting`: no attempt trains now, release the slot. `over`: no further snapshot will come.
              * @enum {string}
              */
             training: "live" | "waiting" | "over";
@@ -4318,13 +4319,13 @@ export interface components {
         FollowRequest: {
             /**
              * Again
-             * @description Whether the newest may come again where nothing is new.
+             * @description Whether the newest snapshot may be returned again if there is no newer one.
              * @default false
              */
             again: boolean;
             /**
              * Evaluated
-             * @description Snapshots that this attempt evaluated, the latest: their records may still be on the way.
+             * @description The latest snapshots that this attempt evaluated, whose records may not have arrived yet.
              * @default []
              */
             evaluated: string[];
@@ -4445,7 +4446,7 @@ export interface components {
         };
         /**
          * Health
-         * @description The server answers.
+         * @description The answer of a healthy server.
          */
         Health: {
             /**
@@ -5098,7 +5099,7 @@ export interface components {
              * Password
              * @description Whether anybody has set a password.
              *
-             *     Without one only a link of `palestra login-link` lets a browser in.
+             *     Without a password, only links of `palestra login-link` log a browser in.
              */
             password: boolean;
         };
@@ -5328,8 +5329,8 @@ export interface components {
             name: "naf";
             /**
              * Noise
-             * @description Kind of the noise on actions: wandering within an episode with theta 0.15, or independent
-             *     from step to step.
+             * @description Kind of the noise on actions: Ornstein-Uhlenbeck with theta 0.15, or independent Gaussian
+             *     noise.
              * @default gaussian
              * @enum {string}
              */
@@ -5632,7 +5633,8 @@ export interface components {
              * Parameters Schema
              * @description JSON Schema of the parameters.
              *
-             *     Empty where anything goes, and for built-in agents, whose schema is part of the definition's.
+             *     Empty if all parameters are accepted, and for built-in agents, whose schema is part of the
+             *     definition's.
              */
             parameters_schema?: {
                 [key: string]: unknown;
@@ -5720,7 +5722,7 @@ export interface components {
         };
         /**
          * PoolAdmission
-         * @description How a pool admits a project.
+         * @description The admission of a project to a pool, with its share.
          */
         PoolAdmission: {
             /**
@@ -5733,7 +5735,7 @@ export interface components {
         };
         /**
          * PoolChange
-         * @description What to change of a pool; members that are left out stay as they are.
+         * @description A change of a pool; members that are left out stay as they are.
          */
         PoolChange: {
             /**
@@ -5753,7 +5755,7 @@ export interface components {
         };
         /**
          * PoolPause
-         * @description Why no job of a pool shall start.
+         * @description A pause of a pool with its reason; no job of the pool starts.
          */
         PoolPause: {
             /**
@@ -5878,7 +5880,7 @@ export interface components {
             paused_at?: string | null;
             /**
              * Projects
-             * @description The caller's projects that it admits; all of them for who has `server.pools`.
+             * @description The caller's projects that it admits; all projects for a caller with `server.pools`.
              */
             projects?: components["schemas"]["PoolProjectView"][];
             /**
@@ -5974,7 +5976,7 @@ export interface components {
             max_grad_norm: number | null;
             /**
              * Minibatch Size
-             * @description Transitions per update. Where it is left out, no more than a rollout has.
+             * @description Transitions per update; at most those of a rollout if it is left out.
              * @default 256
              */
             minibatch_size: number;
@@ -6037,7 +6039,7 @@ export interface components {
         PrioritizedReplay: {
             /**
              * Alpha
-             * @description How much errors count: 0 samples evenly.
+             * @description Exponent of the errors in the sampling probabilities; 0 samples uniformly.
              * @default 0.6
              */
             alpha: number;
@@ -6049,7 +6051,7 @@ export interface components {
             anneal_updates: number;
             /**
              * Beta
-             * @description How much of the bias is corrected at the beginning; 1 all of it.
+             * @description Exponent of the importance weights at the first update; 1 corrects the whole bias.
              * @default 0.4
              */
             beta: number;
@@ -6112,7 +6114,7 @@ export interface components {
         };
         /**
          * ProjectChange
-         * @description What to change of a project; members that are left out stay as they are.
+         * @description A change of a project; members that are left out stay as they are.
          */
         ProjectChange: {
             /** Description */
@@ -6221,7 +6223,7 @@ export interface components {
         ProvenanceView: {
             /**
              * Attempts
-             * @description Per attempt: worker, start time, packages, hardware, code as it really ran.
+             * @description Per attempt: worker, start time, packages, hardware, and the code that ran.
              */
             attempts: {
                 [key: string]: unknown;
@@ -6834,7 +6836,7 @@ export interface components {
             name: "reinforce";
             /**
              * Normalize Advantages
-             * @description Shift and scale what weighs the gradient to mean 0 and standard deviation 1.
+             * @description Shift and scale the weights of the gradient to mean 0 and standard deviation 1.
              * @default true
              */
             normalize_advantages: boolean;
@@ -6896,7 +6898,7 @@ export interface components {
              * Spooled Seq
              * @description Last record in the spool.
              *
-             *     Its distance from the acknowledged one is what telemetry is behind.
+             *     Its distance from the acknowledged record is the lag of the telemetry.
              * @default 0
              */
             spooled_seq: number;
@@ -7424,9 +7426,9 @@ export interface components {
             initial_temperature: number;
             /**
              * Learn Temperature
-             * @description Move the temperature so that the policy's entropy comes to `target_entropy`.
+             * @description Learn the temperature such that the policy's entropy approaches `target_entropy`.
              *
-             *     Else it stays.
+             *     Otherwise the temperature stays constant.
              * @default true
              */
             learn_temperature: boolean;
@@ -7812,9 +7814,10 @@ export interface components {
          * SlotView
          * @description A slot of a worker.
          *
-         *     Of a job in a project that the caller may not read, it says no more than that the slot is busy;
-         *     where the pool shows names, also whose it is. Who has `server.pools` always sees the names, and
-         *     `job_id` too, which is needed to cancel the job. Events of workers hold `busy` alone.
+         *     If the caller may not read the project of the slot's job, only `index` and `busy` are
+         *     set, and `user` and `project` if the pool shows names. A caller with `server.pools` always sees
+         *     these names and `job_id`, which is needed to cancel the job. Events of workers hold only `index`
+         *     and `busy`.
          */
         SlotView: {
             /** Attempt Id */
@@ -7899,8 +7902,8 @@ export interface components {
         SnapshotProgressView: {
             /**
              * Verified
-             * @description `env_step` of the newest snapshot that is stored: what a lost worker would cost is what was
-             *     trained since.
+             * @description `env_step` of the newest snapshot that is stored: the loss of the worker would cost the
+             *     training since then.
              */
             verified: number | null;
             /**
@@ -8236,7 +8239,7 @@ export interface components {
             state: components["schemas"]["RunState"];
             /**
              * Warnings
-             * @description What the user should know of the definition.
+             * @description Warnings about the definition.
              */
             warnings?: components["schemas"]["SubmissionWarning"][];
         };
@@ -8633,7 +8636,7 @@ export interface components {
              * Expires In Days
              * @description Life; `null` never ends, where the server allows it.
              *
-             *     A token that makes one cannot give it a longer life than its own.
+             *     A token cannot create a token that lives longer than itself.
              * @default 90
              */
             expires_in_days: number | null;
@@ -8659,7 +8662,7 @@ export interface components {
             expires_in_days?: number | null;
             /**
              * Overlap Hours
-             * @description Hours for which the secret of before stays valid; 0 ends it at once.
+             * @description Hours for which the previous secret stays valid; 0 ends it at once.
              * @default 24
              */
             overlap_hours: number;
@@ -8689,14 +8692,14 @@ export interface components {
             name: string;
             /**
              * Parent Id
-             * @description The token that made it and ends it when it is revoked.
+             * @description The token that created it; revoking that token revokes it too.
              *
              *     `null` for one that a login or the server's console made.
              */
             parent_id?: string | null;
             /**
              * Previous Until
-             * @description Until when the secret of before the latest rotation is valid.
+             * @description Time until which the secret before the latest rotation is valid.
              */
             previous_until?: string | null;
             /**
@@ -9069,8 +9072,8 @@ export interface components {
             busy_slots: number[];
             /**
              * Dead Attempts
-             * @description Attempts whose supervisor is known to be gone: sure knowledge, so the server need not wait
-             *     for the lease.
+             * @description Attempts whose supervisor has certainly ended, so that the server need not wait for the
+             *     lease.
              * @default []
              */
             dead_attempts: string[];
@@ -10462,14 +10465,14 @@ export interface operations {
     tail_events: {
         parameters: {
             query?: {
-                /** @description Cursor: begin with what comes after it. None begins now. */
+                /** @description Cursor: the stream begins after this event. None begins now. */
                 after?: number | null;
                 run?: string[];
                 experiment?: string[];
                 type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats")[];
             };
             header?: {
-                /** @description Sent by browsers; goes before `after`. */
+                /** @description Sent by browsers; takes precedence over `after`. */
                 "Last-Event-ID"?: string | null;
             };
             path?: never;
@@ -13778,14 +13781,14 @@ export interface operations {
     tail_events_of_project: {
         parameters: {
             query?: {
-                /** @description Cursor: begin with what comes after it. None begins now. */
+                /** @description Cursor: the stream begins after this event. None begins now. */
                 after?: number | null;
                 run?: string[];
                 experiment?: string[];
                 type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats")[];
             };
             header?: {
-                /** @description Sent by browsers; goes before `after`. */
+                /** @description Sent by browsers; takes precedence over `after`. */
                 "Last-Event-ID"?: string | null;
             };
             path: {

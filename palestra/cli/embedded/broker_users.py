@@ -26,8 +26,8 @@ RULES: Final[Mapping[str, str]] = {
             *("+publish", "+subscribe"),
         )
     ),
-    # Takes dispatch messages from the queues, and nothing else: it neither writes to them nor runs
-    # a script.
+    # Takes dispatch messages from the queues; it can neither write to the queues nor run a
+    # script.
     "worker": " ".join(
         (f"~{QUEUES}*", *_BINDINGS, *_CONNECT, "+brpop", "+llen", "+sadd", "+multi", "+exec")
     ),

@@ -1,6 +1,6 @@
 """An embedded Palestra: migrations, first admin, Valkey, server with daemons, and one worker.
 
-Defines the order of starting and stopping. Does not print: it reports through a function.
+Defines the order of starting and stopping. Reports progress through a function and prints nothing.
 """
 
 import json

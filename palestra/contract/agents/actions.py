@@ -1,4 +1,4 @@
-"""Which action spaces each built-in agent takes.
+"""The action spaces that each built-in agent supports.
 
 The catalogue of a worker offers them, and the refusal of a space recommends agents by them.
 """
@@ -12,12 +12,12 @@ from palestra.contract.builtin_agents import ActionKind as ActionKind
 ACTION_SPACES: Final[Mapping[str, tuple[ActionKind, ...]]] = {
     name: model.action_spaces for name, model in PARAMETER_MODELS.items()
 }
-"""Kinds of action spaces by agent; of `sb3` those of all its algorithms together."""
+"""Kinds of action spaces by agent; `sb3` has those of all its algorithms."""
 
 NEEDS_BOUNDS: Final = frozenset(
     name for name, model in PARAMETER_MODELS.items() if model.needs_bounds
 )
-"""Agents that take a box only between finite bounds."""
+"""Agents that support a box only with finite bounds."""
 
 
 def supporting_agents(kind: ActionKind, *, bounded: bool = True) -> tuple[str, ...]:

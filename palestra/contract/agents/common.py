@@ -17,10 +17,10 @@ class PrioritizedReplay(Document):
     """Sampling in proportion to errors (Schaul et al. 2016, proportional variant)."""
 
     alpha: Probability = 0.6
-    """How much errors count: 0 samples evenly."""
+    """Exponent of the errors in the sampling probabilities; 0 samples uniformly."""
 
     beta: Probability = 0.4
-    """How much of the bias is corrected at the beginning; 1 all of it."""
+    """Exponent of the importance weights at the first update; 1 corrects the whole bias."""
 
     anneal_updates: Annotated[int, Field(ge=1, le=1_000_000_000)] = 100_000
     """Updates over which `beta` rises linearly to 1."""

@@ -90,9 +90,9 @@ class SacParameters(ContinuousParameters):
     """Weight of the entropy at the first update."""
 
     learn_temperature: bool = True
-    """Move the temperature so that the policy's entropy comes to `target_entropy`.
+    """Learn the temperature such that the policy's entropy approaches `target_entropy`.
 
-    Else it stays.
+    Otherwise the temperature stays constant.
     """
 
     target_entropy: Annotated[float, Field(ge=-1e6, le=1e6)] | None = None
@@ -159,8 +159,8 @@ class DdpgParameters(ContinuousParameters):
     """
 
     noise: Literal["ornstein_uhlenbeck", "gaussian"] = "ornstein_uhlenbeck"
-    """Kind of the noise on actions: wandering within an episode with theta 0.15, or independent
-    from step to step.
+    """Kind of the noise on actions: Ornstein-Uhlenbeck with theta 0.15, or independent Gaussian
+    noise.
     """
 
     noise_scale: NoiseScale = 0.2
@@ -186,8 +186,8 @@ class NafParameters(ContinuousParameters):
     """Global gradient norm to clip to; `null` does not clip."""
 
     noise: Literal["ornstein_uhlenbeck", "gaussian"] = "gaussian"
-    """Kind of the noise on actions: wandering within an episode with theta 0.15, or independent
-    from step to step.
+    """Kind of the noise on actions: Ornstein-Uhlenbeck with theta 0.15, or independent Gaussian
+    noise.
     """
 
     noise_scale: NoiseScale = 0.2

@@ -1,4 +1,4 @@
-"""Hyperparameters of agents that search for a policy by whole episodes, without gradients."""
+"""Hyperparameters of agents that optimise a policy by episode returns, without gradients."""
 
 from typing import Annotated, ClassVar, Literal, Self
 

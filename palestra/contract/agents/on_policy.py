@@ -1,4 +1,4 @@
-"""Hyperparameters of the agents that learn from what their present policy gathered."""
+"""Hyperparameters of on-policy agents, which learn from rollouts of their current policy."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -39,7 +39,7 @@ class PpoParameters(BuiltinParameters):
     """Passes over each rollout."""
 
     minibatch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 256
-    """Transitions per update. Where it is left out, no more than a rollout has."""
+    """Transitions per update; at most those of a rollout if it is left out."""
 
     clip_range: Annotated[float, Field(gt=0, le=10)] = 0.2
     """Clipping of the probability ratio."""
@@ -78,7 +78,7 @@ class PpoParameters(BuiltinParameters):
 
 
 class A2cParameters(BuiltinParameters):
-    """Advantage actor-critic (Mnih et al. 2016), all environments in step.
+    """Advantage actor-critic (Mnih et al. 2016), synchronous variant.
 
     Discrete, multi-discrete, multi-binary or box actions.
     """
@@ -170,7 +170,8 @@ class A3cParameters(BuiltinParameters):
     """Discount factor per env_step."""
 
     rollout_steps: Annotated[int, Field(ge=1, le=1_000_000)] = 5
-    """Most env_steps of a process between two of its updates; an episode's end comes before."""
+    """Maximum env_steps of a process between two of its updates; the end of an episode ends them.
+    """
 
     value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.25
     """Weight of the value loss, which is the squared error of V.
@@ -224,7 +225,7 @@ class ReinforceParameters(BuiltinParameters):
     """
 
     normalize_advantages: bool = True
-    """Shift and scale what weighs the gradient to mean 0 and standard deviation 1."""
+    """Shift and scale the weights of the gradient to mean 0 and standard deviation 1."""
 
     value_coefficient: Annotated[float, Field(ge=0, le=100)] = 0.5
     """Weight of the value loss, which is the mean squared error of V."""
