@@ -211,7 +211,11 @@ def _check_scope(principal: Principal, permission: Permission) -> None:
 def require_enrolment(principal: CurrentPrincipal) -> Principal:
     """Requires an enrolment token, or the secret of a worker that registers again."""
     if Scope.WORKER not in principal.scopes:
-        raise forbidden("missing_scope", "This needs the scope worker. Use a token that has it.")
+        raise forbidden(
+            "missing_scope",
+            "Only workers may do this. They enrol with a token of their pool, which an "
+            "administrator of the server makes: `palestra pools token POOL --days 30`.",
+        )
     return principal
 
 

@@ -190,7 +190,7 @@ describe("the caller's tokens", () => {
     const dialog = await screen.findByRole("dialog", { name: "New token" });
     await userEvent.type(within(dialog).getByLabelText(/^Name/), "notebook");
     await userEvent.click(within(dialog).getByLabelText(/^submit:/));
-    expect(within(dialog).getByLabelText(/^worker: only for administrators/)).toBeDisabled();
+    expect(within(dialog).queryByLabelText(/^worker/)).toBeNull();
     answers = { "/tokens": [201, token("notebook", { secret: "plr_once" })] };
     await userEvent.click(within(dialog).getByRole("button", { name: "Create", hidden: true }));
     const shown = await screen.findByRole("dialog", { name: "Secret of notebook" });
@@ -199,6 +199,16 @@ describe("the caller's tokens", () => {
     expect(sent).toEqual([
       'POST /tokens {"name":"notebook","scopes":["read"],"project":null,"expires_in_days":90}',
     ]);
+  });
+
+  it("of earlier versions with which workers enrol are marked, and get no new secret", async () => {
+    tokens = [token("rack", { scopes: ["worker"] }), token("laptop")];
+    open();
+    const row = await screen.findByRole("row", { name: /^rack/ });
+    expect(within(row).getByText("legacy")).toHaveAttribute("title", expect.stringMatching(/pool/));
+    expect(screen.getByRole("button", { name: "Rotate laptop" })).toBeInTheDocument();
+    expect(within(row).queryByRole("button", { name: "Rotate rack" })).toBeNull();
+    expect(within(row).getByRole("button", { name: "Revoke rack" })).toBeInTheDocument();
   });
 
   it("are rotated with an overlap, and revoked after a question", async () => {

@@ -60,7 +60,7 @@ def list_tokens(server: Server = None, token_file: TokenFile = None, json: Json 
             "never" if row.expires_at is None else f"{row.expires_at:%Y-%m-%d}",
             "-" if row.last_used_at is None else f"{row.last_used_at:%Y-%m-%d %H:%M}",
             row.last_used_address or "-",
-            "revoked" if row.revoked_at is not None else "",
+            _state(row),
         )
         for row in rows
     ]
@@ -76,6 +76,12 @@ def list_tokens(server: Server = None, token_file: TokenFile = None, json: Json 
         "state",
     )
     return show(table(headings, cells))
+
+
+def _state(row: TokenView) -> str:
+    if row.revoked_at is not None:
+        return "revoked"
+    return "enrols workers: replace it" if Scope.WORKER in row.scopes else ""
 
 
 def create(

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.app.api.serving import ORIGIN, AppServer
+from tests.support.legacy_tokens import write_legacy_token
 from tests.support.server_fixture import definition, pass_time
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -69,9 +70,48 @@ async def test_a_created_token_has_no_scope_that_its_creator_lacks(shared: AppSe
     client, csrf = await shared.browser()
     async with contextlib.aclosing(client):
         client.headers.update({"Origin": ORIGIN, "X-CSRF-Token": csrf})
-        assert (await _make(client, "read", "worker"))["parent_id"] is None
+        assert (await _make(client, "read", "admin"))["parent_id"] is None
     async with shared.client("admin_only") as limited:
         assert {*(await _make(limited, "read", "submit"))["scopes"]} == {"read", "submit"}
+
+
+@pytest.mark.parametrize("scopes", [["worker"], ["read", "worker"]])
+async def test_a_token_that_enrols_workers_is_refused_with_the_way_to_a_pools_token(
+    shared: AppServer, scopes: list[str]
+) -> None:
+    async with shared.client("user") as client, _logged_in(shared) as login:
+        count = len((await client.get(f"{TOKENS}?limit=500")).json()["items"])
+        for caller in (client, login):
+            body = {"name": "w", "scopes": scopes, "expires_in_days": None}
+            answer = await caller.post(TOKENS, json=body)
+            assert (answer.status_code, answer.json()["code"]) == (422, "enrolment_token_needed")
+            (error,) = answer.json()["errors"]
+            assert error["pointer"] == "/scopes"
+            assert "palestra pools token POOL" in error["message"]
+        assert len((await client.get(f"{TOKENS}?limit=500")).json()["items"]) == count
+
+
+async def test_a_legacy_token_enrols_workers_and_is_listed_but_gets_no_new_secret(
+    shared: AppServer,
+) -> None:
+    world = shared.world
+    async with shared.database.write() as session:
+        legacy_id, shared.tokens["legacy"] = await write_legacy_token(
+            session, world.project_id, world.admin.user_id, "rack 3"
+        )
+    async with shared.client("legacy") as machine:
+        assert (await machine.post("/api/v1/workers", json={})).status_code == 422, "admitted"
+    async with shared.client("user") as client:
+        own = (await client.get(f"{TOKENS}?limit=500")).json()["items"]
+        assert {one["id"]: one["scopes"] for one in own}[legacy_id] == ["worker"]
+        of_pool = (await client.get("/api/v1/pools/default/enrolment-tokens")).json()["items"]
+        assert {one["id"]: one["legacy"] for one in of_pool}[legacy_id] is True
+        async with _logged_in(shared) as login:
+            refused = await _rotate(login, legacy_id)
+        assert (refused.status_code, refused.json()["code"]) == (409, "enrolment_token_needed")
+        assert (await client.delete(f"{TOKENS}/{legacy_id}")).status_code == 204
+    async with shared.client("legacy") as machine:
+        assert (await machine.post("/api/v1/workers", json={})).status_code == 401
 
 
 async def test_revoking_a_token_revokes_the_tokens_it_created_except_workers(
@@ -81,10 +121,14 @@ async def test_revoking_a_token_revokes_the_tokens_it_created_except_workers(
         parent = await _make(owner, "read", "admin")
         async with _use(shared, parent) as client:
             child = await _make(client, "admin")
-            worker = await _make(client, "worker")
         async with _use(shared, child) as client:
             grandchild = await _make(client, "read")
         unrelated = await _make(owner, "read")
+        world = shared.world
+        async with shared.database.write() as session:
+            _, shared.tokens["machine"] = await write_legacy_token(
+                session, world.project_id, world.admin.user_id, "m", parent_id=parent["id"]
+            )
         assert (await owner.delete(f"{TOKENS}/{parent['id']}")).status_code == 204
     alive = {}
     for name, made in {
@@ -96,7 +140,7 @@ async def test_revoking_a_token_revokes_the_tokens_it_created_except_workers(
         async with _use(shared, made) as client:
             alive[name] = (await client.get("/api/v1/session")).status_code == 200
     assert alive == {"parent": False, "child": False, "grandchild": False, "unrelated": True}
-    async with _use(shared, worker) as machine:
+    async with shared.client("machine") as machine:
         assert (await machine.post("/api/v1/workers", json={})).status_code == 422
 
 

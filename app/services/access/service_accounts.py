@@ -90,10 +90,10 @@ async def create_token(
         NotFoundError: If the project has no such service account.
         ForbiddenError: `missing_scope` if the caller lacks a scope, or if it is neither `read` nor
             `submit`.
-        InvalidError: `end_needed`, or `outlives_parent`.
+        InvalidError: `end_needed`, `enrolment_token_needed` or `outlives_parent`.
     """
     project_id = await _hold_project(session, principal)
-    tokens.check_ends(request, may_never_end=may_never_end)
+    tokens.check_request(request, may_never_end=may_never_end)
     user = await _find(session, project_id, name)
     if other := set(request.scopes) - (_SCOPES & tokens.grantable_scopes(principal)):
         raise ForbiddenError(

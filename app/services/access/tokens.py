@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from app.db.engine import ACCESS, Session, announce
 from app.db.models.access import TokenRow
@@ -23,11 +24,16 @@ from app.services.access import present_rights, rights
 from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.views import pages
-from app.services.views.login_names import login_names
+from app.services.views.tokens import token_views
 from palestra.contract.access import TokenRequest, TokenRotation, TokenView
 from palestra.contract.names import Scope, new_id
 from palestra.contract.permissions import Permission
 from palestra.contract.views import Page
+
+_ENROL: Final = (
+    "Workers enrol with a token of their pool, which an administrator of the server makes: "
+    "`palestra pools token POOL --days 30`, or the page of the pool."
+)
 
 
 async def create_token(
@@ -40,13 +46,12 @@ async def create_token(
     requested, or one that exceeds the parent's by less than a day.
 
     Raises:
-        ForbiddenError: If the caller cannot give a requested scope; `worker` requires a server
-            administrator.
+        ForbiddenError: If the caller cannot give a requested scope.
         NotFoundError: If the caller's credential does not cover the project that it names.
-        InvalidError: If it would expire later than its parent; `end_needed` for a token of a person
-            that would never end, unless `may_never_end`.
+        InvalidError: If it would expire later than its parent; `end_needed` for a token that would
+            never end, unless `may_never_end`; `enrolment_token_needed` for the scope `worker`.
     """
-    check_ends(request, may_never_end=may_never_end)
+    check_request(request, may_never_end=may_never_end)
     principal = await present_rights.hold(session, principal)
     if missing := set(request.scopes) - grantable_scopes(principal):
         raise ForbiddenError(
@@ -56,14 +61,19 @@ async def create_token(
     return await create_for(session, principal, request, principal.user_id, project_id)
 
 
-def check_ends(request: TokenRequest, *, may_never_end: bool) -> None:
-    """Refuses a token without an end, except one that only enrols workers.
+def check_request(request: TokenRequest, *, may_never_end: bool) -> None:
+    """Refuses a token that would enrol workers, and one without an end.
 
     Raises:
-        InvalidError: `end_needed`.
+        InvalidError: `enrolment_token_needed` or `end_needed`.
     """
-    enrols = set(request.scopes) == {Scope.WORKER}
-    if request.expires_in_days is None and not (may_never_end or enrols):
+    if Scope.WORKER in request.scopes:
+        raise InvalidError(
+            "enrolment_token_needed",
+            f"a token of a user enrols no workers. {_ENROL}",
+            pointer="/scopes",
+        )
+    if request.expires_in_days is None and not may_never_end:
         raise InvalidError(
             "end_needed",
             "a token needs an end: give days, for example 90. An administrator can permit tokens "
@@ -126,15 +136,11 @@ async def _check_end(session: Session, parent: str | None, days: int | None) -> 
 def grantable_scopes(principal: Principal) -> frozenset[Scope]:
     """Returns the scopes that a caller can give to a token.
 
-    The permissions of a token are always limited to those of its user, so a user may give any scope
-    but that of workers.
+    The permissions of a token are always limited to those of its user, so a user may give any
+    scope. Workers enrol by tokens of their pool.
     """
-    allowed = principal.scopes
-    if Scope.ADMIN in allowed:
-        allowed |= {Scope.READ, Scope.SUBMIT}
-    if principal.permits(Permission.SERVER_POOLS):
-        allowed |= {Scope.WORKER}
-    return allowed
+    allowed = principal.scopes - {Scope.WORKER}
+    return allowed | {Scope.READ, Scope.SUBMIT} if Scope.ADMIN in allowed else allowed
 
 
 def _project_of(principal: Principal, request: TokenRequest) -> str | None:
@@ -142,7 +148,7 @@ def _project_of(principal: Principal, request: TokenRequest) -> str | None:
     if request.project is not None:
         (membership,) = rights.limit_to_project(principal, request.project).memberships
         return membership.project_id
-    if Scope.WORKER in request.scopes or principal.is_bound:
+    if principal.is_bound:
         return rights.only_project(principal)
     return None
 
@@ -203,7 +209,7 @@ async def issue_token(
         actor=origin.actor,
         data={"name": token.name, "scopes": scopes},
     )
-    (view,) = await _views(session, [token], secret)
+    (view,) = await token_views(session, [token], secret)
     return view
 
 
@@ -214,7 +220,7 @@ async def list_tokens(session: Session, principal: Principal, page: PageRequest)
     """
     keys = keyset(page, rows.TOKEN_COLUMNS)
     found = await rows.list_page(session, _seen_by(principal), keys)
-    return await pages.cut(found, page, keys, partial(_views, session))
+    return await pages.cut(found, page, keys, partial(token_views, session))
 
 
 def _seen_by(principal: Principal) -> TokenFilter:
@@ -239,7 +245,8 @@ async def rotate_token(
             cannot give.
         InvalidError: `outlives_parent` if it would expire later than its parent; `outlives_caller`
             if the caller's token would get a longer life, or a secret that expires later.
-        ConflictError: `token_ended` if it was revoked or has expired.
+        ConflictError: `token_ended` if it was revoked or has expired; `enrolment_token_needed` if
+            it enrols workers, as tokens of earlier versions do.
     """
     token = await rows.find_token(session, _seen_by(principal), token_id)
     if token is None:
@@ -249,6 +256,11 @@ async def rotate_token(
             "not_yours",
             "You cannot rotate this token: its owner can, or log in with a browser to rotate your "
             "own.",
+        )
+    if Scope.WORKER in token.scopes:
+        raise ConflictError(
+            "enrolment_token_needed",
+            f"This token of an earlier version enrols workers. Replace it: {_ENROL}",
         )
     if missing := {Scope(scope) for scope in token.scopes} - grantable_scopes(principal):
         raise ForbiddenError(
@@ -271,7 +283,7 @@ async def rotate_token(
         data={"name": token.name, "overlap_hours": request.overlap_hours},
     )
     announce(session, ACCESS)
-    (view,) = await _views(session, [token], secret)
+    (view,) = await token_views(session, [token], secret)
     return view
 
 
@@ -318,7 +330,8 @@ async def _may_rotate(session: Session, principal: Principal, token: TokenRow) -
 async def revoke_token(session: Session, principal: Principal, token_id: str) -> None:
     """Revokes a token and all tokens that were created with it.
 
-    Credentials of workers are not revoked, since a worker outlives the user who set it up.
+    Tokens of earlier versions with which workers enrol are not revoked with the one that created
+    them, since a worker outlives the user who set it up.
 
     Raises:
         NotFoundError: If the caller sees no such token.
@@ -352,7 +365,10 @@ async def end(session: Session, held: Principal) -> None:
 
 
 async def _descendants(session: Session, token_id: str) -> list[str]:
-    """Returns the tokens created with a token, directly or indirectly, without those of workers."""
+    """Returns the tokens created with a token, directly or indirectly.
+
+    Legacy tokens with which workers enrol are left out.
+    """
     found: list[str] = []
     parents = [token_id]
     while parents:
@@ -364,34 +380,3 @@ async def _descendants(session: Session, token_id: str) -> list[str]:
 async def _children(session: Session, token_ids: Sequence[str]) -> list[str]:
     made = await rows.list_children(session, token_ids)
     return [token.id for token in made if token.scopes != [Scope.WORKER.value]]
-
-
-async def _views(
-    session: Session, tokens: Sequence[TokenRow], secret: str | None = None
-) -> list[TokenView]:
-    users = await login_names(session, {token.user_id for token in tokens})
-    slugs = await access_rows.load_project_slugs(
-        session, {token.project_id for token in tokens if token.project_id is not None}
-    )
-    return [
-        _view(token, users[token.user_id], slugs.get(token.project_id or ""), secret)
-        for token in tokens
-    ]
-
-
-def _view(token: TokenRow, user: str, project: str | None, secret: str | None) -> TokenView:
-    return TokenView(
-        id=token.id,
-        user=user,
-        project=project,
-        parent_id=token.parent_id,
-        name=token.name,
-        scopes=[Scope(scope) for scope in token.scopes],
-        created_at=token.created_at,
-        expires_at=token.expires_at,
-        previous_until=token.previous_until,
-        last_used_at=token.last_used_at,
-        last_used_address=token.last_used_address,
-        revoked_at=token.revoked_at,
-        secret=secret,
-    )

@@ -29,6 +29,7 @@ from palestra.contract.names import Scope, new_id
 from palestra.contract.permissions import Role
 from palestra.contract.pools import EnrolmentTokenRequest
 from palestra.contract.states import Cause, Outcome, SnapshotState
+from tests.support.legacy_tokens import write_legacy_token
 from tests.support.records import points, snapshot
 from tests.support.server_fixture import ALL, World, definition, make_world, principal, submission
 
@@ -118,18 +119,14 @@ async def _make_tokens(served: AppServer) -> None:
         "reader": "read",
         "submitter": "submit",
         "admin_only": "admin",
-        "worker": "worker",
         "expired": "read",
     }
     async with served.database.write() as session:
         for name, granted in scopes.items():
-            served.tokens[name] = await _token(
-                session,
-                world.project_id if granted == "worker" else None,
-                world.admin.user_id,
-                name,
-                granted,
-            )
+            served.tokens[name] = await _token(session, None, world.admin.user_id, name, granted)
+        _, served.tokens["worker"] = await write_legacy_token(
+            session, world.project_id, world.admin.user_id, "worker"
+        )
         revoked = await tokens.issue_token(
             session, None, world.admin.user_id, _request("revoked", "read submit admin")
         )

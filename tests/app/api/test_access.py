@@ -214,7 +214,7 @@ async def test_secrets_are_stored_as_hashes_only(shared: AppServer) -> None:
 async def test_a_token_creates_no_token_with_more_scopes(shared: AppServer) -> None:
     async with shared.client("user") as client:
         made = (
-            await client.post("/api/v1/tokens", json={"name": "w", "scopes": ["worker", "read"]})
+            await client.post("/api/v1/tokens", json={"name": "w", "scopes": ["submit", "read"]})
         ).json()
         assert made["secret"].startswith("plr_")
         listed = (await client.get("/api/v1/tokens", params={"limit": 1})).json()

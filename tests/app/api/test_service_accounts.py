@@ -75,6 +75,13 @@ async def test_wrong_service_accounts_are_refused(shared: AppServer) -> None:
             f"{ACCOUNTS}/refusals/tokens",
             {"name": "x", "scopes": ["admin"]},
         ),
+        "enrolment_token_needed": await ask(
+            shared,
+            "user",
+            "POST",
+            f"{ACCOUNTS}/refusals/tokens",
+            {"name": "x", "scopes": ["worker"]},
+        ),
         "end_needed": await ask(
             shared,
             "user",
@@ -87,7 +94,7 @@ async def test_wrong_service_accounts_are_refused(shared: AppServer) -> None:
     assert {name: body["code"] for name, (_, body) in answers.items()} == {
         name: name for name in answers
     }
-    assert [status for status, _ in answers.values()] == [409, 422, 403, 422, 404]
+    assert [status for status, _ in answers.values()] == [409, 422, 403, 422, 422, 404]
     status, _ = await ask(shared, "foreign", "GET", ACCOUNTS)
     assert status == 404
 
@@ -189,7 +196,12 @@ async def test_tokens_by_command(shared: AppServer, palestra: Command) -> None:
     assert (code, out) == (0, f"revoked {row['id']}\n")
     assert not await works(shared, second.strip())
     _, out, _ = await palestra("tokens", "list")
-    assert next(line for line in out.splitlines() if row["id"] in line).endswith("revoked")
+    lines = [line.rstrip() for line in out.splitlines()]
+    assert next(line for line in lines if row["id"] in line).endswith("revoked")
+    legacy = next(line for line in lines if " worker " in line)
+    assert legacy.endswith("enrols workers: replace it")
+    code, _, err = await palestra("tokens", "create", "rack", "--scope", "worker")
+    assert (code, "palestra pools token POOL" in err) == (1, True)
 
 
 async def test_service_accounts_by_command(shared: AppServer, palestra: Command) -> None:

@@ -7,14 +7,14 @@ from app.db.repositories import users as user_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import hash_secret
-from app.services.access import principals, tokens
+from app.services.access import principals
 from app.services.workers import enrolment_tokens, heartbeats, workers
-from palestra.contract.access import TokenRequest
-from palestra.contract.names import Scope, new_id
+from palestra.contract.names import new_id
 from palestra.contract.pools import EnrolmentTokenRequest, EnrolmentTokenView, WorkerView
 from palestra.contract.registration import WorkerHeartbeat
 from palestra.contract.states import JobState
 from palestra.contract.work_order import Claim
+from tests.support.legacy_tokens import write_legacy_token
 from tests.support.server_fixture import World, pass_time, registration
 
 
@@ -141,13 +141,14 @@ async def test_a_token_and_its_workers_outlive_who_made_it(world: World) -> None
 
 async def test_a_users_token_of_the_scope_worker_is_listed_for_replacement(world: World) -> None:
     await world.make_pool("gpu")
-    request = TokenRequest(name="old", scopes=(Scope.WORKER,))
     async with world.database.write() as session:
-        old = await tokens.issue_token(session, world.project_id, world.admin.user_id, request)
+        old_id, old_secret = await write_legacy_token(
+            session, world.project_id, world.admin.user_id, "old"
+        )
     for pool in ("default", "gpu"):
         (shown,) = await listed(world, pool)
-        assert (shown.id, shown.legacy, shown.created_by) == (old.id, True, "admin")
-    legacy = await present(world, old.secret)
+        assert (shown.id, shown.legacy, shown.created_by) == (old_id, True, "admin")
+    legacy = await present(world, old_secret)
     async with world.database.write() as session:
         answer = await workers.register(
             session, legacy, registration(name="w5", pool="gpu"), world.settings
@@ -158,11 +159,11 @@ async def test_a_users_token_of_the_scope_worker_is_listed_for_replacement(world
                 session, legacy, registration(name="w6", pool="lab"), world.settings
             )
         assert refused.value.code == "unknown_pool"
-        await enrolment_tokens.revoke(session, world.admin, "gpu", old.id)
-    assert await caller(world, old.secret) is None
+        await enrolment_tokens.revoke(session, world.admin, "gpu", old_id)
+    assert await caller(world, old_secret) is None
     assert await caller(world, answer.secret) is not None
     async with world.database.read() as session:
-        row = await session.get(TokenRow, old.id)
+        row = await session.get(TokenRow, old_id)
     assert row is not None
     assert row.revoked_at is not None
 

@@ -1,6 +1,5 @@
 import { Select } from "@mantine/core";
 import { useState } from "react";
-import { usePermission } from "@/api/access";
 import { faultAt } from "@/api/client";
 import { createToken } from "@/api/serviceAccounts";
 import type { Scope, Session, Token } from "@/api/types";
@@ -12,7 +11,6 @@ const SCOPES: [Scope, string][] = [
   ["read", "reads experiments, runs, jobs, curves and files"],
   ["submit", "submits, and pauses, cancels and retries what your role permits"],
   ["admin", "everything that your roles permit, your account and tokens included"],
-  ["worker", "enrols workers of one project, and nothing else"],
 ];
 
 interface CreateOwnTokenProps {
@@ -24,18 +22,13 @@ interface CreateOwnTokenProps {
 /** Makes a token of the caller. */
 export function CreateOwnToken({ projects, onClose, onCreated }: CreateOwnTokenProps) {
   const [project, setProject] = useState(ALL);
-  const enrolling = usePermission("server.pools");
   const refresh = useCredentialRefresh();
   return (
     <TokenForm
       title="New token"
       placeholder="laptop"
       bound="your roles are the other bound"
-      choices={SCOPES.map(([scope, permits]) => {
-        const disabled = scope === "worker" && !enrolling.allowed;
-        const label = `${scope}: ${disabled ? "only for administrators of the server" : permits}`;
-        return { scope, label, disabled };
-      })}
+      choices={SCOPES.map(([scope, permits]) => ({ scope, label: `${scope}: ${permits}` }))}
       chosen={["read", "submit"]}
       create={({ expires_in_days, ...token }) =>
         createToken({ ...token, project: project === ALL ? null : project, expires_in_days })

@@ -10,7 +10,6 @@ interface OwnSecretProps {
 
 /** Shows the secret of a new or rotated token of the caller, and the command that takes it. */
 export function OwnSecret({ token, onClose }: OwnSecretProps) {
-  const isOfWorkers = token?.scopes.includes("worker") ?? false;
   return (
     <SecretDialog
       title={`Secret of ${token?.name ?? ""}`}
@@ -18,18 +17,10 @@ export function OwnSecret({ token, onClose }: OwnSecretProps) {
       onClose={onClose}
     >
       <p className="muted">
-        {isOfWorkers
-          ? "Write it into a file that only the worker's user may read, and start the worker:"
-          : "Run this on the machine where you work; it asks for the secret and keeps it. Programs take it from the variable PALESTRA_TOKEN."}
+        Run this on the machine where you work; it asks for the secret and keeps it. Programs take
+        it from the variable PALESTRA_TOKEN.
       </p>
-      <CodeBlock
-        label="Command"
-        text={
-          isOfWorkers
-            ? `palestra worker --server ${window.location.origin} --token-file worker.token`
-            : `palestra login ${window.location.origin}`
-        }
-      />
+      <CodeBlock label="Command" text={`palestra login ${window.location.origin}`} />
     </SecretDialog>
   );
 }

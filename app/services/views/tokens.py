@@ -1,0 +1,42 @@
+"""Tokens of users as they cross the API."""
+
+from collections.abc import Sequence
+
+from app.db.engine import Session
+from app.db.models.access import TokenRow
+from app.db.repositories import access as access_rows
+from app.services.views.login_names import login_names
+from palestra.contract.access import TokenView
+from palestra.contract.names import Scope
+
+
+async def token_views(
+    session: Session, tokens: Sequence[TokenRow], secret: str | None = None
+) -> list[TokenView]:
+    """Returns tokens as they cross the API; `secret` is that of a new or rotated one."""
+    users = await login_names(session, {token.user_id for token in tokens})
+    slugs = await access_rows.load_project_slugs(
+        session, {token.project_id for token in tokens if token.project_id is not None}
+    )
+    return [
+        _view(token, users[token.user_id], slugs.get(token.project_id or ""), secret)
+        for token in tokens
+    ]
+
+
+def _view(token: TokenRow, user: str, project: str | None, secret: str | None) -> TokenView:
+    return TokenView(
+        id=token.id,
+        user=user,
+        project=project,
+        parent_id=token.parent_id,
+        name=token.name,
+        scopes=[Scope(scope) for scope in token.scopes],
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        previous_until=token.previous_until,
+        last_used_at=token.last_used_at,
+        last_used_address=token.last_used_address,
+        revoked_at=token.revoked_at,
+        secret=secret,
+    )
