@@ -1,6 +1,7 @@
 import { Button, Modal } from "@mantine/core";
 import type { FormEvent, ReactNode } from "react";
 import classes from "./FormDialog.module.css";
+import { Refusal } from "./Refusal";
 
 interface FormDialogProps {
   opened: boolean;
@@ -35,11 +36,7 @@ export function FormDialog(props: FormDialogProps) {
     >
       <form className={classes.form} onSubmit={submit}>
         {props.children}
-        {props.problem && (
-          <p className={classes.problem} role="alert">
-            {props.problem}
-          </p>
-        )}
+        <Refusal text={props.problem} />
         <div className={classes.buttons}>
           <Button variant="default" onClick={props.onClose}>
             Cancel

@@ -8,8 +8,8 @@ import { keys } from "@/api/queries";
 import type { Account } from "@/api/types";
 import { plural } from "@/lib/format";
 import { Panel } from "@/ui/Page";
+import { Refusal } from "@/ui/Refusal";
 import classes from "./Account.module.css";
-import { Refusal } from "./Refusal";
 
 const LEAST = 12;
 const FIELDS = ["/current_password", "/password"];

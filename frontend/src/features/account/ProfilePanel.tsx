@@ -7,8 +7,8 @@ import { faultAt, faultBeside } from "@/api/client";
 import { keys } from "@/api/queries";
 import type { Account } from "@/api/types";
 import { Panel } from "@/ui/Page";
+import { Refusal } from "@/ui/Refusal";
 import classes from "./Account.module.css";
-import { Refusal } from "./Refusal";
 
 const FIELDS = ["/display_name", "/email"];
 

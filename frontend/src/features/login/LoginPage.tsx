@@ -8,8 +8,9 @@ import { keys, loginOptionsQuery } from "@/api/queries";
 import type { LinkPreview, Session } from "@/api/types";
 import { rememberUser } from "@/lib/lastUser";
 import { Logo } from "@/ui/Logo";
+import { Refusal } from "@/ui/Refusal";
 import { codeOf } from "./code";
-import { LinkForm, PasswordForm, Refusal } from "./forms";
+import { LinkForm, PasswordForm, refusalOf } from "./forms";
 import classes from "./LoginPage.module.css";
 import { InvitationForm, NewPasswordForm } from "./linkForms";
 
@@ -94,7 +95,7 @@ export function LoginPage() {
   return (
     <Card>
       {link.isPending && <p className="muted">Logging in with the link…</p>}
-      {link.isError && <Refusal error={link.error} title={refusedTitle(link.error)} />}
+      {link.isError && <Refusal {...refusalOf(link.error)} title={refusedTitle(link.error)} />}
       {passwords && (
         <SegmentedControl
           fullWidth

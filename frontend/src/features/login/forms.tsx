@@ -1,4 +1,4 @@
-import { Alert, Button, PasswordInput, TextInput } from "@mantine/core";
+import { Button, PasswordInput, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { login, redeem } from "@/api/actions";
@@ -6,6 +6,7 @@ import { ApiError } from "@/api/client";
 import type { Session } from "@/api/types";
 import { rememberedUser } from "@/lib/lastUser";
 import { CodeBlock } from "@/ui/Copy";
+import { Refusal } from "@/ui/Refusal";
 import { codeOf } from "./code";
 import classes from "./LoginPage.module.css";
 
@@ -123,7 +124,7 @@ function EntryForm({
   };
   return (
     <form className={classes.form} onSubmit={submit}>
-      {attempt.isError && <Refusal error={attempt.error} />}
+      {attempt.isError && <Refusal {...refusalOf(attempt.error)} />}
       {children}
       <Button type="submit" size="sm" loading={attempt.isPending}>
         Log in
@@ -132,15 +133,10 @@ function EntryForm({
   );
 }
 
-export function Refusal({ error, title }: { error: Error; title?: string }) {
-  return (
-    <Alert color="red" variant="light" title={title} p="sm">
-      {error.message}
-      {error instanceof ApiError && error.requestId && (
-        <div className="faint">
-          request <code>{error.requestId}</code>
-        </div>
-      )}
-    </Alert>
-  );
+/** What `Refusal` shows of an error before the login: who has no account asks with its request. */
+export function refusalOf(error: Error) {
+  return {
+    text: error.message,
+    requestId: error instanceof ApiError ? error.requestId : null,
+  };
 }

@@ -4,7 +4,8 @@ import { type FormEvent, useState } from "react";
 import { type Chosen, redeem } from "@/api/actions";
 import { ApiError } from "@/api/client";
 import type { LinkPreview, Session } from "@/api/types";
-import { LEAST_PASSWORD, Refusal } from "./forms";
+import { Refusal } from "@/ui/Refusal";
+import { LEAST_PASSWORD, refusalOf } from "./forms";
 import classes from "./LoginPage.module.css";
 import { useJudgement } from "./useJudgement";
 
@@ -24,7 +25,7 @@ export function InvitationForm({ code, preview, enter }: LinkFormProps) {
   return (
     <form className={classes.form} onSubmit={form}>
       <Invited preview={preview} />
-      {refusal && <Refusal error={refusal} />}
+      {refusal && <Refusal {...refusalOf(refusal)} />}
       <TextInput
         label="Login name"
         description="Letters, digits and hyphens"
@@ -88,7 +89,7 @@ export function NewPasswordForm({ code, preview, enter }: LinkFormProps) {
         Choose a new password for <b>{preview.display_name || preview.user}</b>. All other logins of
         this account end.
       </p>
-      {refusal && <Refusal error={refusal} />}
+      {refusal && <Refusal {...refusalOf(refusal)} />}
       <input type="hidden" name="username" autoComplete="username" value={preview.user ?? ""} />
       <NewPassword value={password} onChange={setPassword} fault={faults["/password"]} />
       <Button type="submit" size="sm" loading={pending}>

@@ -5,11 +5,11 @@ import type { PersonDetail } from "@/api/types";
 import { duration, plural } from "@/lib/format";
 import { Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
+import { Refusal } from "@/ui/Refusal";
 import { DeleteDialog } from "./DeleteDialog";
 import { DisableDialog } from "./DisableDialog";
 import { OneTimeLink } from "./OneTimeLink";
 import classes from "./Person.module.css";
-import { Refusal } from "./Refusal";
 import { usePersonAction } from "./usePersonAction";
 
 interface PersonProps {
@@ -75,7 +75,7 @@ function Administrator({ person, isCaller }: PersonProps) {
         </Button>
       }
     >
-      {change.error && <Refusal error={change.error} />}
+      <Refusal text={change.error?.message} />
     </Action>
   );
 }
@@ -100,7 +100,7 @@ function Password({ person }: PersonProps) {
         </Permitted>
       }
     >
-      {reset.error && <Refusal error={reset.error} />}
+      <Refusal text={reset.error?.message} />
       {reset.data && (
         <OneTimeLink url={reset.data.url}>
           Give this link to {person.display_name || person.name} by a way that others do not read.
@@ -123,7 +123,7 @@ function SignOut({ person, isCaller }: PersonProps) {
         </Button>
       }
     >
-      {signOut.error && <Refusal error={signOut.error} />}
+      <Refusal text={signOut.error?.message} />
       {signOut.data && <p role="status">{plural(signOut.data.ended_sessions, "login")} ended.</p>}
     </Action>
   );
@@ -143,7 +143,7 @@ function Disabling({ person, isCaller }: PersonProps) {
           </Button>
         }
       >
-        {enable.error && <Refusal error={enable.error} />}
+        <Refusal text={enable.error?.message} />
       </Action>
     );
   }

@@ -4,10 +4,10 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { deletePerson } from "@/api/people";
 import type { PersonDeleted, PersonDetail } from "@/api/types";
+import { Refusal } from "@/ui/Refusal";
 import { ownedParts } from "./owned";
 import classes from "./Person.module.css";
 import { PersonSelect } from "./PersonSelect";
-import { Refusal } from "./Refusal";
 import { usePersonAction } from "./usePersonAction";
 
 /** Says what is lost and what is kept, and asks who gets what the person owns. */
@@ -57,7 +57,7 @@ export function DeleteDialog({ person, onClose }: { person: PersonDetail; onClos
           value={typed}
           onChange={(event) => setTyped(event.currentTarget.value)}
         />
-        <Refusal error={remove.error} />
+        <Refusal text={remove.error?.message} />
         <div className={classes.buttons}>
           <Button variant="default" onClick={onClose} data-autofocus>
             Keep the account

@@ -4,9 +4,9 @@ import { useState } from "react";
 import { disablePerson } from "@/api/people";
 import type { JobsOfPerson, PersonDetail, PersonDisabled } from "@/api/types";
 import { plural } from "@/lib/format";
+import { Refusal } from "@/ui/Refusal";
 import classes from "./Person.module.css";
 import { PersonSelect } from "./PersonSelect";
-import { Refusal } from "./Refusal";
 import { usePersonAction } from "./usePersonAction";
 
 interface DisableDialogProps {
@@ -85,7 +85,7 @@ export function DisableDialog({ person, isCaller, onClose }: DisableDialogProps)
             onChange={setReceiver}
           />
         )}
-        <Refusal error={disable.error} />
+        <Refusal text={disable.error?.message} />
         <div className={classes.buttons}>
           <Button variant="default" onClick={onClose} data-autofocus>
             Leave it

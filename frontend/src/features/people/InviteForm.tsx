@@ -4,11 +4,11 @@ import { type FormEvent, useState } from "react";
 import { invite, peopleKeys } from "@/api/people";
 import type { Invitation } from "@/api/types";
 import { Panel } from "@/ui/Page";
+import { Refusal } from "@/ui/Refusal";
 import classes from "./Invitations.module.css";
 import { InviteeFields } from "./InviteeFields";
 import { type InviteDraft, inviteRequest, newPerson, newRole } from "./inviteDraft";
 import { faultsOf } from "./ProfileForm";
-import { Refusal } from "./Refusal";
 import { RoleFields } from "./RoleFields";
 
 const LIVES = [
@@ -69,7 +69,7 @@ export function InviteForm({ onClose, onMade }: InviteFormProps) {
           allowDeselect={false}
           w={160}
         />
-        <Refusal error={send.error} />
+        <Refusal text={send.error?.message} />
         <div className={classes.buttons}>
           <Button type="submit" loading={send.isPending}>
             {draft.people.length === 1 ? "Make the link" : `Make ${draft.people.length} links`}

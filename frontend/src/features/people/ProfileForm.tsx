@@ -5,8 +5,8 @@ import { ApiError } from "@/api/client";
 import { changePerson } from "@/api/people";
 import type { PersonChange, PersonDetail } from "@/api/types";
 import { Panel } from "@/ui/Page";
+import { Refusal } from "@/ui/Refusal";
 import classes from "./Person.module.css";
-import { Refusal } from "./Refusal";
 import { usePersonAction } from "./usePersonAction";
 
 /** Changes display name and e-mail address. */
@@ -45,7 +45,7 @@ export function ProfileForm({ person }: { person: PersonDetail }) {
           onChange={(event) => setEmail(event.currentTarget.value)}
           error={faults["/email"]}
         />
-        {!isPlaced && <Refusal error={save.error} />}
+        {!isPlaced && <Refusal text={save.error?.message} />}
         <Button type="submit" disabled={!isChanged} loading={save.isPending} w="fit-content">
           Save
         </Button>

@@ -9,6 +9,7 @@ import type { Pool } from "@/api/types";
 import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { IconTrash } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
+import { Refusal } from "@/ui/Refusal";
 import { FIELDS, formOf, isComplete, PoolFields, requestOf } from "./PoolFields";
 import classes from "./Pools.module.css";
 import { usePoolRefresh } from "./usePoolRefresh";
@@ -35,11 +36,7 @@ export function PoolSettings({ pool }: { pool: Pool }) {
     <Panel title="Settings">
       <form className={classes.form} onSubmit={submit}>
         <PoolFields form={form} error={change.error} onChange={setForm} />
-        {problem && (
-          <p role="alert" style={{ color: "var(--bad)" }}>
-            {problem}
-          </p>
-        )}
+        <Refusal text={problem} />
         <Button type="submit" loading={change.isPending} disabled={!isChanged || !isComplete(form)}>
           Save
         </Button>

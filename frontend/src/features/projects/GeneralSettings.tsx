@@ -5,6 +5,7 @@ import { faultAt, faultBeside } from "@/api/client";
 import type { Project } from "@/api/types";
 import { Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
+import { Refusal } from "@/ui/Refusal";
 import classes from "./Projects.module.css";
 import { useProjectChange } from "./useProjectChange";
 
@@ -52,11 +53,7 @@ export function GeneralSettings({ project, right }: { project: Project; right: R
           error={faultAt(change.error, "/description")}
           onChange={(event) => setDescription(event.currentTarget.value)}
         />
-        {problem && (
-          <p role="alert" style={{ color: "var(--bad)" }}>
-            {problem}
-          </p>
-        )}
+        <Refusal text={problem} />
         <Permitted reason={right.reason}>
           <Button type="submit" loading={change.isPending} disabled={right.allowed && !isChanged}>
             Save

@@ -8,6 +8,7 @@ import { bytesOf, sizeOf } from "@/lib/sizes";
 import { Meter } from "@/ui/Meter";
 import { Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
+import { Refusal } from "@/ui/Refusal";
 import classes from "./Projects.module.css";
 import { storageText } from "./projectColumns";
 import { StorageLimit } from "./StorageLimit";
@@ -59,11 +60,7 @@ export function StorageSettings({ project }: { project: Project }) {
               : faultAt(change.error, "/storage_limit")
           }
         />
-        {problem && (
-          <p role="alert" style={{ color: "var(--bad)" }}>
-            {problem}
-          </p>
-        )}
+        <Refusal text={problem} />
         <Permitted reason={right.reason}>
           <Button
             type="submit"
