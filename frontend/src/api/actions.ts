@@ -1,5 +1,5 @@
 /** The requests that change something. */
-import { post, remove, setCsrfToken } from "./client";
+import { post, postQuery, remove, setCsrfToken } from "./client";
 import { pathIn } from "./queries";
 import type { Experiment, Job, LinkPreview, Schedule, Session } from "./types";
 
@@ -36,7 +36,7 @@ export function previewLink(
   chosen: Chosen = {},
   signal?: AbortSignal,
 ): Promise<LinkPreview> {
-  return post("/session:redeem", { ...linkRequest(code, chosen), check_only: true }, signal);
+  return postQuery("/session:redeem", { ...linkRequest(code, chosen), check_only: true }, signal);
 }
 
 export async function logout(): Promise<void> {

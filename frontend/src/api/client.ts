@@ -2,9 +2,15 @@
  * Requests to the server: same origin, cookie login, CSRF header on changes, problem details as
  * errors.
  */
+import { retryAfterOf, waitOf } from "@/lib/outage";
+import { pause } from "@/lib/pause";
 import type { Problem } from "./types";
 
 const BASE = "/api/v1";
+/** How often a request that reads is sent before the caller learns that it was one too many. */
+const TRIES = 3;
+/** Seconds; for longer ones the caller shows why nothing is there yet. */
+const LONGEST_SILENT_WAIT = 10;
 
 /** A request that the server refused or failed, or that did not reach it (`status` 0). */
 export class ApiError extends Error {
@@ -12,14 +18,17 @@ export class ApiError extends Error {
   readonly code: string;
   readonly requestId: string | null;
   readonly errors: readonly { pointer: string; message: string }[];
+  /** Seconds for which the server asked to wait; `null` if it did not. */
+  readonly retryAfter: number | null;
 
-  constructor(problem: Partial<Problem> & { status: number }) {
+  constructor(problem: Partial<Problem> & { status: number }, retryAfter: number | null = null) {
     super(problem.detail ?? problem.title ?? "The request failed.");
     this.name = "ApiError";
     this.status = problem.status;
     this.code = problem.code ?? "unknown";
     this.requestId = problem.request_id ?? null;
     this.errors = problem.errors ?? [];
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -68,14 +77,22 @@ export function address(path: string, parameters: Parameters = {}): string {
 }
 
 async function problemOf(response: Response): Promise<ApiError> {
-  const requestId = response.headers.get("x-request-id");
+  const { status, headers } = response;
+  const requestId = headers.get("x-request-id") ?? "";
+  const wait = retryAfterOf(headers);
   try {
     const body = (await response.json()) as Partial<Problem>;
-    return new ApiError({ request_id: requestId ?? "", ...body, status: response.status });
+    return new ApiError({ request_id: requestId, ...body, status }, wait);
   } catch {
-    const detail = `The server answered ${response.status} without an explanation.`;
-    return new ApiError({ status: response.status, detail, request_id: requestId ?? "" });
+    return new ApiError({ status, detail: unexplained(status, wait), request_id: requestId }, wait);
   }
+}
+
+/** What is said of an answer of a proxy, which does not explain itself. */
+function unexplained(status: number, wait: number | null): string {
+  if (status !== 429) return `The server answered ${status} without an explanation.`;
+  const when = wait === null ? "in a moment" : `in ${Math.ceil(wait)} s`;
+  return `Too many requests were sent. Try again ${when}.`;
 }
 
 async function send(url: string, init: RequestInit): Promise<Response> {
@@ -91,18 +108,28 @@ async function send(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
+/** Sends a request that only reads. It is repeated when the server limits the rate (429). */
+async function ask(url: string, init: RequestInit): Promise<Response> {
+  for (let tries = 1; ; tries += 1) {
+    const response = await send(url, init);
+    const wait = retryAfterOf(response.headers);
+    if (response.status !== 429 || wait === null || wait > LONGEST_SILENT_WAIT) return response;
+    if (tries === TRIES) return response;
+    await pause(waitOf(wait), init.signal);
+  }
+}
+
 /** GET, JSON. */
 export async function get<Answer>(
   path: string,
   parameters: Parameters = {},
   signal?: AbortSignal,
 ): Promise<Answer> {
-  const response = await send(address(path, parameters), {
+  const response = await ask(address(path, parameters), {
     headers: { accept: "application/json" },
     signal: signal ?? null,
   });
-  if (!response.ok) throw await problemOf(response);
-  return (await response.json()) as Answer;
+  return answerOf(response);
 }
 
 function changeRequest(method: string): RequestInit & { headers: Record<string, string> } {
@@ -112,8 +139,18 @@ function changeRequest(method: string): RequestInit & { headers: Record<string, 
 }
 
 /** POST, JSON both ways; `undefined` for an empty answer. */
-export function post<Answer>(path: string, body?: unknown, signal?: AbortSignal): Promise<Answer> {
-  return change("POST", path, body, signal);
+export function post<Answer>(path: string, body?: unknown): Promise<Answer> {
+  return change("POST", path, body);
+}
+
+/** A POST that changes nothing, because its question has no place in an address. */
+export async function postQuery<Answer>(
+  path: string,
+  body: unknown,
+  signal?: AbortSignal,
+): Promise<Answer> {
+  const init = { ...withBody(changeRequest("POST"), body), signal: signal ?? null };
+  return answerOf(await ask(address(path), init));
 }
 
 /** PUT, JSON both ways. */
@@ -131,21 +168,17 @@ export function removeFor<Answer>(path: string): Promise<Answer> {
   return change("DELETE", path);
 }
 
-async function change<Answer>(
-  method: string,
-  path: string,
-  body?: unknown,
-  signal?: AbortSignal,
-): Promise<Answer> {
-  const init: RequestInit & { headers: Record<string, string> } = {
-    ...changeRequest(method),
-    signal: signal ?? null,
-  };
-  if (body !== undefined) {
-    init.headers["content-type"] = "application/json";
-    init.body = JSON.stringify(body);
-  }
-  const response = await send(address(path), init);
+async function change<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
+  return answerOf(await send(address(path), withBody(changeRequest(method), body)));
+}
+
+function withBody(init: ReturnType<typeof changeRequest>, body: unknown): RequestInit {
+  if (body === undefined) return init;
+  const headers = { ...init.headers, "content-type": "application/json" };
+  return { ...init, headers, body: JSON.stringify(body) };
+}
+
+async function answerOf<Answer>(response: Response): Promise<Answer> {
   if (!response.ok) throw await problemOf(response);
   const text = await response.text();
   return (text ? JSON.parse(text) : undefined) as Answer;

@@ -1,6 +1,6 @@
 /** The requests that read, one query per resource. The live stream updates the same cache. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { address, get, post } from "./client";
+import { address, get, postQuery } from "./client";
 import type * as t from "./types";
 
 export interface ExperimentFilter {
@@ -196,7 +196,7 @@ export function provenanceQuery(id: string) {
 
 /** Curves on one common grid; the stream continues them after the answer's cursor. */
 export function querySeries(query: t.SeriesQuery, signal?: AbortSignal): Promise<t.SeriesResult> {
-  return post<t.SeriesResult>("/series:query", query, signal);
+  return postQuery<t.SeriesResult>("/series:query", query, signal);
 }
 
 export function seriesQuery(query: t.SeriesQuery) {

@@ -3,11 +3,12 @@ import { Link, useParams, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { usePermission } from "@/api/access";
 import { ApiError } from "@/api/client";
-import { isTransient } from "@/lib/outage";
+import { isTransient, retryDelayOf } from "@/lib/outage";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 
-const RETRY_MS = 3_000;
+/** The page is loaded again after the delay that follows so many failures in a row. */
+const FAILURES = 3;
 
 export function NotFound() {
   return (
@@ -60,7 +61,7 @@ export function ErrorPage({ error }: { error: unknown }) {
   const router = useRouter();
   useEffect(() => {
     if (!isTransient(error)) return;
-    const timer = setTimeout(() => void router.invalidate(), RETRY_MS);
+    const timer = setTimeout(() => void router.invalidate(), retryDelayOf(FAILURES, error));
     return () => clearTimeout(timer);
   }, [error, router]);
   const shown =

@@ -2,18 +2,46 @@
 
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 5_000;
+/** The longest time for which a page waits because a server asked for it. */
+const LONGEST_WAIT = 60_000;
+
+interface Refused {
+  status?: unknown;
+  /** Seconds for which the server asked to wait. */
+  retryAfter?: number | null;
+}
 
 /**
  * Whether a retry may succeed: the server was not reached (0), limits the rate (429), or failed.
  */
 export function isTransient(error: unknown): boolean {
-  const status = (error as { status?: unknown } | null)?.status;
+  const status = (error as Refused | null)?.status;
   return typeof status === "number" && (status === 0 || status === 429 || status >= 500);
 }
 
-/** Milliseconds until the next retry, after `failures` in a row (from 0). */
-export function retryDelayOf(failures: number): number {
-  return Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** failures);
+/**
+ * Milliseconds until the next retry, after `failures` in a row (from 0): no less than the server
+ * asked for.
+ */
+export function retryDelayOf(failures: number, error: unknown): number {
+  const delay = Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** failures);
+  return Math.max(delay, waitOf((error as Refused | null)?.retryAfter));
+}
+
+/**
+ * Milliseconds to wait where a server asked for a number of seconds; 0 for `null`. Some more, so
+ * that requests that were refused together are not repeated together.
+ */
+export function waitOf(seconds: number | null | undefined): number {
+  return Math.min(LONGEST_WAIT, (seconds ?? 0) * 1_000 * (1 + Math.random() / 4));
+}
+
+/** Seconds of the header `Retry-After`, which holds seconds or a date; `null` without one. */
+export function retryAfterOf(headers: Headers): number | null {
+  const text = headers.get("retry-after")?.trim();
+  if (!text) return null;
+  const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - Date.now()) / 1_000;
+  return Number.isNaN(seconds) ? null : Math.max(0, seconds);
 }
 
 interface FailedQuery<Problem> {

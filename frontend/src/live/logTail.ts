@@ -81,8 +81,10 @@ export class LogTail {
         loading: false,
         error: error instanceof ApiError ? error : new ApiError({ status: 0 }),
       });
-      if (isTransient(this.#state.error))
-        this.#again = setTimeout(() => void this.#read(), retryDelayOf(this.#failures));
+      if (isTransient(this.#state.error)) {
+        const delay = retryDelayOf(this.#failures, this.#state.error);
+        this.#again = setTimeout(() => void this.#read(), delay);
+      }
       this.#failures += 1;
     } finally {
       if (this.#reading === reading) this.#reading = null;

@@ -6,6 +6,8 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { address, type Parameters } from "@/api/client";
 import { pathIn } from "@/api/queries";
 import type { LiveEvent } from "@/api/types";
+import { retryAfterOf, waitOf } from "@/lib/outage";
+import { pause } from "@/lib/pause";
 import { messages } from "./sse";
 
 export type StreamState = "connecting" | "live" | "reconnecting" | "paused" | "off";
@@ -50,6 +52,8 @@ export class LiveStream {
   #abort: AbortController | null = null;
   #status: Status = { state: "off", lastMessageAt: null, attempt: 0 };
   #paused = false;
+  /** Seconds for which the server that refused the last connection asked to wait. */
+  #retryAfter: number | null = null;
   readonly #listeners = new Set<() => void>();
   readonly #transport: Transport;
 
@@ -127,6 +131,7 @@ export class LiveStream {
   async #run(abort: AbortController): Promise<void> {
     for (let attempt = 0; !abort.signal.aborted; attempt += 1) {
       if (attempt > 0) this.#set({ ...this.#status, state: "reconnecting", attempt });
+      this.#retryAfter = null;
       const received = await this.#session(abort).catch(() => false);
       if (abort.signal.aborted) return;
       if (received) attempt = 0;
@@ -134,7 +139,7 @@ export class LiveStream {
       const delay =
         Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** attempt) *
         (0.7 + 0.6 * this.#transport.random());
-      await pause(delay, abort.signal);
+      await pause(Math.max(delay, waitOf(this.#retryAfter)), abort.signal);
     }
   }
 
@@ -166,6 +171,7 @@ export class LiveStream {
       };
       const response = await this.#transport.fetch(url, init);
       if (response.status === 401) this.onDenied();
+      if (!response.ok) this.#retryAfter = retryAfterOf(response.headers);
       if (!response.ok || response.body === null) return false;
       received();
       for await (const message of messages(response.body, received)) {
@@ -213,14 +219,4 @@ function parse(message: EventSourceMessage): LiveEvent | null {
   } catch {
     return null;
   }
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, milliseconds);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

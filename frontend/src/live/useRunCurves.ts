@@ -102,7 +102,7 @@ export function useRunCurves(options: Options): RunCurvesState {
       const problem =
         reason instanceof ApiError ? reason : new ApiError({ status: 0, detail: String(reason) });
       setError(problem);
-      if (isTransient(problem)) again = setTimeout(reload, retryDelayOf(failures.current));
+      if (isTransient(problem)) again = setTimeout(reload, retryDelayOf(failures.current, problem));
       failures.current += 1;
     });
     return () => {
