@@ -23,6 +23,7 @@ from app import process_parts, startup
 from app.api import dashboard, errors, health, openapi, refusals, v1
 from app.api.compression import Compression
 from app.api.query import check_query
+from app.api.request_rate import RequestRate
 from app.api.security_middleware import Guard
 from app.connections import Connections, protocol_of, raise_descriptor_limit
 from app.db.startup_check import DatabaseStartError, check_database
@@ -58,6 +59,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.touches = UsedCredentials()
     app.state.login_limits = LoginLimits()
+    app.state.request_rate = RequestRate(settings)
     app.state.device_keys = DeviceKeys(settings.data_dir)
     app.state.refusals = Refusals()
     errors.install(app)

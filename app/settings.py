@@ -141,6 +141,14 @@ class Settings(BaseModel):
     project_restore_days: Annotated[int, Field(ge=0, le=3_650)] = 30
     """Days for which a deleted project can be restored; its content is removed after them."""
 
+    api_requests_per_second: Annotated[float, Field(ge=0)] = 50.0
+    """Requests of one token or login that a server process answers for a long time; 0 for no limit.
+
+    Requests of workers and attempts are not counted.
+    """
+    api_burst: Annotated[int, Field(ge=1)] = 1_000
+    """Requests of one token or login that it answers at once."""
+
     idempotency_seconds: Annotated[int, Field(ge=60)] = 86_400
     """Time for which the answer of an `Idempotency-Key` is stored."""
 

@@ -1,6 +1,7 @@
 """One HTTP connection to a server: bearer token, retries, problem details, live stream.
 
-Only requests that are safe to repeat are retried; problem details are raised as exceptions.
+Only requests that are safe to repeat are retried, and those that the server did not execute since
+there were too many; problem details are raised as exceptions.
 
 Independent of the API's resources.
 """
@@ -139,15 +140,17 @@ class Connection:
         self, request: httpx.Request, *, again: bool, stream: bool = False
     ) -> httpx.Response:
         backoff = Backoff(longest=_LONGEST_WAIT)
-        for left in range(self._retries if again else 0, -1, -1):
+        for left in range(self._retries, -1, -1):
             asked = 0.0
             try:
                 answer = self._http.send(request, stream=stream)
             except httpx.TransportError as error:
-                if left == 0:
+                if left == 0 or not again:
                     raise self._unreachable(error) from None
             else:
-                if answer.status_code not in _RETRIED_STATUSES or left == 0:
+                # A request over the rate was not executed, so any may be sent again.
+                is_retried = again or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
+                if answer.status_code not in _RETRIED_STATUSES or left == 0 or not is_retried:
                     return answer
                 asked = _retry_after(answer)
                 answer.close()

@@ -1,4 +1,4 @@
-"""The methods of `palestra.Client` that submit, list and archive experiments."""
+"""The methods of `palestra.Client` that submit, list, archive and move experiments."""
 
 import uuid
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from palestra.connection import path_part
 from palestra.contract.code import BuiltinCode, Code
 from palestra.contract.definition import Definition
 from palestra.contract.job_options import JobOptions, Submission
+from palestra.contract.moves import MoveRequest
 from palestra.contract.resources import ExperimentDetail, ExperimentView, SubmittedExperiment
 
 
@@ -103,6 +104,22 @@ class ExperimentMethods(ClientMethods):
         return self._connection.post(
             ExperimentDetail, f"{self._experiment(experiment_id)}:unarchive"
         )
+
+    def move_experiment(
+        self, experiment_id: str, to: str, *, project: str | None = None
+    ) -> ExperimentDetail:
+        """Moves an experiment with all that belongs to it to another project.
+
+        Requires a maintainer of both projects; all jobs of the experiment must have ended.
+
+        Args:
+            experiment_id: The experiment.
+            to: Slug of the other project.
+            project: Slug of its present project; by default it is looked up.
+        """
+        slug = project or self.experiment(experiment_id).project
+        path = f"/projects/{path_part(slug)}/experiments/{path_part(experiment_id)}:move"
+        return self._connection.post(ExperimentDetail, path, MoveRequest(to=to))
 
     def _experiment(self, experiment_id: str) -> str:
         """Returns the path of an experiment, whose ID is unique within its project."""

@@ -55,14 +55,15 @@ async def authenticate(
     """Authenticates a request by its bearer token if it has one, else by its session cookie.
 
     Raises:
-        HttpProblemError: 401 without a valid credential; 403 for a cookie whose request did not
-            provably come from the pages of this server.
+        HttpProblemError: 401 without a valid credential; 429 after too many requests with it; 403
+            for a cookie whose request did not provably come from the pages of this server.
     """
     authorization = request.headers.getlist("authorization")
     if authorization:
         principal = await _by_token(request, authorization)
     else:
         principal = await _by_cookie(request)
+    request.app.state.request_rate.check(principal)
     slug = request.path_params.get(PROJECT)
     if slug is not None and principal.via in {"cookie", "token"}:
         principal = rights.limit_to_project(principal, slug)
@@ -311,6 +312,7 @@ UserManager = Annotated[Principal, Depends(require(Permission.SERVER_USERS))]
 ProjectManager = Annotated[
     Principal, Depends(require(Permission.PROJECT_SETTINGS, Permission.SERVER_PROJECTS))
 ]
+ExperimentMover = Annotated[Principal, Depends(require(Permission.PROJECT_SETTINGS))]
 MemberManager = Annotated[
     Principal, Depends(require(Permission.PROJECT_MEMBERS, Permission.SERVER_PROJECTS))
 ]

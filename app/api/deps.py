@@ -9,6 +9,7 @@ from app.api.origin import origin_of
 from app.db import faults
 from app.db.engine import Database, Session
 from app.services.access import principals
+from app.services.artifacts.blob_store import BlobStore
 from app.services.audit import audit_log
 from app.settings import Settings
 
@@ -22,6 +23,12 @@ def settings(request: Request) -> Settings:
 def database(request: Request) -> Database:
     """Returns the database of the process."""
     found: Database = request.app.state.database
+    return found
+
+
+def store(request: Request) -> BlobStore:
+    """Returns the blob store of the process."""
+    found: BlobStore = request.app.state.store
     return found
 
 
@@ -60,6 +67,7 @@ async def write_session(request: Request) -> AsyncIterator[Session]:
 
 SettingsDep = Annotated[Settings, Depends(settings)]
 ServerUrl = Annotated[str, Depends(server_url)]
+StoreDep = Annotated[BlobStore, Depends(store)]
 DatabaseDep = Annotated[Database, Depends(database)]
 ReadSession = Annotated[Session, Depends(read_session, scope="function")]
 WriteSession = Annotated[Session, Depends(write_session, scope="function")]

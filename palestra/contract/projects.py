@@ -22,7 +22,7 @@ class ProjectRequest(Document):
     """Its name in addresses; made of `name` by default. It stays when the project is renamed."""
     description: Text = ""
     storage_limit: StorageLimit | None = None
-    """Bytes of stored files above which nothing can be submitted; `null` for no limit."""
+    """Bytes of stored files from which on nothing can be submitted; `null` for no limit."""
     pools: Annotated[tuple[Name, ...], Field(max_length=1_000)] | None = None
     """Pools that admit it from the start; `null`: the pool `default`, where there is one."""
 
@@ -58,7 +58,7 @@ class ProjectView(View):
     storage_used: int
     """Bytes of stored files; equal files of a project are stored once."""
     storage_limit: int | None
-    """Bytes above which nothing can be submitted; `null` for no limit."""
+    """Bytes from which on nothing can be submitted; `null` for no limit."""
 
 
 class DeletedProjectView(View):

@@ -83,6 +83,8 @@ CALLS = {
     "GET /projects/{project}/experiments/{experiment_id}/runs": Call(200),
     "POST /projects/{project}/experiments/{experiment_id}:archive": Call(409, of_submitter=True),
     "POST /projects/{project}/experiments/{experiment_id}:unarchive": Call(200, of_submitter=True),
+    # No caller is a maintainer of both projects: `tests/app/api/test_moves.py` has one.
+    "POST /projects/{slug}/experiments/{experiment_id}:move": Call(422, body={"to": "{slug}"}),
     "GET /projects/{project}/runs": Call(200),
     "GET /projects/{project}/jobs": Call(200),
     "GET /projects/{project}/events": Call(400),

@@ -88,6 +88,7 @@ NEEDS = {
     "GET /projects/{project}/experiments/{experiment_id}/runs": READ,
     "POST /projects/{project}/experiments/{experiment_id}:archive": SUBMIT,
     "POST /projects/{project}/experiments/{experiment_id}:unarchive": SUBMIT,
+    "POST /projects/{slug}/experiments/{experiment_id}:move": MAINTAIN,
     "GET /projects/{project}/runs": READ,
     "GET /projects/{project}/jobs": READ,
     "GET /projects/{project}/events": READ,

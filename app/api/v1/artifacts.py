@@ -6,14 +6,13 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.api.auth import AttemptCaller, Reader, ReaderOrAttempt
-from app.api.deps import DatabaseDep, ReadSession
+from app.api.deps import DatabaseDep, ReadSession, StoreDep
 from app.api.download import attachment, wanted_slice
 from app.api.errors import HttpProblemError
 from app.api.paging import page_request
 from app.api.strict_body import json_body
 from app.domain.paging import PageRequest
 from app.services.artifacts import artifacts
-from app.services.artifacts.blob_store import BlobStore
 from palestra.contract.resources import ArtifactDeclaration, ArtifactKind, ArtifactView
 from palestra.contract.views import Page
 
@@ -30,14 +29,6 @@ _CONTENT: dict[int | str, dict[str, Any]] = {
     206: {"content": _BINARY},
     416: {},
 }
-
-
-def _store(request: Request) -> BlobStore:
-    found: BlobStore = request.app.state.store
-    return found
-
-
-StoreDep = Annotated[BlobStore, Depends(_store)]
 
 
 @router.post(

@@ -131,6 +131,8 @@ class AttemptRow(Base):
     project_id: Mapped[str] = mapped_column(
         String(64), ForeignKey("projects.id", ondelete="CASCADE")
     )
+    consumed_in: Mapped[str | None] = mapped_column(String(64))
+    """ID of the project in which it ran, if its experiment was moved since: usage stays there."""
     job_id: Mapped[str] = mapped_column(String(64), ForeignKey("jobs.id", ondelete="CASCADE"))
     number: Mapped[int]
     worker_id: Mapped[str] = mapped_column(String(64), ForeignKey("workers.id"))

@@ -28,8 +28,10 @@ class ProjectRow(Base):
     restorable_until: Mapped[datetime | None]
     removal_started_at: Mapped[datetime | None]
     """Since when its content is being removed: it cannot be restored any more."""
+    storage_used: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    """Bytes of its blobs; kept with every blob that is added, moved or dropped."""
     storage_limit: Mapped[int | None] = mapped_column(BigInteger)
-    """Bytes of stored files above which nothing can be submitted."""
+    """Bytes of stored files from which on nothing can be submitted."""
 
 
 class UserRow(Base):

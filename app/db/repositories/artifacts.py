@@ -1,15 +1,17 @@
 """Artifacts and the blobs that hold their content."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy import delete as sql_delete
-from sqlalchemy import exists, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.engine import Session
 from app.db.models.artifacts import ArtifactRow, BlobRow
 from app.db.repositories.keyset_pages import select_page
+from app.db.repositories.projects import add_storage, lock_for_storage
 from app.db.upsert import insert_new
 from app.domain.paging import Keyset
 
@@ -79,7 +81,10 @@ async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
 
     Returns the stored row, which is an older one if the project already has the same content.
     """
-    await session.execute(insert_new(session, BlobRow, [dict(row)]))
+    await lock_for_storage(session, [row["project_id"]])
+    added = insert_new(session, BlobRow, [dict(row)]).returning(BlobRow.id)
+    if (await session.execute(added)).one_or_none() is not None:
+        await add_storage(session, row["project_id"], row["size"])
     found = await find_blob(session, row["project_id"], row["sha256"], row["size"])
     assert found is not None
     return found
@@ -90,22 +95,31 @@ async def drop_unused_blobs(session: Session) -> list[str]:
 
     Their files may be deleted once that is committed.
     """
-    unused = (
-        select(BlobRow.id)
-        .where(~exists().where(ArtifactRow.blob_id == BlobRow.id))
-        .limit(_SWEEP)
-        .with_for_update(skip_locked=True)
+    is_unused = ~exists().where(ArtifactRow.blob_id == BlobRow.id)
+    found = await session.execute(
+        select(BlobRow.id, BlobRow.project_id).where(is_unused).limit(_SWEEP)
     )
-    ids = list(await session.scalars(unused))
-    return (
-        list(
-            await session.scalars(
-                sql_delete(BlobRow).where(BlobRow.id.in_(ids)).returning(BlobRow.id)
-            )
-        )
-        if ids
-        else []
-    )
+    owners = dict(found.all())
+    if not owners:
+        return []
+    await lock_for_storage(session, set(owners.values()))
+    unused = select(BlobRow.id).where(BlobRow.id.in_(owners), is_unused)
+    ids = await session.scalars(unused.with_for_update(skip_locked=True))
+    return await delete_blobs(session, BlobRow.id.in_(list(ids)))
+
+
+async def delete_blobs(session: Session, which: ColumnElement[bool]) -> list[str]:
+    """Deletes rows of blobs, whose projects are locked; returns their IDs."""
+    columns = (BlobRow.id, BlobRow.project_id, BlobRow.size)
+    statement = sql_delete(BlobRow).where(which).returning(*columns)
+    statement = statement.execution_options(synchronize_session=False)
+    deleted = (await session.execute(statement)).all()
+    freed: Counter[str] = Counter()
+    for _, project_id, size in deleted:
+        freed[project_id] += size
+    for project_id, size in freed.items():
+        await add_storage(session, project_id, -size)
+    return [blob_id for blob_id, _, _ in deleted]
 
 
 async def filter_known_blobs(session: Session, ids: Collection[str]) -> set[str]:

@@ -107,6 +107,18 @@ async def list_by_public_id(
     return (await session.scalars(query.execution_options(populate_existing=True))).all()
 
 
+async def lock_against_moves(session: Session, project_id: str, experiment_id: str) -> bool:
+    """Keeps an experiment in its project until the transaction ends.
+
+    Returns false if the project has no such experiment any more.
+    """
+    query = select(ExperimentRow.id).where(
+        ExperimentRow.project_id == project_id, ExperimentRow.id == experiment_id
+    )
+    query = query.with_for_update(read=True, key_share=True)
+    return await session.scalar(query) is not None
+
+
 async def set_archived(session: Session, experiment: ExperimentRow, *, archived: bool) -> None:
     """Sets or clears the archived flag of an experiment."""
     mine = (ExperimentRow.project_id == experiment.project_id, ExperimentRow.id == experiment.id)

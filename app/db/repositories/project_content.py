@@ -27,6 +27,7 @@ from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow
 from app.db.models.logs import LogBlockRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
+from app.db.repositories.artifacts import delete_blobs
 
 Remove = Callable[[Session, str, int], Awaitable[int]]
 """Removes up to a number of rows that belong to an ID; returns how many it removed."""
@@ -122,9 +123,10 @@ async def find_next_attempt(session: Session, project_id: str) -> str | None:
 async def remove_blobs(session: Session, project_id: str, limit: int) -> list[str]:
     """Removes rows of blobs and returns their IDs.
 
-    Their files may be deleted once that is committed.
+    The project's row is locked. The files may be deleted once that is committed.
     """
-    return await _remove_some(session, BlobRow, BlobRow.project_id == project_id, limit)
+    chosen = select(BlobRow.id).where(BlobRow.project_id == project_id).limit(limit)
+    return await delete_blobs(session, BlobRow.id.in_(chosen))
 
 
 async def list_service_accounts(session: Session, project_id: str) -> list[str]:

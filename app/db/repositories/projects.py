@@ -10,7 +10,6 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.artifacts import BlobRow
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import JobRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
@@ -32,8 +31,6 @@ class Counts:
     experiments: int = 0
     runs: int = 0
     jobs: int = 0
-    storage_used: int = 0
-    """Bytes."""
 
 
 async def insert(session: Session, values: Mapping[str, Any]) -> bool:
@@ -108,13 +105,39 @@ async def load_counts(session: Session, project_ids: Collection[str]) -> dict[st
         "experiments": (ExperimentRow.project_id, func.count()),
         "runs": (RunRow.project_id, func.count()),
         "jobs": (JobRow.project_id, func.count()),
-        "storage_used": (BlobRow.project_id, func.sum(BlobRow.size)),
     }
     for name, (owner, value) in counted.items():
         query = select(owner, value).where(owner.in_(project_ids)).group_by(owner)
         for project_id, number in await session.execute(query):
             found[project_id][name] = int(number)
     return {project_id: Counts(**numbers) for project_id, numbers in found.items()}
+
+
+async def lock_for_storage(session: Session, project_ids: Collection[str]) -> dict[str, ProjectRow]:
+    """Locks projects until the transaction ends; returns them by ID.
+
+    Whoever changes counters of storage locks the projects before any blob, so that two such
+    transactions do not wait for each other. Rows that refer to the projects can be written
+    meanwhile.
+    """
+    query = select(ProjectRow).where(ProjectRow.id.in_(project_ids)).order_by(ProjectRow.id)
+    query = query.with_for_update(key_share=True).execution_options(populate_existing=True)
+    return {row.id: row for row in await session.scalars(query)}
+
+
+async def add_storage(session: Session, project_id: str, size: int) -> None:
+    """Adds bytes to the storage that a project uses; negative ones were dropped."""
+    used = ProjectRow.storage_used + size
+    statement = update(ProjectRow).where(ProjectRow.id == project_id).values(storage_used=used)
+    await session.execute(statement.execution_options(synchronize_session=False))
+
+
+async def read_storage(session: Session, project_id: str) -> tuple[str, int, int | None]:
+    """Returns the slug of a project, the bytes that it stores, and its limit."""
+    columns = (ProjectRow.slug, ProjectRow.storage_used, ProjectRow.storage_limit)
+    query = select(*columns).where(ProjectRow.id == project_id)
+    slug, used, limit = (await session.execute(query)).one()
+    return slug, used, limit
 
 
 async def list_members(

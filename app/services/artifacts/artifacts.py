@@ -15,6 +15,7 @@ from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFo
 from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.services.artifacts.blob_store import BlobStore, ReceivedContent
+from app.services.projects import storage_limits
 from app.services.runs import runs
 from app.services.snapshots import snapshots
 from app.services.telemetry import batches
@@ -50,7 +51,7 @@ async def declare(
     Raises:
         InvalidError: For an invalid name, hash or snapshot.
         ConflictError: `stale_attempt`; `artifact_exists` if the name was declared with other
-            content.
+            content; `storage_limit_reached` for a file that is no part of a snapshot.
         StorageFullError: If the server's disk has no room for it now.
     """
     async with database.write() as session:
@@ -93,6 +94,8 @@ async def _declare(
             session, run.project_id, declaration.sha256, declaration.size
         )
         await session.flush()
+        if artifact.blob_id is None and not folder:
+            await storage_limits.check_upload(session, run.project_id, declaration.size)
         if artifact.blob_id is not None and folder:
             await snapshots.attach_file(session, run, artifact)
     return view(artifact)
@@ -109,7 +112,8 @@ async def upload(
 
     Raises:
         NotFoundError: If the attempt declared no such artifact.
-        ConflictError: `stale_attempt`; `already_stored`.
+        ConflictError: `stale_attempt`; `already_stored`; `storage_limit_reached` if other files
+            used the room since the declaration.
         InvalidError: `size_mismatch` or `hash_mismatch`.
         StorageFullError: If the disk is full, or becomes so meanwhile; nothing is kept.
     """
@@ -133,6 +137,8 @@ async def _keep(
     session: Session, attempt_id: str, artifact_id: str, received: ReceivedContent
 ) -> ArtifactRow:
     artifact = await _expecting(session, attempt_id, artifact_id)
+    if not artifact.folder:
+        await storage_limits.check_upload(session, artifact.project_id, received.size)
     row = {
         "id": received.blob_id,
         "project_id": artifact.project_id,

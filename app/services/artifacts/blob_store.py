@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -23,6 +23,8 @@ from palestra.contract.sizes import size_in_words
 Result = TypeVar("Result")
 
 CHUNK: Final = 1_048_576
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EXDEV, errno.EMLINK})
+"""Error numbers of a file system that cannot give a file another name."""
 _ID: Final = re.compile(r"^[0-9a-f]{32}$")
 _TEMPORARY: Final = "incoming"
 _ORPHAN_SECONDS: Final = 3_600.0
@@ -146,6 +148,40 @@ class BlobStore:
             f"The server could not store the content: {error.strerror}.",
             retry_after=30,
         )
+
+    def copy(self, blob_ids: Sequence[str]) -> list[str]:
+        """Gives the content of blobs second names: hard links, or copies where there are none.
+
+        Returns the new IDs. After an hour, the sweep deletes new files to which no row refers.
+
+        Raises:
+            StorageFullError: If there is no room for a copy.
+            UnavailableError: If the disk fails in another way.
+        """
+        copies = [secrets.token_hex(16) for _ in blob_ids]
+        try:
+            for blob_id, copy_id in zip(blob_ids, copies, strict=True):
+                self._link(self.path(blob_id), self.path(copy_id))
+            for directory in {self.path(copy_id).parent for copy_id in copies}:
+                _sync_directory(directory)
+        except OSError as error:
+            self.delete(copies)
+            raise self._failure(error) from error
+        return copies
+
+    def _link(self, source: Path, target: Path) -> None:
+        target.parent.mkdir(0o700, parents=True, exist_ok=True)
+        # The sweep must not take the link for an old file before its row is committed.
+        os.utime(source)
+        try:
+            os.link(source, target)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            self.check_room(source.stat().st_size)
+            shutil.copyfile(source, target)
+            with target.open("rb") as file:
+                os.fsync(file.fileno())
 
     def delete(self, blob_ids: Iterable[str]) -> None:
         """Deletes files; missing ones are ignored."""

@@ -23,6 +23,7 @@ EventType = Literal[
     "points",
     "log",
     "stats",
+    "moved",
 ]
 
 

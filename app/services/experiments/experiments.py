@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow
@@ -18,6 +18,7 @@ from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.experiments import unapplied_options
 from app.services.jobs import job_state, jobs
+from app.services.projects import storage_limits
 from app.services.runs import runs
 from app.services.views import pages
 from app.services.views.experiments import definition_of, experiment_views
@@ -63,14 +64,13 @@ async def submit(
 
     Raises:
         InvalidError: If no worker of the pool can execute it.
-        ConflictError: If another experiment of the project happens to have the same ID.
+        ConflictError: If another experiment of the project happens to have the same ID;
+            `storage_limit_reached`.
     """
     project_id = rights.project_to_submit_to(principal)
+    await storage_limits.check_submission(session, project_id)
     submission = await offers.resolve(session, project_id, submission)
-    new = await rows.insert_experiment(session, _row(principal, project_id, submission))
-    experiment = await rows.find_by_identity(
-        session, project_id, identity_hash(submission.definition, submission.code)
-    )
+    experiment, new = await _find_or_insert(session, _row(principal, project_id, submission))
     if experiment is None:
         raise ConflictError(
             "id_taken",
@@ -106,7 +106,24 @@ async def submit(
     return SubmittedExperiment(**{**dict(detail), "warnings": [*warnings, *kept]}), new
 
 
-def _row(principal: Principal, project_id: str, submission: Submission) -> dict[str, object]:
+async def _find_or_insert(
+    session: Session, row: dict[str, Any]
+) -> tuple[ExperimentRow | None, bool]:
+    """Returns the project's experiment of an identity, locked, and whether it is new.
+
+    An experiment that is moved away between the two statements is inserted by the second try.
+    `None` if another experiment of the project has the ID.
+    """
+    project_id, identity = row["project_id"], row["identity_hash"]
+    new = await rows.insert_experiment(session, row)
+    experiment = await rows.find_by_identity(session, project_id, identity)
+    if experiment is None:
+        new = await rows.insert_experiment(session, row)
+        experiment = await rows.find_by_identity(session, project_id, identity)
+    return experiment, new
+
+
+def _row(principal: Principal, project_id: str, submission: Submission) -> dict[str, Any]:
     definition, code = submission.definition, submission.code
     return {
         "project_id": project_id,
@@ -219,6 +236,8 @@ async def archive(
         ConflictError: While one of its jobs has not ended.
     """
     experiment = await _find(session, principal, experiment_id)
+    if not await rows.lock_against_moves(session, experiment.project_id, experiment.id):
+        raise NotFoundError("experiment")
     rights.require_control(principal, experiment.project_id, experiment.created_by)
     if (experiment.archived_at is not None) is not archived:
         busy = await job_rows.count_unfinished(session, experiment.project_id, experiment.id)

@@ -20,6 +20,7 @@ from app.services.access import rights
 from app.services.access.audit_actor import actor
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
+from app.services.projects import storage_limits
 from app.services.runs import runs
 from app.services.snapshots import snapshots
 from app.services.views import pages
@@ -147,11 +148,14 @@ async def submit(
         NotFoundError: If the project has no such run, or the run no such snapshot.
         InvalidError: If the pool's workers cannot execute the job, or the snapshot was deleted or
             is not verified.
-        ConflictError: With the code `run_busy` while a training job of the run has not ended, or
-            `no_snapshot` if the run has no verified snapshot and, for a continuous schedule, no
-            training that will write one.
+        ConflictError: With the code `storage_limit_reached`, `run_busy` while a training job of the
+            run has not ended, or `no_snapshot` if the run has no verified snapshot and, for a
+            continuous schedule, no training that will write one.
     """
     run = await find_run(session, principal, run_id, request.schedule)
+    if not await experiment_rows.lock_against_moves(session, run.project_id, run.experiment_id):
+        raise NotFoundError("run")
+    await storage_limits.check_submission(session, run.project_id)
     experiment = await experiment_rows.find(session, run.project_id, run.experiment_id)
     assert experiment is not None
     pool = request.pool or await _training_pool(session, run)

@@ -169,7 +169,7 @@ async def _views(session: Session, found: Sequence[ProjectRow]) -> list[DeletedP
             experiments=counts[project.id].experiments,
             runs=counts[project.id].runs,
             jobs=counts[project.id].jobs,
-            storage_used=counts[project.id].storage_used,
+            storage_used=project.storage_used,
         )
         for project in found
     ]

@@ -189,7 +189,7 @@ async def _views(
             experiments=counts[project.id].experiments,
             runs=counts[project.id].runs,
             jobs=counts[project.id].jobs,
-            storage_used=counts[project.id].storage_used,
+            storage_used=project.storage_used,
             storage_limit=project.storage_limit,
         )
         for project in projects

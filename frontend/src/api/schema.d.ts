@@ -1213,6 +1213,28 @@ export interface paths {
         patch: operations["change_project"];
         trace?: never;
     };
+    "/api/v1/projects/{slug}/experiments/{experiment_id}:move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move Experiment
+         * @description Moves an experiment with its runs, jobs, curves and files to another project.
+         *
+         *     The caller must be a maintainer of both projects, and all jobs must have ended.
+         */
+        post: operations["move_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/projects/{slug}/members": {
         parameters: {
             query?: never;
@@ -5261,6 +5283,17 @@ export interface components {
             module: string;
         };
         /**
+         * MoveRequest
+         * @description Where an experiment is moved to.
+         */
+        MoveRequest: {
+            /**
+             * To
+             * @description Slug of the other project.
+             */
+            to: string;
+        };
+        /**
          * NafParameters
          * @description Q-learning with normalised advantage functions (Gu et al. 2016).
          */
@@ -6151,7 +6184,7 @@ export interface components {
             slug?: string | null;
             /**
              * Storage Limit
-             * @description Bytes of stored files above which nothing can be submitted; `null` for no limit.
+             * @description Bytes of stored files from which on nothing can be submitted; `null` for no limit.
              */
             storage_limit?: number | null;
         };
@@ -6207,7 +6240,7 @@ export interface components {
             slug: string;
             /**
              * Storage Limit
-             * @description Bytes above which nothing can be submitted; `null` for no limit.
+             * @description Bytes from which on nothing can be submitted; `null` for no limit.
              */
             storage_limit: number | null;
             /**
@@ -10469,7 +10502,7 @@ export interface operations {
                 after?: number | null;
                 run?: string[];
                 experiment?: string[];
-                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats")[];
+                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats" | "moved")[];
             };
             header?: {
                 /** @description Sent by browsers; takes precedence over `after`. */
@@ -13785,7 +13818,7 @@ export interface operations {
                 after?: number | null;
                 run?: string[];
                 experiment?: string[];
-                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats")[];
+                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats" | "moved")[];
             };
             header?: {
                 /** @description Sent by browsers; takes precedence over `after`. */
@@ -15155,6 +15188,115 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ProjectView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    move_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug of the project. */
+                slug: string;
+                experiment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MoveRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentDetail"];
                 };
             };
             /** @description The request could not be read. */

@@ -295,6 +295,31 @@ EXPERIMENTS = tuple(
         ),
     )
 )
+MOVES = (
+    Audited(
+        route="POST /projects/{slug}:restore",
+        action="project.restore",
+        about="{lab}",
+        at=_LAB,
+        in_project="{lab}",
+    ),
+    Audited(
+        route="POST /projects/{slug}/experiments/{experiment_id}:move",
+        action="experiment.move_out",
+        about="{idle_experiment}",
+        at={"slug": "default", "experiment_id": "{idle_experiment}"},
+        body={"to": "lab"},
+        **_OWN,
+    ),
+    Audited(
+        route="POST /projects/{slug}/experiments/{experiment_id}:move",
+        action="experiment.move_in",
+        about="{idle_experiment}",
+        at={"slug": "lab", "experiment_id": "{idle_experiment}"},
+        body={"to": "default"},
+        **_OWN,
+    ),
+)
 _JOB = {"job_id": "{fresh_job}"}
 _ATTEMPT = {"attempt_id": "{fresh_attempt}"}
 JOBS = (
@@ -391,6 +416,7 @@ CALLS = (
     *PROJECTS,
     *POOLS,
     *EXPERIMENTS,
+    *MOVES,
     *JOBS,
     *WORKERS,
     *ACCOUNT,

@@ -97,11 +97,15 @@ def _conditions(table: FromClause) -> list[ColumnElement[bool]]:
 
 @asynccontextmanager
 async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[AppServer]:
-    """Runs an application on an empty, migrated database, which it fills with sample data."""
+    """Runs an application on an empty, migrated database, which it fills with sample data.
+
+    Requests are not limited by default: tests send more of them with one token than people do.
+    """
     structlog.configure(
         processors=[structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )
-    app = create_app(Settings(data_dir=directory, database_url=url, daemons=False, **settings))
+    values = {"data_dir": directory, "database_url": url, "daemons": False}
+    app = create_app(Settings(**{**values, "api_requests_per_second": 0, **settings}))
     async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30):
         world = await make_world(app.state.database)
         served = AppServer(app, world)

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from app.db.models import AuditRow, BlobRow, UserRow
+from app.db.models import AuditRow, UserRow
+from app.db.repositories import artifacts
 from app.services.access import tokens
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
@@ -114,10 +115,9 @@ async def test_people_see_their_projects_and_administrators_all_with_counts(
 async def test_storage_is_the_size_of_the_stored_files(shared: AppServer) -> None:
     made = await create(shared, "stored", storage_limit=5)
     async with shared.database.write() as session:
-        session.add_all(
-            BlobRow(id=f"blob-{size}", project_id=made["id"], sha256=f"{size:064d}", size=size)
-            for size in (3, 4)
-        )
+        for size in (3, 4, 4):
+            row = {"id": new_id("blob"), "sha256": f"{size:064d}", "size": size}
+            await artifacts.add_blob(session, {**row, "project_id": made["id"]})
     _, found = await ask(shared, "user", "GET", "/projects/stored")
     assert (found["storage_used"], found["storage_limit"]) == (7, 5)
 

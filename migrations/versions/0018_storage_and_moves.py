@@ -1,0 +1,28 @@
+"""Storage in use by each project, and where attempts of moved experiments ran.
+
+Revision: 0018
+Revises: 0017
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0018"
+down_revision = "0017"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    used = sa.Column("storage_used", sa.BigInteger(), server_default="0", nullable=False)
+    op.add_column("projects", used)
+    op.execute(
+        "UPDATE projects SET storage_used = COALESCE("
+        "(SELECT SUM(blobs.size) FROM blobs WHERE blobs.project_id = projects.id), 0)"
+    )
+    op.add_column("attempts", sa.Column("consumed_in", sa.String(length=64), nullable=True))
+
+
+def downgrade() -> None:
+    op.drop_column("attempts", "consumed_in")
+    op.drop_column("projects", "storage_used")
