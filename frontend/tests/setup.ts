@@ -26,10 +26,11 @@ vi.stubGlobal("matchMedia", (query: string) => ({
 
 // Without a layout all boxes are empty, and Mantine hides an open menu whose button seems to be
 // scrolled out of view as soon as its place is computed again.
-const { documentElement } = document;
-vi.spyOn(documentElement, "clientWidth", "get").mockReturnValue(1024);
-vi.spyOn(documentElement, "clientHeight", "get").mockReturnValue(768);
-vi.spyOn(Element.prototype, "getBoundingClientRect").mockReturnValue(new DOMRect(8, 8, 120, 24));
+Object.defineProperties(document.documentElement, {
+  clientWidth: { value: 1024 },
+  clientHeight: { value: 768 },
+});
+Element.prototype.getBoundingClientRect = () => new DOMRect(8, 8, 120, 24);
 
 afterEach(() => {
   cleanup();

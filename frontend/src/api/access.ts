@@ -70,6 +70,27 @@ export function rightToControl(session: Session, object: Submitted, action: stri
   return refused(`${who} may ${action}.${roleIn(membership)}`);
 }
 
+/** The projects to which the caller may move experiments of a project, or why to none. */
+export interface MoveTargets {
+  right: Right;
+  targets: readonly Membership[];
+}
+
+export function moveTargets({ projects }: Session, project: string): MoveTargets {
+  const isMaintained = (one: Membership) => one.permissions.includes("project.settings");
+  const source = projects.find((one) => one.slug === project);
+  if (source === undefined || !isMaintained(source)) {
+    const reason = `Only maintainers of ${project} may move its experiments.${roleIn(source)}`;
+    return { right: refused(reason), targets: [] };
+  }
+  const targets = projects.filter((one) => one !== source && isMaintained(one) && !one.archived);
+  const right =
+    targets.length > 0
+      ? ALLOWED
+      : refused("You are a maintainer of no other project to which it could be moved.");
+  return { right, targets };
+}
+
 function roleIn(membership: Membership | undefined): string {
   return membership === undefined ? "" : ` Your role is ${membership.role}.`;
 }
@@ -90,6 +111,11 @@ export function useProjectRight(permission: Permission, project: string): Right 
   const byRole = usePermission(permission, project);
   const asAdministrator = usePermission("server.projects");
   return asAdministrator.allowed ? asAdministrator : byRole;
+}
+
+export function useMoveTargets(project: string): MoveTargets {
+  const session = useSession();
+  return session === undefined ? { right: ALLOWED, targets: [] } : moveTargets(session, project);
 }
 
 /** Tells whether the caller may act on what a user submitted. */

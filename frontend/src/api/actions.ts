@@ -1,7 +1,7 @@
 /** The requests that change something. */
 import { post, postQuery, remove, setCsrfToken } from "./client";
 import { pathIn } from "./queries";
-import type { Experiment, Job, LinkPreview, Schedule, Session } from "./types";
+import type { Experiment, ExperimentDetail, Job, LinkPreview, Schedule, Session } from "./types";
 
 export type JobVerb = "pause" | "resume" | "cancel";
 
@@ -80,6 +80,12 @@ export function archive({ project, id }: ExperimentName): Promise<Experiment> {
 
 export function unarchive({ project, id }: ExperimentName): Promise<Experiment> {
   return post<Experiment>(pathIn(project, `/experiments/${encodeURIComponent(id)}:unarchive`));
+}
+
+/** Moves an experiment whose jobs have ended to another project, named by its slug. */
+export function moveExperiment({ project, id }: ExperimentName, to: string) {
+  const path = pathIn(project, `/experiments/${encodeURIComponent(id)}:move`);
+  return post<ExperimentDetail>(path, { to });
 }
 
 /** Gives up the results that a worker could not upload; the job then ends without them. */

@@ -32,6 +32,11 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether the server knows nothing at an address, or shows it to others only. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
+
 /**
  * Whether a request was refused because the code differs from the experiment's, which the user may
  * allow.

@@ -23,6 +23,8 @@ export const keys = {
   experiment: (project: string, id: string) => ["experiment", project, id] as const,
   experimentRuns: (project: string, id: string) => ["experiment", project, id, "runs"] as const,
   curves: ["series"] as const,
+  experimentById: (id: string) => ["experiment by id", id] as const,
+  allRuns: ["run"] as const,
   run: (id: string) => ["run", id] as const,
   evaluations: (id: string) => ["run", id, "evaluations"] as const,
   snapshots: (id: string) => ["run", id, "snapshots"] as const,
@@ -95,6 +97,14 @@ export function experimentQuery(project: string, id: string) {
 /** Finds an experiment by its ID alone, for addresses that name no project. */
 export function findExperiment(id: string): Promise<t.Experiment> {
   return get<t.Experiment>(`/experiments/${encodeURIComponent(id)}`);
+}
+
+export function findExperimentQuery(id: string) {
+  return queryOptions({
+    queryKey: keys.experimentById(id),
+    queryFn: () => findExperiment(id),
+    staleTime: 0,
+  });
 }
 
 /** All items of a list, page after page. */

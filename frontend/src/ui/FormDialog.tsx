@@ -11,6 +11,8 @@ interface FormDialogProps {
   isPending: boolean;
   /** What the server refused, unless a field shows it. */
   problem?: string | null | undefined;
+  /** Label of the button that sends nothing. */
+  leave?: string;
   /** The request destroys something: the button is red. */
   destructive?: boolean;
   /** The button is disabled, for example until a name is typed. */
@@ -39,7 +41,7 @@ export function FormDialog(props: FormDialogProps) {
         <Refusal text={props.problem} />
         <div className={classes.buttons}>
           <Button variant="default" onClick={props.onClose}>
-            Cancel
+            {props.leave ?? "Cancel"}
           </Button>
           <Button
             type="submit"

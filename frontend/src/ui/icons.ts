@@ -21,6 +21,7 @@ export { default as IconDots } from "tabler-icons/IconDots.mjs";
 export { default as IconDownload } from "tabler-icons/IconDownload.mjs";
 export { default as IconEqual } from "tabler-icons/IconEqual.mjs";
 export { default as IconFlask } from "tabler-icons/IconFlask.mjs";
+export { default as IconFolderSymlink } from "tabler-icons/IconFolderSymlink.mjs";
 export { default as IconHistory } from "tabler-icons/IconHistory.mjs";
 export { default as IconHome } from "tabler-icons/IconHome.mjs";
 export { default as IconHourglassLow } from "tabler-icons/IconHourglassLow.mjs";

@@ -1,25 +1,18 @@
-import { Button, Menu, Modal } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useControl } from "@/api/access";
-import { actOnJob, archive, type JobVerb, retryRun, unarchive } from "@/api/actions";
+import { actOnJob, type JobVerb, retryRun } from "@/api/actions";
 import { isCodeChange } from "@/api/client";
 import { keys } from "@/api/queries";
 import type { Experiment, Run } from "@/api/types";
 import { plural } from "@/lib/format";
-import {
-  IconArchive,
-  IconArchiveOff,
-  IconBan,
-  IconDots,
-  IconPlayerPause,
-  IconPlayerPlay,
-  IconRefresh,
-} from "@/ui/icons";
+import { IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
 import { Permitted } from "@/ui/Permitted";
 import { undoable } from "@/ui/undoNotification";
+import { ExperimentMenu } from "./ExperimentMenu";
 
 const PAUSABLE = ["running", "queued"];
 const CANCELLABLE = ["running", "queued", "paused"];
@@ -29,7 +22,6 @@ const CANCELLABLE = ["running", "queued", "paused"];
  */
 export function Actions({ experiment, runs }: { experiment: Experiment; runs: readonly Run[] }) {
   const client = useQueryClient();
-  const [asking, setAsking] = useState(false);
   const [refusal, setRefusal] = useState<string | null>(null);
   const mayAct = useControl();
   const inStates = (states: readonly string[], action: string) =>
@@ -52,23 +44,6 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
         title: "Not every request succeeded",
         message: error.message,
       }),
-  });
-  const put = useMutation({
-    mutationFn: (away: boolean) => (away ? archive(experiment) : unarchive(experiment)),
-    onSettled: () =>
-      Promise.all([refresh(), client.invalidateQueries({ queryKey: keys.experiments })]),
-    onError: (error) =>
-      notifications.show({
-        color: "red",
-        title: "The request failed",
-        message: error.message,
-      }),
-    onSuccess: (_, away) =>
-      away
-        ? undoable("Archived: the list shows it only with archived experiments included", () =>
-            put.mutate(false),
-          )
-        : undoable("Unarchived: the list shows it again", () => put.mutate(true)),
   });
   const failed = controllable(
     runs.filter((run) => run.state === "failed"),
@@ -148,69 +123,17 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
         onClose={() => setRefusal(null)}
         onAllow={() => again.mutate(true)}
       />
-      <Menu>
-        <Menu.Target>
-          <Button variant="default" px={8} aria-label="More actions">
-            <IconDots size={16} />
-          </Button>
-        </Menu.Target>
-        <Menu.Dropdown>
-          <Permitted reason={cancellable.reason}>
-            <Menu.Item
-              leftSection={<IconBan size={15} />}
-              disabled={cancellable.found === 0}
-              onClick={() => setAsking(true)}
-            >
-              Cancel {plural(cancellable.runs.length || cancellable.found, "run")}…
-            </Menu.Item>
-          </Permitted>
-          {experiment.archived_at === null ? (
-            <Permitted reason={mayAct(experiment, "archive this experiment").reason}>
-              <Menu.Item leftSection={<IconArchive size={15} />} onClick={() => put.mutate(true)}>
-                Archive
-              </Menu.Item>
-            </Permitted>
-          ) : (
-            <Permitted reason={mayAct(experiment, "unarchive this experiment").reason}>
-              <Menu.Item
-                leftSection={<IconArchiveOff size={15} />}
-                onClick={() => put.mutate(false)}
-              >
-                Unarchive
-              </Menu.Item>
-            </Permitted>
-          )}
-        </Menu.Dropdown>
-      </Menu>
-      <Modal
-        opened={asking}
-        onClose={() => setAsking(false)}
-        title={`Cancel ${plural(cancellable.runs.length, "run")}?`}
-      >
-        <p>
-          Each run saves a snapshot and cannot be resumed afterwards. Its curves, evaluations and
-          snapshots stay.
-        </p>
-        <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
-          <Button variant="default" onClick={() => setAsking(false)}>
-            Keep training
-          </Button>
-          <Button
-            color="red"
-            onClick={() => {
-              setAsking(false);
-              act.mutate({ verb: "cancel", of: cancellable.runs });
-            }}
-          >
-            Cancel {plural(cancellable.runs.length, "run")}
-          </Button>
-        </div>
-      </Modal>
+      <ExperimentMenu
+        experiment={experiment}
+        runs={runs}
+        cancellable={cancellable}
+        onCancel={() => act.mutate({ verb: "cancel", of: cancellable.runs })}
+      />
     </>
   );
 }
 
-interface Controllable {
+export interface Controllable {
   /** Number of runs in the state, those of others included. */
   found: number;
   /** The runs that the user may act on. */

@@ -1,7 +1,7 @@
 import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import type { ApiError } from "@/api/client";
+import { type ApiError, isMissing } from "@/api/client";
 import { experimentQuery, experimentRunsQuery } from "@/api/queries";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { groupColor } from "@/lib/color";
@@ -20,6 +20,7 @@ import { DefinitionPanel } from "./DefinitionPanel";
 import { EvaluationPanel } from "./EvaluationPanel";
 import classes from "./ExperimentPage.module.css";
 import { AdviceBanner, FailuresBanner } from "./FailuresBanner";
+import { MissingExperiment } from "./MissingExperiment";
 import { RunsPanel } from "./RunsPanel";
 import type { ChangeSearch, ExperimentSearch } from "./search";
 import { useLiveExperiment } from "./useLiveExperiment";
@@ -29,7 +30,8 @@ const route = getRouteApi("/inside/p/$project/experiments/$experimentId");
 export function ExperimentPage({ project, id }: { project: string; id: string }) {
   const experiment = useQuery(experimentQuery(project, id));
   const runs = useQuery(experimentRunsQuery(project, id));
-  useLiveExperiment(project, id);
+  const wasMoved = useLiveExperiment(project, id);
+  if (isMissing(experiment.error)) return <MissingExperiment {...{ project, id, wasMoved }} />;
   const problem = problemOf(experiment) ?? problemOf(runs);
   const missing = experiment.data === undefined || runs.data === undefined;
   if (missing && problem === null) return <Waiting />;

@@ -1,23 +1,26 @@
 import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
 import { keys } from "@/api/queries";
 import type { LiveEvent, Run } from "@/api/types";
 import { useThrottle } from "@/lib/throttle";
 import { useLive } from "@/live/useLive";
 
-const TYPES = ["experiment", "run", "job", "attempt", "evaluation"];
+const TYPES = ["experiment", "run", "job", "attempt", "evaluation", "moved"];
 
 /**
  * Follows an experiment: runs are updated in place, curves and scores are loaded again with a
- * delay.
+ * delay. Returns whether it was moved to another project meanwhile.
  */
-export function useLiveExperiment(project: string, id: string): void {
+export function useLiveExperiment(project: string, id: string): boolean {
   const client = useQueryClient();
+  const [wasMoved, setWasMoved] = useState(false);
   const curves = useThrottle(() => void client.invalidateQueries({ queryKey: keys.curves }), 2000);
   const detail = useThrottle(
     () => void client.invalidateQueries({ queryKey: keys.experiment(project, id) }),
     2000,
   );
   const take = (event: LiveEvent) => {
+    if (event.type === "moved") setWasMoved(true);
     if (event.type === "run")
       client.setQueryData<Run[]>(keys.experimentRuns(project, id), (runs) =>
         replaced(runs, event.data as unknown as Run),
@@ -39,6 +42,7 @@ export function useLiveExperiment(project: string, id: string): void {
     { experiment: id, type: TYPES },
     { onEvents: (events) => events.forEach(take), onResync },
   );
+  return wasMoved;
 }
 
 function replaced(runs: Run[] | undefined, run: Run): Run[] | undefined {

@@ -3,7 +3,7 @@ import { keys } from "@/api/queries";
 import { useThrottle } from "@/lib/throttle";
 import { useLive } from "@/live/useLive";
 
-const TYPES = ["experiment", "run", "job", "evaluation"];
+const TYPES = ["experiment", "run", "job", "evaluation", "moved"];
 
 /** Keeps lists of experiments and jobs current while a page shows them. */
 export function useFreshExperiments(page: string): void {

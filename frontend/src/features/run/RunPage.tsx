@@ -2,7 +2,7 @@ import { Skeleton, Tabs } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, Navigate, useNavigate } from "@tanstack/react-router";
 import { useCallback, useEffect } from "react";
-import type { ApiError } from "@/api/client";
+import { type ApiError, isMissing } from "@/api/client";
 import { experimentRunsQuery, runQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
 import { memberColor } from "@/lib/color";
@@ -45,7 +45,8 @@ export function RunPage({ id }: { id: string }) {
   const search = route.useSearch();
   const problem = problemOf(run);
   if (run.isPending && problem === null) return <Waiting />;
-  if (run.data === undefined) {
+  // A run that was shown may have been moved to a project of which the user is no member.
+  if (run.data === undefined || isMissing(run.error)) {
     return (
       <Page title="Run">
         <Panel>

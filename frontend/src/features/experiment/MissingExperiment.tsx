@@ -1,0 +1,63 @@
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { ApiError } from "@/api/client";
+import { findExperimentQuery, sessionQuery } from "@/api/queries";
+import { EmptyState } from "@/ui/EmptyState";
+import { Page, Panel } from "@/ui/Page";
+
+interface MissingExperimentProps {
+  project: string;
+  id: string;
+  /** Whether the experiment was moved away while the page was open. */
+  wasMoved: boolean;
+}
+
+/** Shown where a project has no experiment of the ID: it may be in another project now. */
+export function MissingExperiment({ project, id, wasMoved }: MissingExperimentProps) {
+  const found = useQuery(findExperimentQuery(id));
+  const projects = useQuery(sessionQuery).data?.projects ?? [];
+  const nameOf = (slug: string) => projects.find((one) => one.slug === slug)?.name ?? slug;
+  const where = found.data;
+  const title = wasMoved ? "This experiment was moved to another project" : "Not in this project";
+  return (
+    <Page title="Experiment">
+      <Panel>
+        {where === undefined ? (
+          <EmptyState title={title}>{found.isError && whyNot(found.error, wasMoved)}</EmptyState>
+        ) : (
+          <>
+            <EmptyState title={title}>
+              <code>{id}</code> is in the project {nameOf(where.project)}. Its runs kept their IDs.
+            </EmptyState>
+            <div className="row" style={{ justifyContent: "center", paddingBottom: 28 }}>
+              <Button
+                component={Link}
+                to="/p/$project/experiments/$experimentId"
+                params={{ project: where.project, experimentId: id } as never}
+              >
+                Open it in {nameOf(where.project)}
+              </Button>
+              <Button
+                component={Link}
+                to="/p/$project/experiments"
+                params={{ project } as never}
+                variant="default"
+              >
+                Experiments of {nameOf(project)}
+              </Button>
+            </div>
+          </>
+        )}
+      </Panel>
+    </Page>
+  );
+}
+
+function whyNot(error: Error, wasMoved: boolean): string {
+  if (error instanceof ApiError && error.code === "ambiguous_experiment")
+    return "Several of your other projects have an experiment of this ID. Open it from the list of its project.";
+  return wasMoved
+    ? "You are no member of that project. A maintainer of it, or an administrator of the server, can add you."
+    : "The link may be mistyped, or the experiment was moved to a project of which you are no member.";
+}

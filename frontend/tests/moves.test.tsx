@@ -1,0 +1,213 @@
+/** Moving an experiment to another project, and pages that show it meanwhile. */
+import { render, screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { moveTargets } from "@/api/access";
+import type { Session } from "@/api/types";
+import { App } from "@/app/App";
+import { experiments } from "../dev/mock/experiments.ts";
+
+const MAINTAINER = ["project.read", "run.submit", "run.control_any", "project.settings"];
+const membership = (slug: string, changes: object = {}) => ({
+  project_id: `prj_${slug}`,
+  slug,
+  name: slug.toUpperCase(),
+  role: "maintainer",
+  archived: false,
+  permissions: MAINTAINER,
+  ...changes,
+});
+const asMember = { role: "member", permissions: ["project.read", "run.submit"] };
+const found = experiments.find((one) => one.view.name === "CartPole PPO");
+const ID = found?.view.id ?? "";
+const experiment = (project: string) => ({ ...found?.view, project });
+const ended = found?.runs.map((run) => run.view) ?? [];
+
+let projects: object[];
+let runs: object[];
+/** Slug of the project in which the experiment is; `null` for one that the caller cannot see. */
+let place: string | null;
+let refusal: { status: number; body: object } | null;
+const sent: string[] = [];
+let tell: (event: object) => void;
+
+function answerOf(path: string): object | undefined {
+  if (path === "/session")
+    return { user: "ada", projects, permissions: [], scopes: [], csrf_token: "x" };
+  if (path === `/experiments/${ID}`) return place === null ? undefined : experiment(place);
+  const inProject = path.match(/^\/projects\/(\w+)\/experiments\/[\w-]+(\/runs)?$/);
+  if (inProject === null) return { items: [], next_cursor: null };
+  if (inProject[1] !== place) return undefined;
+  return inProject[2] ? { items: runs, next_cursor: null } : experiment(place);
+}
+
+function stream(): Response {
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      tell = (event) => controller.enqueue(encoder.encode(`data: ${JSON.stringify(event)}\n\n`));
+    },
+  });
+  return new Response(body);
+}
+
+async function serve(url: string, init: RequestInit): Promise<Response> {
+  const { pathname } = new URL(url, "http://x");
+  const path = pathname.replace("/api/v1", "");
+  if (path.endsWith("/events")) return stream();
+  // Without curves nothing is drawn: jsdom has no canvas.
+  if (path === "/series:query") return new Promise(() => undefined);
+  if (init.method === "POST" && path.endsWith(":move")) {
+    sent.push(`${path} ${init.body}`);
+    if (refusal !== null)
+      return new Response(JSON.stringify(refusal.body), { status: refusal.status });
+    place = (JSON.parse(String(init.body)) as { to: string }).to;
+    return new Response(JSON.stringify(experiment(place)));
+  }
+  const body = answerOf(path);
+  const missing = { code: "not_found", detail: "There is no such experiment." };
+  return new Response(JSON.stringify(body ?? missing), { status: body ? 200 : 404 });
+}
+
+function open(path: string): void {
+  window.history.replaceState(null, "", path);
+  render(<App />);
+}
+
+/** Opens the menu of the experiment's page; returns its item. */
+async function moveItem(): Promise<HTMLElement> {
+  await userEvent.click(await screen.findByRole("button", { name: "More actions" }));
+  return screen.findByRole("menuitem", { name: "Move to another project…" });
+}
+
+beforeEach(() => {
+  projects = [membership("lab"), membership("atari"), membership("mine", asMember)];
+  runs = ended;
+  place = "lab";
+  refusal = null;
+  sent.length = 0;
+  window.localStorage.clear();
+  vi.stubGlobal("fetch", serve);
+});
+
+describe("the projects to which an experiment can be moved", () => {
+  const rightIn = (memberships: object[]) =>
+    moveTargets({ projects: memberships } as unknown as Session, "lab");
+
+  it("are those that the caller maintains, without archived ones", () => {
+    const old = membership("old", { archived: true });
+    const { right, targets } = rightIn([...projects, old]);
+    expect(right.allowed).toBe(true);
+    expect(targets.map((one) => one.slug)).toEqual(["atari"]);
+  });
+
+  it.each([
+    [
+      [membership("lab", asMember), membership("atari")],
+      "Only maintainers of lab may move its experiments. Your role is member.",
+    ],
+    [
+      [membership("lab"), membership("mine", asMember)],
+      "You are a maintainer of no other project to which it could be moved.",
+    ],
+  ])("are none, for a reason (%#)", (memberships, reason) => {
+    expect(rightIn(memberships)).toEqual({ right: { allowed: false, reason }, targets: [] });
+  });
+});
+
+describe("the page of an experiment", () => {
+  it("moves it, and shows it in the other project", async () => {
+    projects = [membership("lab"), membership("atari"), membership("zoo")];
+    open(`/p/lab/experiments/${ID}`);
+    await userEvent.click(await moveItem());
+    const dialog = await screen.findByRole("dialog", { name: "Move to another project" });
+    const send = within(dialog).getByRole("button", { name: "Move the experiment", hidden: true });
+    expect(send).toBeDisabled();
+    expect(dialog).toHaveTextContent(/audit entries until now.* stay with this project/);
+    await userEvent.click(within(dialog).getByRole("combobox", { hidden: true }));
+    const options = await screen.findAllByRole("option", { hidden: true });
+    expect(options.map((one) => one.textContent)).toEqual(["ATARI atari", "ZOO zoo"]);
+    await userEvent.click(options[0] as HTMLElement);
+    await userEvent.click(send);
+    expect(await screen.findByText("Moved to ATARI")).toBeVisible();
+    expect(sent).toEqual([`/projects/lab/experiments/${ID}:move {"to":"atari"}`]);
+    await waitFor(() => expect(window.location.pathname).toBe(`/p/atari/experiments/${ID}`));
+    expect(screen.queryByRole("dialog")).toBeNull();
+    expect(await screen.findByRole("heading", { name: /CartPole PPO/ })).toBeVisible();
+  });
+
+  it.each([
+    ["id_taken", "/to", "The other project has this experiment already."],
+    ["experiment_active", null, "1 of its jobs have not ended. Wait until they end."],
+    ["storage_limit_reached", null, "The project stores 2 GiB of files and may store 2 GiB."],
+  ])("shows the server's sentence on %s", async (code, pointer, detail) => {
+    const errors = pointer === null ? [] : [{ pointer, code, message: detail }];
+    refusal = { status: 409, body: { code, detail, errors } };
+    open(`/p/lab/experiments/${ID}`);
+    await userEvent.click(await moveItem());
+    await userEvent.click(
+      await screen.findByRole("button", { name: "Move the experiment", hidden: true }),
+    );
+    expect(await screen.findAllByText(detail)).toHaveLength(1);
+    expect(window.location.pathname).toBe(`/p/lab/experiments/${ID}`);
+  });
+
+  it("says that runs must end first", async () => {
+    runs = [...ended.slice(1), { ...ended[0], state: "paused" }];
+    open(`/p/lab/experiments/${ID}`);
+    const item = await moveItem();
+    expect(item).toHaveAttribute("aria-disabled", "true");
+    await userEvent.hover(item);
+    expect(await screen.findByRole("tooltip")).toHaveTextContent(
+      "1 run of it must end first, or be cancelled.",
+    );
+    await userEvent.click(item);
+    expect(screen.queryByRole("dialog")).toBeNull();
+  });
+
+  const moved = { id: 7, type: "moved", experiment_id: ID, data: { id: ID, project: "lab" } };
+
+  it("says that somebody else moved it, and where it is", async () => {
+    open(`/p/lab/experiments/${ID}`);
+    await screen.findByRole("button", { name: "More actions" });
+    place = "atari";
+    tell(moved);
+    expect(await screen.findByText("This experiment was moved to another project")).toBeVisible();
+    const way = await screen.findByRole("link", { name: "Open it in ATARI" });
+    expect(way).toHaveAttribute("href", `/p/atari/experiments/${ID}`);
+  });
+
+  it("says that it was moved to a project that the caller does not see", async () => {
+    open(`/p/lab/experiments/${ID}`);
+    await screen.findByRole("button", { name: "More actions" });
+    place = null;
+    tell(moved);
+    expect(await screen.findByText(/You are no member of that project/)).toBeVisible();
+  });
+
+  it("leads from the address of before the move to the other project", async () => {
+    place = "atari";
+    open(`/p/lab/experiments/${ID}`);
+    expect(await screen.findByText("Not in this project")).toBeVisible();
+    await userEvent.click(await screen.findByRole("link", { name: "Open it in ATARI" }));
+    await waitFor(() =>
+      expect(screen.getByRole("heading", { name: /CartPole PPO/ })).toBeVisible(),
+    );
+  });
+});
+
+describe("the list of experiments", () => {
+  it("is read again when one was moved away", async () => {
+    const read = vi.fn(serve);
+    vi.stubGlobal("fetch", read);
+    const listed = () =>
+      read.mock.calls.filter(([url]) => url.startsWith("/api/v1/projects/lab/experiments?"));
+    open("/p/lab/experiments");
+    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    const before = listed().length;
+    tell({ id: 7, type: "moved", experiment_id: ID, data: {} });
+    await waitFor(() => expect(listed().length).toBeGreaterThan(before));
+    const streams = read.mock.calls.map(([url]) => url).filter((url) => url.includes("/events"));
+    expect(streams.at(-1)).toContain("type=moved");
+  });
+});
