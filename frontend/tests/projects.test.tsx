@@ -198,6 +198,25 @@ describe("the settings of a project", () => {
     expect(screen.queryByText("teaching")).toBeNull();
   });
 
+  it.each([
+    [1.9, "high"],
+    [2, "full"],
+    [2.5, "full"],
+  ])("show %d GiB of 2 GiB, and when nothing more can be submitted", async (used, level) => {
+    projects = [project("lab", { storage_used: used * GIB })];
+    open("/p/lab/settings", ["project.settings"]);
+    const meter = await screen.findByRole("meter", { name: "Storage used" });
+    expect(meter.parentElement).toHaveAttribute("data-level", level);
+    const alert = screen.queryByRole("alert");
+    if (level === "high") {
+      expect(screen.getByText("used of 2.0 GiB, 102.4 MiB left")).toBeVisible();
+      expect(alert).toBeNull();
+    } else {
+      expect(alert).toHaveTextContent("Nothing can be submitted: the limit is reached");
+      expect(alert).toHaveTextContent("ask an administrator to raise the limit");
+    }
+  });
+
   it("remove the limit of a project of which an administrator is no member", async () => {
     projects = [project("other", { role: null })];
     open("/p/other/settings", [], ["server.projects"]);

@@ -15,7 +15,7 @@ export function StorageLimit({ value, onChange, error, readOnly = false }: Stora
     <div className={classes.size}>
       <TextInput
         label="Storage limit"
-        description="Above it nothing can be submitted; empty for no limit"
+        description="Once it is reached nothing can be submitted; empty for no limit"
         inputMode="decimal"
         placeholder="No limit"
         value={value.number}

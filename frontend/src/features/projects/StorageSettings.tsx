@@ -3,8 +3,9 @@ import { type FormEvent, useState } from "react";
 import { usePermission } from "@/api/access";
 import { faultAt, faultBeside } from "@/api/client";
 import type { Project } from "@/api/types";
-import { bytes, percent } from "@/lib/format";
+import { bytes } from "@/lib/format";
 import { bytesOf, sizeOf } from "@/lib/sizes";
+import { Banner } from "@/ui/Banner";
 import { Meter } from "@/ui/Meter";
 import { Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
@@ -35,15 +36,18 @@ export function StorageSettings({ project }: { project: Project }) {
           <b>{bytes(used)}</b>{" "}
           <span className="muted">
             {limit === null ? "used, without a limit" : `used of ${bytes(limit)}`}
-            {limit !== null && limit > 0 && ` (${percent(used / limit)})`}
+            {limit !== null && used < limit && `, ${bytes(limit - used)} left`}
           </span>
         </span>
         <Meter used={used} limit={limit} label="Storage used" text={storageText(project)} />
         {limit !== null && used >= limit && (
-          <p style={{ color: "var(--bad)" }}>
-            The limit is reached: nothing can be submitted until experiments are deleted or an
-            administrator raises the limit.
-          </p>
+          <Banner tone="bad" title="Nothing can be submitted: the limit is reached">
+            <p>
+              Snapshots of running jobs are still stored, but no further videos and exports. Move
+              experiments to another project, or{" "}
+              {right.allowed ? "raise the limit." : "ask an administrator to raise the limit."}
+            </p>
+          </Banner>
         )}
         <p className="muted">
           Snapshots, videos, exports and other stored files; equal files of the project count once.
