@@ -1,17 +1,13 @@
 """A person's own account in a real browser: a first password, and logins without a terminal."""
 
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Page, expect
 
-from app.services.access import logins
-from tests.app.api.serving import AppServer, serve
-from tests.e2e.test_browser import CHROMIUM, QUIET
-from tests.support.listening import listening
+from tests.e2e.dashboard_site import DashboardSite, open_site
 
 pytestmark = [
     pytest.mark.browser,
@@ -24,38 +20,11 @@ FIRST, SECOND = "four unrelated owls sing", "seven quiet lamps drift"
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def served(
+async def site(
     migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[AppServer]:
-    copy = shutil.copy(migrated_sqlite, tmp_path_factory.mktemp("account") / "palestra.db")
-    async with serve(f"sqlite:///{copy}", tmp_path_factory.mktemp("data")) as started:
-        yield started
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def url(served: AppServer) -> AsyncIterator[str]:
-    async with listening(served.app) as address:
-        yield address
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as play:
-        chromium = await play.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        yield chromium
-        await chromium.close()
-
-
-async def _page(browser: Browser, url: str) -> Page:
-    context = await browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
-    return await context.new_page()
-
-
-async def _open_link(served: AppServer, page: Page) -> None:
-    async with served.database.write() as session:
-        code = await logins.make_link(session, served.world.admin.user_id, 3_600)
-    await page.goto(f"/login#code={code}")
-    await page.wait_for_url("**/experiments**")
+) -> AsyncIterator[DashboardSite]:
+    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("account")) as opened:
+        yield opened
 
 
 async def _choose(page: Page, item: str) -> None:
@@ -63,16 +32,14 @@ async def _choose(page: Page, item: str) -> None:
     await page.get_by_role("menuitem", name=item, exact=True).click()
 
 
-async def test_a_password_is_set_once_and_logs_in_without_a_terminal(
-    served: AppServer, browser: Browser, url: str
-) -> None:
+async def test_a_password_is_set_once_and_logs_in_without_a_terminal(site: DashboardSite) -> None:
     """Before it, the login page shows no password field that cannot work."""
-    page, other = await _page(browser, url), await _page(browser, url)
+    page, other = await site.open_context(), await site.open_link()
     await page.goto("/login")
     await expect(page.get_by_text("palestra login-link", exact=True)).to_be_visible()
     await expect(page.locator("input[name=password]")).to_have_count(0)
-    await _open_link(served, page)
-    await _open_link(served, other)
+    await page.goto(await site.link())
+    await page.wait_for_url("**/experiments**")
     await _choose(page, "Account")
     await expect(page.get_by_role("table", name="Browser logins").get_by_role("row")).to_have_count(
         3
@@ -101,22 +68,17 @@ async def test_a_password_is_set_once_and_logs_in_without_a_terminal(
     await page.get_by_role("button", name="Sign out everywhere").click()
     await page.get_by_role("button", name="Sign out", exact=True).click()
     await expect(page.locator("input[name=password]")).to_be_visible()
-    await page.context.close()
-    await other.context.close()
 
 
-async def test_a_token_is_made_used_and_revoked(
-    served: AppServer, browser: Browser, url: str
-) -> None:
-    page = await _page(browser, url)
-    await _open_link(served, page)
+async def test_a_token_is_made_used_and_revoked(site: DashboardSite) -> None:
+    page = await site.open_link()
     await page.goto("/account")
     await page.get_by_role("button", name="New token").click()
     await page.get_by_placeholder("laptop").fill("notebook")
     await page.get_by_role("button", name="Create", exact=True).click()
     secret = await page.get_by_title("Secret", exact=True).inner_text()
-    served.tokens["notebook"] = secret
-    async with served.client("notebook") as client:
+    site.served.tokens["notebook"] = secret
+    async with site.served.client("notebook") as client:
         session = (await client.get("/api/v1/session")).json()
         assert (session["user"], sorted(session["scopes"])) == ("admin", ["read", "submit"])
         await page.get_by_role("button", name="I have copied it").click()
@@ -125,4 +87,3 @@ async def test_a_token_is_made_used_and_revoked(
         await expect(page.get_by_role("dialog")).to_have_count(0)
         await expect(page.get_by_text("notebook", exact=True)).to_have_count(0)
         assert (await client.get("/api/v1/session")).status_code == 401
-    await page.context.close()

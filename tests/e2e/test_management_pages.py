@@ -1,20 +1,20 @@
 """Projects, service accounts and pools by the dashboard alone, in a real browser."""
 
 import re
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import Page, expect
 
-from app.services.access import logins
-from tests.app.api.serving import AppServer, serve
-from tests.e2e.test_browser import CHROMIUM, QUIET
-from tests.support.listening import listening
-from tests.support.server_fixture import registration
+from app.services.projects import projects
+from palestra.contract.projects import ProjectRequest
+from palestra.contract.states import Cause, Outcome
+from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.support.server_fixture import definition, registration
+from tests.support.training import evaluations, train
 
 pytestmark = [
     pytest.mark.browser,
@@ -23,30 +23,22 @@ pytestmark = [
 ]
 
 expect.set_options(timeout=20_000)
+END = (Outcome.SUCCEEDED, Cause.BUDGET)
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def served(
+async def site(
     migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[AppServer]:
-    copy = shutil.copy(migrated_sqlite, tmp_path_factory.mktemp("management") / "palestra.db")
-    async with serve(f"sqlite:///{copy}", tmp_path_factory.mktemp("data")) as started:
-        yield started
+) -> AsyncIterator[DashboardSite]:
+    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("management")) as opened:
+        yield opened
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def page(served: AppServer) -> AsyncIterator[Page]:
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(site: DashboardSite) -> AsyncIterator[Page]:
     """The page of an administrator who is logged in."""
-    async with listening(served.app) as url, async_playwright() as play:
-        browser = await play.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        context = await browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
-        page = await context.new_page()
-        async with served.database.write() as session:
-            code = await logins.make_link(session, served.world.admin.user_id, 3_600)
-        await page.goto(f"{url}/login#code={code}")
-        await page.wait_for_url("**/experiments**")
-        yield page
-        await browser.close()
+    yield await site.page("/experiments")
+    await site.close_pages()
 
 
 async def _status(page: Page, secret: str) -> int:
@@ -133,6 +125,12 @@ async def test_a_pool_gets_a_worker_by_the_token_that_the_page_shows(page: Page)
     assert answer.status_code == 201, answer.text
     workers = page.get_by_role("table", name="Workers of the pool")
     await expect(workers).to_contain_text("rack3-a")
+    await page.get_by_role("button", name="Actions on rack3-a").click()
+    drain = page.get_by_role("menuitem", name=re.compile("^Drain"))
+    for _ in range(2):
+        await page.wait_for_event("response", lambda one: one.url.endswith("/api/v1/workers"))
+    await expect(drain).to_be_visible()
+    await page.keyboard.press("Escape")
 
     await page.get_by_role("button", name="Pause…").click()
     await page.get_by_placeholder("Driver update").fill("Power cut at noon")
@@ -144,3 +142,39 @@ async def test_a_pool_gets_a_worker_by_the_token_that_the_page_shows(page: Page)
     await page.get_by_role("button", name="Delete…").click()
     await page.get_by_role("button", name="Delete", exact=True).click()
     await expect(page.get_by_role("alert")).to_contain_text("1 workers of the pool are alive")
+
+
+async def test_an_experiment_is_moved_and_another_page_that_shows_it_leads_there(
+    site: DashboardSite, page: Page
+) -> None:
+    world = site.served.world
+    worker = (await world.register(name="mover")).worker_id
+    experiment, _ = await world.submit(definition(name="Reference", loop={"env_steps": 1_003}))
+    (job,) = await world.jobs(experiment_id=experiment.id)
+    async with site.served.database.write() as session:
+        await projects.create(session, world.admin, ProjectRequest(name="Archive of papers"))
+    address = f"/p/default/experiments/{experiment.id}"
+    await page.goto(address)
+    await page.get_by_role("button", name="More actions").click()
+    move = page.get_by_role("menuitem", name="Move to another project…")
+    await move.hover()
+    await expect(page.get_by_role("tooltip")).to_contain_text("1 run of it must end first")
+    await page.keyboard.press("Escape")
+    run = await train(world, job, (worker, 0), evaluations(401.9), END)
+
+    other = await site.page(address)
+    await expect(other.get_by_role("heading", name="Reference")).to_be_visible()
+    await page.reload()
+    await page.get_by_role("button", name="More actions").click()
+    await move.click()
+    await page.get_by_role("button", name="Move the experiment").click()
+    await page.wait_for_url(f"**/p/archive-of-papers/experiments/{experiment.id}")
+    await expect(page.get_by_role("heading", name="Reference")).to_be_visible()
+    await expect(page.get_by_title("Over the latest evaluation of each run")).to_contain_text(
+        "401.9"
+    )
+    await expect(other.get_by_text("This experiment was moved to another project")).to_be_visible()
+    await other.get_by_role("link", name="Open it in Archive of papers").click()
+    await expect(other.get_by_role("heading", name="Reference")).to_be_visible()
+    await other.goto(f"/p/default/runs/{run}")
+    await other.wait_for_url(f"**/p/archive-of-papers/runs/{run}")

@@ -3,21 +3,18 @@
 The runs report scripted records instead of being trained.
 """
 
-import shutil
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, StorageState, async_playwright, expect
+from playwright.async_api import Page, expect
 
-from app.services.access import logins
 from palestra.contract.states import Cause, Outcome, RunState
 from palestra.contract.work_order import Backlog, Failure
-from tests.app.api.serving import AppServer, serve
-from tests.e2e.test_browser import CHROMIUM, QUIET
+from tests.e2e.dashboard_site import DashboardSite, open_site
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.listening import listening
@@ -34,78 +31,31 @@ expect.set_options(timeout=20_000)
 TARGET = (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
 
 
-@dataclass
-class Site:
+@dataclass(kw_only=True)
+class Site(DashboardSite):
     """A server, a browser and the IDs of the records that the server shows."""
 
-    served: AppServer
-    browser: Browser
-    url: str
     several: str
     """Experiment with three seeds, one of which reached its target before the others."""
     single: str
     """Experiment with one run of one evaluation of one episode."""
     run: str
     """Run with a curve."""
-    login: StorageState | None = None
-    """Cookies of the one login."""
-
-    async def link(self) -> str:
-        """Returns a new login link."""
-        async with self.served.database.write() as session:
-            code = await logins.make_link(session, self.served.world.admin.user_id, 3_600)
-        return f"{self.url}/login#code={code}"
-
-    async def open_context(self, state: StorageState | None = None) -> Page:
-        """Returns a page that is not logged in, or one with the cookies of a login."""
-        context = await self.browser.new_context(
-            base_url=self.url, viewport={"width": 1440, "height": 900}, storage_state=state
-        )
-        return await context.new_page()
-
-    async def page(self, path: str) -> Page:
-        """Returns a page that is logged in.
-
-        All pages share one login, since an address may log in only ten times a minute.
-        """
-        if self.login is None:
-            first = await self.open_context()
-            await first.goto(await self.link())
-            await first.wait_for_url("**/experiments**")
-            self.login = await first.context.storage_state()
-        page = await self.open_context(self.login)
-        await page.goto(path)
-        return page
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def site(
-    module_database: str, tmp_path_factory: pytest.TempPathFactory
+    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Site]:
-    async with (
-        serve(module_database, tmp_path_factory.mktemp("data")) as served,
-        listening(served.app) as url,
-        async_playwright() as play,
-    ):
-        browser = await play.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        several, single, run = await _fill(served.world)
-        yield Site(served, browser, url, several, single, run)
-        await browser.close()
-
-
-@pytest.fixture(scope="module")
-def module_database(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """URL of a database for this module's server."""
-    copy = shutil.copy(migrated_sqlite, tmp_path_factory.mktemp("pages") / "palestra.db")
-    return f"sqlite:///{copy}"
+    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("pages")) as opened:
+        several, single, run = await _fill(opened.served.world)
+        yield Site(**vars(opened), several=several, single=single, run=run)
 
 
 @pytest_asyncio.fixture(loop_scope="module", autouse=True)
 async def close_pages(site: Site) -> AsyncIterator[None]:
-    """Closes all pages after a test; otherwise they would render during the next test."""
     yield
-    for context in site.browser.contexts:
-        await context.close()
+    await site.close_pages()
 
 
 async def _fill(world: World) -> tuple[str, str, str]:
@@ -332,7 +282,7 @@ async def test_smoothing_does_not_change_the_value_beside_a_curves_name(site: Si
 async def test_a_page_opened_during_an_outage_loads_after_it(site: Site) -> None:
     """Regression: the page showed the error until the user reloaded it."""
     async with listening(site.served.app) as url:
-        other = Site(site.served, site.browser, url, site.several, site.single, site.run)
+        other = replace(site, url=url, login=None)
         page = await other.page("/experiments")
         await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
     await page.get_by_role("row").filter(has_text="Single seed").get_by_role("link").click()
