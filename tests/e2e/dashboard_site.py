@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, Page, StorageState, async_playwright
 
@@ -41,7 +42,7 @@ class DashboardSite:
         """Returns a page with a login of its own, which a new link makes."""
         page = await self.open_context()
         await page.goto(await self.link())
-        await page.wait_for_url("**/experiments**")
+        await page.wait_for_url(lambda address: urlsplit(address).path != "/login")
         return page
 
     async def page(self, path: str) -> Page:
