@@ -1,11 +1,16 @@
 """A run with a running attempt, and an artifact store."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.db.engine import Database
+from app.domain.principal import Membership, Principal
 from app.services.artifacts.blob_store import BlobStore
+from app.services.projects import projects
+from palestra.contract.permissions import Role
+from palestra.contract.projects import ProjectRequest
 from tests.app.services.telemetry_training import training as training
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import World, definition
@@ -29,6 +34,16 @@ async def storing(world: World, database: Database, tmp_path: Path) -> AttemptWi
         registered.worker_id,
         order.attempt_id,
     )
+
+
+@pytest.fixture
+async def mover(storing: AttemptWithStore) -> Principal:
+    """A maintainer of the project and of a second, empty one."""
+    async with storing.database.write() as session:
+        made = await projects.create(session, storing.world.admin, ProjectRequest(name="target"))
+    target = Membership(project_id=made.id, slug="target", name="target", role=Role.MAINTAINER)
+    admin = storing.world.admin
+    return replace(admin, memberships=(*admin.memberships, target))
 
 
 @pytest.fixture

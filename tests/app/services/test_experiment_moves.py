@@ -10,12 +10,11 @@ from app.db.models import ArtifactRow, AttemptRow, Base, BlobRow, ProjectRow
 from app.db.repositories import artifacts as blob_rows
 from app.domain.errors import ConflictError
 from app.domain.paging import PageRequest
-from app.domain.principal import Membership, Principal
+from app.domain.principal import Principal
 from app.services import moves
 from app.services.artifacts import artifacts
 from app.services.projects import projects
-from palestra.contract.permissions import Role
-from palestra.contract.projects import ProjectChange, ProjectRequest
+from palestra.contract.projects import ProjectChange
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
@@ -24,16 +23,6 @@ from tests.support.server_fixture import definition
 OWN, SHARED, EQUAL = b"of this run alone", b"of both experiments", b"stored by the target too"
 KEPT = {"audit", "events", "memberships", "project_pools", "tokens"}
 """Tables of a project whose rows stay with it."""
-
-
-@pytest.fixture
-async def mover(storing: AttemptWithStore) -> Principal:
-    """A maintainer of the project and of a second, empty one."""
-    async with storing.database.write() as session:
-        made = await projects.create(session, storing.world.admin, ProjectRequest(name="target"))
-    target = Membership(project_id=made.id, slug="target", name="target", role=Role.MAINTAINER)
-    admin = storing.world.admin
-    return replace(admin, memberships=(*admin.memberships, target))
 
 
 async def _experiment_id(storing: AttemptWithStore) -> str:

@@ -1,0 +1,200 @@
+"""Moves beside submissions and uploads, and the counters of storage after many changes."""
+
+import asyncio
+import random
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, func, select
+
+from app.db.engine import Database
+from app.db.models import ArtifactRow, BlobRow, ProjectRow
+from app.db.repositories import artifacts as blob_rows
+from app.db.repositories import project_content
+from app.db.repositories.projects import lock_for_storage
+from app.domain.errors import ConflictError, NotFoundError
+from app.domain.principal import Principal
+from app.services import moves
+from app.services.artifacts import artifacts
+from app.services.experiments import experiments
+from palestra.contract.names import Schedule
+from palestra.contract.states import Cause, Outcome
+from tests.support.artifact_store import AttemptWithStore
+from tests.support.server_fixture import definition, submission
+
+WAITS = 0.3
+"""Seconds after which a request that could go on would have ended."""
+
+
+async def _end(storing: AttemptWithStore) -> None:
+    await storing.world.release(
+        storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq
+    )
+
+
+async def _move(storing: AttemptWithStore, mover: Principal, session: Any) -> str:
+    experiment_id = (await storing.world.run(storing.run_id)).experiment_id
+    await moves.move(session, mover, storing.store, "default", experiment_id, "target")
+    return experiment_id
+
+
+async def _beside_a_move(
+    storing: AttemptWithStore, mover: Principal, request: Awaitable[Any]
+) -> Any:
+    """Returns the answer of a request that begins while the transaction of a move is open."""
+    async with storing.database.write() as session:
+        await _move(storing, mover, session)
+        asked = asyncio.ensure_future(request)
+        await asyncio.sleep(WAITS)
+        assert not asked.done()
+    return await asked
+
+
+async def test_a_submission_beside_a_move_makes_the_experiment_anew(
+    storing: AttemptWithStore, mover: Principal
+) -> None:
+    await _end(storing)
+    document = definition(snapshot={"keep_last": 2, "keep_best": True})
+    moved = (await storing.world.run(storing.run_id)).experiment_id
+    submission = storing.world.submit(document, seeds=[0])
+    made, is_new = await _beside_a_move(storing, mover, submission)
+    assert (made.id, made.project, is_new) == (moved, "default", True)
+    (job,) = await storing.world.jobs()
+    assert job.run_ids != (storing.run_id,)
+
+
+async def test_a_job_on_a_run_that_is_being_moved_is_refused(
+    storing: AttemptWithStore, mover: Principal
+) -> None:
+    await _end(storing)
+    job = storing.world.add_job(storing.run_id, Schedule.TRAIN)
+    with pytest.raises(NotFoundError):
+        await _beside_a_move(storing, mover, job)
+
+
+async def test_a_move_beside_a_submission_sees_its_jobs(
+    storing: AttemptWithStore, mover: Principal
+) -> None:
+    await _end(storing)
+
+    async def move() -> None:
+        async with storing.database.write() as session:
+            await _move(storing, mover, session)
+
+    experiment_id = (await storing.world.run(storing.run_id)).experiment_id
+    document = definition(snapshot={"keep_last": 2, "keep_best": True})
+    async with storing.database.write() as session:
+        await experiments.submit(session, storing.world.admin, submission(document, seeds=[1]))
+        asked = asyncio.ensure_future(move())
+        await asyncio.sleep(WAITS)
+        assert not asked.done()
+    with pytest.raises(ConflictError) as refusal:
+        await asked
+    assert refusal.value.code == "experiment_active"
+    assert (await storing.world.run(storing.run_id)).experiment_id == experiment_id
+
+
+async def test_opposite_moves_and_uploads_at_once_keep_the_counters(
+    storing: AttemptWithStore, mover: Principal
+) -> None:
+    for number in range(4):
+        await storing.put(f"file-{number}", b"%d" % number * 9)
+    await _end(storing)
+    experiment_id = (await storing.world.run(storing.run_id)).experiment_id
+    own, target = (one.project_id for one in mover.memberships)
+
+    async def move(source: str, to: str) -> None:
+        async with storing.database.write() as session:
+            await moves.move(session, mover, storing.store, source, experiment_id, to)
+
+    async def add(project_id: str, number: int) -> None:
+        async with storing.database.write() as session:
+            row = {"id": f"{random.getrandbits(128):032x}", "project_id": project_id}
+            await blob_rows.add_blob(session, {**row, "sha256": f"{number:064d}", "size": number})
+
+    await move("default", "target")
+    changes = [add(project_id, n % 7 + 1) for n in range(20) for project_id in (own, target)]
+    sweeps = [blob_sweep(storing.database) for _ in range(5)]
+    back = move("target", "default")
+    await asyncio.gather(*changes[:20], back, *sweeps, *changes[20:])
+    assert await faults(storing.database) == []
+
+
+async def blob_sweep(database: Database) -> None:
+    async with database.write() as session:
+        await blob_rows.drop_unused_blobs(session)
+
+
+async def faults(database: Database) -> list[tuple[str, int, int]]:
+    """Returns the projects whose counter differs from the bytes of their blobs."""
+    stored = func.coalesce(func.sum(BlobRow.size), 0)
+    query = (
+        select(ProjectRow.slug, ProjectRow.storage_used, stored)
+        .outerjoin(BlobRow, BlobRow.project_id == ProjectRow.id)
+        .group_by(ProjectRow.id)
+    )
+    async with database.read() as session:
+        rows = (await session.execute(query)).all()
+    assert len(rows) >= 2
+    return [(slug, used, int(size)) for slug, used, size in rows if used != size]
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_the_counter_is_the_size_of_the_blobs_after_any_sequence_of_changes(
+    storing: AttemptWithStore, mover: Principal, seed: int
+) -> None:
+    random_numbers = random.Random(seed)
+    for number in range(3):
+        await storing.put(f"file-{number}", b"%d" % number * (number + 5))
+    await _end(storing)
+    changes = _Changes(storing, mover, random_numbers)
+    done = []
+    for _ in range(25):
+        change = random_numbers.choice([changes.add, changes.drop, changes.move, changes.remove])
+        await change()
+        done.append(change.__name__)
+        assert await faults(storing.database) == [], done
+    assert set(done) == {"add", "drop", "move", "remove"}
+
+
+class _Changes:
+    """Changes of the stored files of two projects."""
+
+    def __init__(
+        self, storing: AttemptWithStore, mover: Principal, random_numbers: random.Random
+    ) -> None:
+        self._storing, self._mover, self._random = storing, mover, random_numbers
+        self._slugs = [one.slug for one in mover.memberships]
+        self._ids = [one.project_id for one in mover.memberships]
+
+    async def add(self) -> None:
+        number = self._random.randint(1, 6)
+        async with self._storing.database.write() as session:
+            row = {"id": f"{self._random.getrandbits(128):032x}", "size": number}
+            project_id = self._random.choice(self._ids)
+            content = {"project_id": project_id, "sha256": f"{number:064d}"}
+            await blob_rows.add_blob(session, {**row, **content})
+
+    async def drop(self) -> None:
+        await artifacts.drop_unused(self._storing.database, self._storing.store)
+
+    async def move(self) -> None:
+        run = await self._find_run()
+        async with self._storing.database.write() as session:
+            await moves.move(
+                session, self._mover, self._storing.store, self._slugs[0], run, self._slugs[1]
+            )
+        self._slugs.reverse()
+        self._ids.reverse()
+
+    async def _find_run(self) -> str:
+        self._storing.world.admin = self._mover
+        return (await self._storing.world.run(self._storing.run_id)).experiment_id
+
+    async def remove(self) -> None:
+        """Removes some files of a project as its deletion does."""
+        async with self._storing.database.write() as session:
+            await lock_for_storage(session, self._ids)
+            await session.execute(delete(ArtifactRow).where(ArtifactRow.project_id == self._ids[1]))
+            await project_content.remove_blobs(session, self._ids[1], 2)
