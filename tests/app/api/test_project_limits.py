@@ -1,4 +1,4 @@
-"""Storage limits, request rates, and moves of experiments between projects."""
+"""Storage limits and request rates."""
 
 import asyncio
 from typing import Any
@@ -10,10 +10,9 @@ from app.api.errors import HttpProblemError
 from app.api.request_rate import RequestRate
 from app.db.repositories import projects as project_rows
 from app.settings import Settings
-from palestra.cli.main import main
 from palestra.contract.projects import ProjectRequest
 from tests.app.api.serving import AppServer
-from tests.app.api.test_projects import ask, create, person, put
+from tests.app.api.test_projects import ask, create
 from tests.support.listening import listening
 from tests.support.server_fixture import definition, token_of
 
@@ -55,82 +54,6 @@ async def test_requests_of_a_credential_beyond_its_rate_are_refused() -> None:
     unlimited = RequestRate(Settings(api_requests_per_second=0, api_burst=1))
     for _ in range(5):
         unlimited.check(one, 100.0)
-
-
-async def test_an_experiment_moves_with_its_runs_and_jobs(shared: AppServer) -> None:
-    for slug in ("move-a", "move-b"):
-        await create(shared, slug)
-    _, made = await submit(shared, "move-a", "traveller")
-    path = f"/projects/move-a/experiments/{made['id']}"
-    move = ("user", "POST", f"{path}:move", {"to": "move-b"})
-    status, problem = await ask(shared, *move)
-    assert (status, problem["code"]) == (409, "experiment_active")
-    _, jobs = await ask(shared, "user", "GET", "/projects/move-a/jobs")
-    await ask(shared, "user", "POST", f"/jobs/{jobs['items'][0]['id']}:cancel")
-    status, moved = await ask(shared, *move)
-    assert (status, moved["project"], moved["id"]) == (200, "move-b", made["id"])
-    assert (await ask(shared, "user", "GET", path))[0] == 404
-    for kind in ("runs", "jobs", "experiments"):
-        _, left = await ask(shared, "user", "GET", f"/projects/move-a/{kind}")
-        _, there = await ask(shared, "user", "GET", f"/projects/move-b/{kind}")
-        assert (len(left["items"]), len(there["items"])) == (0, 1)
-    for slug, action in (("move-a", "experiment.move_out"), ("move-b", "experiment.move_in")):
-        _, audit = await ask(shared, "user", "GET", f"/projects/{slug}/audit?action={action}")
-        assert len(audit["items"]) == 1
-
-
-async def test_a_move_is_refused_where_the_target_cannot_take_it(shared: AppServer) -> None:
-    await person(shared, "gus")
-    for slug, role in (("from-a", "maintainer"), ("to-b", "member")):
-        await create(shared, slug)
-        await put(shared, "user", slug, "gus", role)
-    _, made = await submit(shared, "from-a", "twin")
-    path = f"/projects/from-a/experiments/{made['id']}:move"
-    faults = {
-        ("gus", "to-b"): (403, "missing_permission"),
-        ("gus", "default"): (422, "no_such_project"),
-        ("user", "from-a"): (422, "same_project"),
-        ("user", "never-was"): (422, "no_such_project"),
-    }
-    for (who, to), expected in faults.items():
-        status, problem = await ask(shared, who, "POST", path, {"to": to})
-        assert (status, problem["code"]) == expected
-    _, jobs = await ask(shared, "user", "GET", "/projects/from-a/jobs")
-    await ask(shared, "user", "POST", f"/jobs/{jobs['items'][0]['id']}:cancel")
-    await submit(shared, "to-b", "twin")
-    status, problem = await ask(shared, "user", "POST", path, {"to": "to-b"})
-    assert (status, problem["code"]) == (409, "id_taken")
-    await ask(shared, "user", "POST", "/projects/to-b:archive")
-    status, problem = await ask(shared, "user", "POST", path, {"to": "to-b"})
-    assert (status, problem["code"]) == (409, "project_archived")
-
-
-async def test_a_client_and_a_command_move_an_experiment(
-    shared: AppServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for slug in ("command-a", "command-b"):
-        await create(shared, slug)
-    _, made = await submit(shared, "command-a", "commuter")
-    _, jobs = await ask(shared, "user", "GET", "/projects/command-a/jobs")
-    await ask(shared, "user", "POST", f"/jobs/{jobs['items'][0]['id']}:cancel")
-    async with listening(shared.app) as url:
-        monkeypatch.setenv("PALESTRA_SERVER", url)
-        monkeypatch.setenv("PALESTRA_TOKEN", shared.tokens["user"])
-
-        async def move(*arguments: str) -> int:
-            return await asyncio.to_thread(main, ["move", made["id"], *arguments])
-
-        assert await move("--to", "Not A Slug") == 2
-        assert "this is no slug of a project" in capsys.readouterr().err
-        assert await move("--to", "command-b") == 0
-        assert capsys.readouterr().out == f"moved  {made['id']} to command-b\n"
-        assert await move("--to", "command-b") != 0
-        assert "is in this project already" in capsys.readouterr().err
-        client = palestra.Client(url, shared.tokens["user"])
-        method = client.move_experiment
-        moved = await asyncio.to_thread(method, made["id"], "command-a", project="command-b")
-        assert (moved.project, moved.id) == ("command-a", made["id"])
-        client.close()
 
 
 async def test_requests_beyond_the_rate_are_answered_429_and_repeated_by_the_client(

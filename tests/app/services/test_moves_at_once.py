@@ -2,14 +2,15 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, func, select, update
 
 from app.db.engine import Database
-from app.db.models import ArtifactRow, BlobRow, ProjectRow
+from app.db.models import ArtifactRow, BlobRow, JobRow, ProjectRow
 from app.db.repositories import artifacts as blob_rows
 from app.db.repositories import project_content
 from app.db.repositories.projects import lock_for_storage
@@ -198,3 +199,20 @@ class _Changes:
             await lock_for_storage(session, self._ids)
             await session.execute(delete(ArtifactRow).where(ArtifactRow.project_id == self._ids[1]))
             await project_content.remove_blobs(session, self._ids[1], 2)
+
+
+async def test_a_move_of_1000_runs_takes_seconds(
+    storing: AttemptWithStore, mover: Principal
+) -> None:
+    document = definition(loop={"env_steps": 30_000})
+    made, _ = await storing.world.submit(document, seeds=list(range(1_000)))
+    async with storing.database.write() as session:
+        of_experiment = JobRow.experiment_id == made.id
+        await session.execute(update(JobRow).where(of_experiment).values(state="cancelled"))
+    began = time.perf_counter()
+    async with storing.database.write() as session:
+        moved = await moves.move(session, mover, storing.store, "default", made.id, "target")
+    seconds = time.perf_counter() - began
+    print(f"a move of 1,000 runs: {seconds:.2f} s")  # noqa: T201 - the time is to be seen
+    assert sum(moved.runs.values()) == 1_000
+    assert seconds < 30
