@@ -7,7 +7,7 @@ function memberPath(project: string, user: string): string {
   return pathIn(project, `/members/${encodeURIComponent(user)}`);
 }
 
-/** Adds a user to a project, or changes the role there. */
+/** Adds a user to a project, or changes the user's role in it. */
 export function setMember(project: string, user: string, role: Role): Promise<Member> {
   return put<Member>(memberPath(project, user), { role });
 }

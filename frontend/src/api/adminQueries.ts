@@ -18,7 +18,7 @@ export function membersQuery(project: string) {
   });
 }
 
-/** Entries of the audit log, the newest first: a project's, or the whole server's. */
+/** Entries of the audit log of a project or of the server, the newest first. */
 export function auditQuery(project: string | null, filter: Parameters) {
   return infiniteQueryOptions({
     queryKey: ["audit", project, filter],

@@ -57,7 +57,7 @@ export function removeProject(pool: string, project: string): Promise<void> {
   return remove(poolPath(pool, `/projects/${encodeURIComponent(project)}`));
 }
 
-/** The answer holds the token's secret, as no later answer does. */
+/** Creates an enrolment token; only this answer holds its secret. */
 export function createEnrolmentToken(
   pool: string,
   name: string,

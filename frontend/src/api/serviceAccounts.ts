@@ -45,12 +45,12 @@ export interface NewToken {
   expires_in_days: number;
 }
 
-/** The answer holds the token's secret, as no later answer does. */
+/** Creates a token of a service account; only this answer holds its secret. */
 export function createServiceToken(project: string, name: string, token: NewToken): Promise<Token> {
   return post<Token>(accountPath(project, name, "/tokens"), token);
 }
 
-/** A token of the caller; the answer holds its secret. */
+/** Creates a token of the caller; only this answer holds its secret. */
 export function createToken(token: NewToken & { project: string | null }): Promise<Token> {
   return post<Token>("/tokens", token);
 }

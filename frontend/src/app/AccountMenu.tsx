@@ -6,7 +6,7 @@ import { sessionQuery } from "@/api/queries";
 import { IconLogout, IconSettings, IconUser, IconUsers } from "@/ui/icons";
 import { useShownProject } from "./places";
 
-/** Who is logged in, the pages for maintainers and administrators, and the way out. */
+/** The menu of the caller: name, pages for maintainers and administrators, and the logout. */
 export function AccountMenu() {
   const session = useQuery(sessionQuery).data;
   const client = useQueryClient();

@@ -14,7 +14,7 @@ import { type Place, usePlaces } from "./places";
 import classes from "./Shell.module.css";
 import { ShortcutHelp } from "./ShortcutHelp";
 
-/** Rail at the left, page at the right. */
+/** The frame of every page: the rail at the left, the page at the right. */
 export function Shell() {
   const [help, setHelp] = useState(false);
   useSessionGuard();

@@ -6,7 +6,7 @@ import { ApiError } from "@/api/client";
 import { sessionQuery } from "@/api/queries";
 import type { Session } from "@/api/types";
 
-/** Leads those who are not logged in to the login page, and back afterwards. */
+/** Redirects a caller without a login to the login page, which returns to this page afterwards. */
 export async function requireSession(client: QueryClient, location: ParsedLocation) {
   if (location.hash.startsWith("code="))
     throw redirect({ to: "/login", hash: location.hash, search: {} });
@@ -23,7 +23,7 @@ export async function requireSession(client: QueryClient, location: ParsedLocati
 /** The pages on which an administrator manages a project without being a member of it. */
 const MANAGED = /\/(settings|members)$/;
 
-/** Finds no page for a project that the caller is no member of. */
+/** Shows "not found" for a project that the caller is no member of. */
 export async function requireProject(client: QueryClient, slug: string, location: ParsedLocation) {
   const isMember = ({ projects }: Session) => projects.some((one) => one.slug === slug);
   const cached = await client.ensureQueryData(sessionQuery);
@@ -40,7 +40,7 @@ export async function firstSlug(client: QueryClient): Promise<string> {
   return slug;
 }
 
-/** The only project of the caller, where an address without a project needs no look-up. */
+/** The slug of the caller's only project; `null` if the caller has none or several. */
 export async function onlySlug(client: QueryClient): Promise<string | null> {
   const { projects } = await client.ensureQueryData(sessionQuery);
   return projects.length === 1 ? (projects[0]?.slug ?? null) : null;

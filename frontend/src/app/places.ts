@@ -30,8 +30,8 @@ export function useShownProject(): string | null {
 }
 
 /**
- * The pages of the rail. Home and the administration are there for those who have several projects,
- * or none: who works alone has no use for them.
+ * The pages of the rail. Home and the administration are left out for callers with exactly one
+ * project.
  */
 export function usePlaces(): readonly Place[] {
   const session = useQuery(sessionQuery).data;

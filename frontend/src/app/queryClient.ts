@@ -33,7 +33,7 @@ export function makeQueryClient(): QueryClient {
 
 /**
  * Repeats failed queries as soon as the stream is connected again, rather than at the next retry.
- * The function that is returned stops it.
+ * Returns a function that stops this.
  */
 export function repeatAfterOutages(client: QueryClient, stream: LiveStream): () => void {
   let lost = false;

@@ -1,5 +1,5 @@
 import { lazy } from "react";
 
-/** The chart; its code arrives with the first chart on a page. */
+/** The chart, whose code is loaded with the first chart of a page. */
 export const Plot = lazy(() => import("./Plot"));
 export type { PlotBand, PlotData, PlotMark, PlotProps, PlotSeries, PlotSource } from "./types";

@@ -3,8 +3,8 @@ import type uPlot from "uplot";
 import type { PlotMark, PlotProps } from "./types";
 
 /**
- * Up to this many marks are drawn from top to bottom with a label, up to `MOST` as ticks at the
- * bottom, and more not at all.
+ * Largest number of marks that are drawn with a label. Up to `MOST` marks are drawn as ticks at the
+ * bottom; more are not drawn.
  */
 const LABELLED = 6;
 const MOST = 80;
@@ -48,7 +48,7 @@ function draw(u: uPlot, all: readonly PlotMark[], css: CSSStyleDeclaration): voi
   ctx.restore();
 }
 
-/** Right of the mark, or left of it at the plot's edge. */
+/** Places a label right of its mark, or left of it at the plot's edge. */
 function place(width: number, at: number, edge: number): number {
   return at + width <= edge ? at : at - width - 2 * ROOM * devicePixelRatio;
 }

@@ -6,7 +6,7 @@ import { tooltip } from "./tooltip";
 import type { PlotProps } from "./types";
 
 const FONT = "11px 'Inter Variable', sans-serif";
-/** Width in pixels of a figure in that font. */
+/** Width in pixels of a digit of a label. */
 const LABEL_CHARACTER = 6.6;
 const LEAST_DRAG = 6;
 

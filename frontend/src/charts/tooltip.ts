@@ -17,7 +17,7 @@ interface Line {
   y: number;
 }
 
-/** Values under the cursor, largest first. */
+/** Shows the values under the cursor, the largest first. */
 export function tooltip(
   latest: RefObject<PlotProps>,
   yFormat: (y: number) => string,

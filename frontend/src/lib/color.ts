@@ -41,7 +41,7 @@ function hash(text: string): number {
   return (state ^ (state >>> 13)) >>> 0;
 }
 
-/** Groups whose hash takes the same hue still differ a little in lightness. */
+/** Lightness values that distinguish groups whose hash gives the same hue. */
 const SHADES = [0, -0.08, 0.07];
 
 function hueOf(group: string): Hue {
@@ -76,13 +76,13 @@ export function oklch(lightness: number, chroma: number, degrees: number): strin
   return `#${channel(red)}${channel(green)}${channel(blue)}`;
 }
 
-/** The colour of a group: its mean curve, its dot in every list. */
+/** The colour of a group, used for its mean curve and for its dot in lists. */
 export function groupColor(group: string, scheme: Scheme): string {
   const { hue, chroma, light, dark } = hueOf(group);
   return oklch(scheme === "light" ? light : dark, chroma, hue);
 }
 
-/** The group's hue at its strongest against the surface: a mean that lies over many members. */
+/** The group's hue with the highest contrast to the surface, for a mean drawn over many members. */
 export function emphasis(group: string, scheme: Scheme): string {
   const { hue, chroma } = hueOf(group);
   return oklch(scheme === "light" ? 0.38 : 0.9, chroma * 0.85, hue);

@@ -15,14 +15,14 @@ function withMinus(text: string): string {
   return text.replace(/^-/, MINUS);
 }
 
-/** Integer with groups of three digits: `150,000`. */
+/** Formats an integer with groups of three digits: `150,000`. */
 export function count(value: number | null | undefined): string {
   return value === null || value === undefined || !Number.isFinite(value)
     ? DASH
     : withMinus(value.toLocaleString("en-US"));
 }
 
-/** Short step count for axes and dense cells: `150k`, `1.25M`. */
+/** Formats a step count for axes and dense cells: `150k`, `1.25M`. */
 export function compact(value: number | null | undefined): string {
   if (value === null || value === undefined || !Number.isFinite(value)) return DASH;
   const size = Math.abs(value);
@@ -63,7 +63,7 @@ export function score(
   return /[1-9]/.test(shown) ? shown : shown.replace(MINUS, "");
 }
 
-/** `42 s`, `3 min 05 s`, `2 h 14 min`, `3 d 4 h`. */
+/** Formats a duration: `42 s`, `3 min 05 s`, `2 h 14 min`, `3 d 4 h`. */
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return DASH;
   const rounded = Math.max(0, Math.round(seconds));
@@ -75,7 +75,7 @@ export function duration(seconds: number | null | undefined): string {
   return `${Math.floor(rounded / 86_400)} d ${Math.floor((rounded % 86_400) / 3600)} h`;
 }
 
-/** `now`, `12 s ago`, `5 min ago`, `3 h ago`, `2 d ago`, then the date. */
+/** Formats the time since an event: `now`, `12 s ago`, `5 min ago`, `3 h ago`, `2 d ago`, then the date. */
 export function ago(iso: string | null | undefined, now = Date.now()): string {
   if (!iso) return DASH;
   const seconds = (now - Date.parse(iso)) / 1000;
@@ -87,24 +87,24 @@ export function ago(iso: string | null | undefined, now = Date.now()): string {
   return day(iso);
 }
 
-/** `2026-11-21`. */
+/** Formats a day: `2026-11-21`. */
 export function day(iso: string): string {
   return new Date(iso).toLocaleDateString("sv-SE");
 }
 
-/** `2026-11-21 14:05:09` in the viewer's zone. */
+/** Formats a time in the viewer's zone: `2026-11-21 14:05:09`. */
 export function moment(at: string | number | null | undefined): string {
   if (at === null || at === undefined) return DASH;
   const date = new Date(at);
   return Number.isNaN(date.getTime()) ? DASH : date.toLocaleString("sv-SE");
 }
 
-/** `14:05:09`. */
+/** Formats a time of day in the viewer's zone: `14:05:09`. */
 export function clock(epochSeconds: number): string {
   return new Date(epochSeconds * 1000).toLocaleTimeString("sv-SE");
 }
 
-/** `4.2 MiB`. */
+/** Formats a number of bytes: `4.2 MiB`. */
 export function bytes(size: number | null | undefined): string {
   if (size === null || size === undefined || !Number.isFinite(size)) return DASH;
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -117,12 +117,12 @@ export function bytes(size: number | null | undefined): string {
   return `${unit === 0 ? scaled : scaled.toFixed(1)} ${units[unit]}`;
 }
 
-/** `63 %`. */
+/** Formats a share of 1 as a percentage: `63 %`. */
 export function percent(fraction: number | null | undefined): string {
   return fraction === null || fraction === undefined ? DASH : `${Math.floor(fraction * 100)} %`;
 }
 
-/** `1 run`, `3 runs`. */
+/** Formats a count with its noun in singular or plural: `1 run`, `3 runs`. */
 export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
@@ -144,7 +144,7 @@ export function scheduleName(schedule: string): string {
   return schedule.replaceAll("_", " ");
 }
 
-/** A cause in words: `user exception`. */
+/** Returns a cause in words: `user exception`. */
 export function causeName(cause: string): string {
   return cause.replaceAll("_", " ");
 }

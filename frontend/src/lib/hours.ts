@@ -1,6 +1,6 @@
 /** Limits of wall time, typed in hours. */
 
-/** Hours of a limit in seconds, as typed; empty for none. */
+/** The text of a limit in hours, from its seconds; empty for no limit. */
 export function hoursOf(seconds: number | null | undefined): string {
   return seconds === null || seconds === undefined
     ? ""

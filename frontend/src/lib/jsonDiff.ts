@@ -72,8 +72,8 @@ export function lines(document: Json, pointer = "", depth = 0): Line[] {
 }
 
 /**
- * Lines of `document` with what `other` has in their place; lines that only `other` has follow
- * their nearest predecessor.
+ * Lines of `document`, each with the value in `other`; lines that only `other` has follow their
+ * nearest predecessor.
  */
 export function diff(document: Json, other: Json): DiffLine[] {
   const mine = lines(document);

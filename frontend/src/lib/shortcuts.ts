@@ -18,7 +18,7 @@ export function registerShortcuts(shortcuts: readonly Shortcut[]): () => void {
   return () => registered.delete(shortcuts);
 }
 
-/** Every shortcut that works now, later registrations first. */
+/** The shortcuts that are active now, the latest registration first. */
 export function activeShortcuts(): Shortcut[] {
   const seen = new Set<string>();
   const all = [...registered].reverse().flat();
@@ -62,7 +62,7 @@ export function handleKey(event: KeyboardEvent, now = performance.now()): void {
   since = now;
 }
 
-/** Listens to the window. */
+/** Handles the keys that the window receives; returns a function that stops it. */
 export function listenToKeys(): () => void {
   const listener = (event: KeyboardEvent) => handleKey(event);
   window.addEventListener("keydown", listener);

@@ -14,7 +14,7 @@ export interface Curve {
   points: number;
 }
 
-/** Which part of the curves a page shows, over which counter. */
+/** The visible range of the curves on a page, and the counter of their x axis. */
 export interface View {
   axis: Axis;
   superseded: boolean;
@@ -91,7 +91,7 @@ export function addPoints(
   }
 }
 
-/** Sorts by x, which charts need ascending: points may arrive late. */
+/** Sorts points by x, since charts need ascending x and points may arrive late. */
 export function sorted(curve: Curve): Curve {
   const { x } = curve;
   if (x.every((value, i) => i === 0 || (x[i - 1] as number) <= value)) return curve;

@@ -41,8 +41,8 @@ export interface Transport {
 const FIRST_DELAY = 400;
 const LONGEST_DELAY = 10_000;
 /**
- * The server sends a comment at least every 15 s; a longer silence means that the connection is
- * dead.
+ * The server sends a comment at least every 15 s; after a longer silence the connection counts as
+ * lost.
  */
 const SILENCE = 40_000;
 

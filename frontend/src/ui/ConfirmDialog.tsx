@@ -14,7 +14,7 @@ interface ConfirmDialogProps {
   children: ReactNode;
 }
 
-/** Asks before something is destroyed, and shows why the server refused it. */
+/** Asks before a destructive action, and shows why the server refused the action. */
 export function ConfirmDialog({ act, onDone, children, ...frame }: ConfirmDialogProps) {
   const confirm = useMutation({ mutationFn: act, onSuccess: onDone });
   return (

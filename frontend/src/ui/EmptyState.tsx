@@ -10,7 +10,7 @@ interface EmptyProps {
   small?: boolean;
 }
 
-/** Shown where a list is empty: why, and the command that adds to it. */
+/** Shows why a list is empty, and the command that adds an item. */
 export function EmptyState({ title, children, command, small = false }: EmptyProps) {
   return (
     <div className={small ? classes.small : classes.empty}>

@@ -1,7 +1,7 @@
 import type { CSSProperties, ReactNode } from "react";
 import classes from "./Facts.module.css";
 
-/** Name and value side by side. */
+/** Shows names and values side by side. */
 export function Facts({
   items,
   style,

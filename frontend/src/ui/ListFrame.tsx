@@ -22,7 +22,7 @@ interface ListFrameProps {
 
 const WIDTHS = ["80%", "66%", "72%"];
 
-/** What a query has loaded; before that a placeholder, or why it could not be loaded. */
+/** Shows the result of a query, or a placeholder until it is loaded, or its error. */
 export function ListFrame({ query, lines = WIDTHS.length, children }: ListFrameProps) {
   const problem = problemOf(query);
   if (problem !== null && query.data === undefined)

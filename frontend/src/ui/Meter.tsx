@@ -10,7 +10,7 @@ interface MeterProps {
   plain?: boolean;
 }
 
-/** How much of a limit is used; the bar warns from four fifths on. */
+/** Shows the used part of a limit; the bar changes its colour from four fifths on. */
 export function Meter({ used, limit, label, text, plain = false }: MeterProps) {
   if (limit === null) return null;
   const share = limit === 0 ? 1 : Math.min(1, used / limit);

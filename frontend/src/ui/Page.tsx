@@ -12,7 +12,7 @@ interface PageProps {
   children: ReactNode;
 }
 
-/** A page's frame: crumbs, heading, actions, content. */
+/** The frame of a page: breadcrumbs, heading, actions and content. */
 export function Page({ title, heading, crumbs, facts, actions, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Palestra`;

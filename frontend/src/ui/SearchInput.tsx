@@ -12,7 +12,7 @@ interface SearchInputProps {
   className?: string | undefined;
 }
 
-/** A search field: `/` focuses it, Escape clears it or, when it is empty, leaves it. */
+/** A search field: `/` focuses the field; Escape clears it, or leaves it when it is empty. */
 export function SearchInput({ input, label, value, onChange, className }: SearchInputProps) {
   useEffect(
     () => registerShortcuts([{ keys: "/", what: label, run: () => input.current?.focus() }]),

@@ -7,7 +7,7 @@ interface ShowMoreProps {
   label?: string;
 }
 
-/** Loads the next page of a list, as long as there is one. */
+/** A button that loads the next page of a list; absent if there is none. */
 export function ShowMore({ query, label = "Show more" }: ShowMoreProps) {
   return (
     query.hasNextPage && (

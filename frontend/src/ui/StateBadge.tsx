@@ -46,7 +46,7 @@ const LOOKS: Record<
 
 const FALLBACK = { icon: IconCircleDashed, tone: "neutral" as const, spins: false };
 
-/** A state as icon and word, never by colour alone. */
+/** Shows a state by icon and word, so that it can be read without colours. */
 export function StateBadge({ state, bare = false }: { state: string; bare?: boolean }) {
   const { icon: Icon, tone, spins } = { ...FALLBACK, ...LOOKS[state] };
   return (
@@ -64,7 +64,7 @@ export function StateBadge({ state, bare = false }: { state: string; bare?: bool
 
 const ORDER = ["running", "queued", "paused", "failed", "cancelled", "succeeded"];
 
-/** How many runs are in which state, as icons with counts. */
+/** Shows the number of runs in each state, as icons with counts. */
 export function StateCounts({ counts }: { counts: Partial<Record<string, number>> }) {
   const shown = ORDER.filter((state) => (counts[state] ?? 0) > 0);
   const all = shown.map((state) => `${counts[state]} ${state}`).join(", ");

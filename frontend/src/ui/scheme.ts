@@ -1,7 +1,7 @@
 import { useComputedColorScheme } from "@mantine/core";
 import type { Scheme } from "@/lib/color";
 
-/** Light or dark, as shown. */
+/** Returns the colour scheme of the page: `light` or `dark`. */
 export function useScheme(): Scheme {
   return useComputedColorScheme("light", { getInitialValueInEffect: false });
 }

@@ -60,7 +60,7 @@ const dark: MantineColorsTuple = [
 
 /**
  * Filled buttons invert text and surface colour, which is readable in both schemes; shades of one
- * tuple are not.
+ * colour are not.
  */
 function filled(danger: boolean): Record<string, string> {
   const tone = danger ? "var(--bad)" : "var(--ink)";

@@ -1,10 +1,10 @@
 import { Button } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 
-/** Long enough to read the message and to reach the button. */
+/** Time in which the message can be read and the button reached, in milliseconds. */
 const SHOWN_MS = 10_000;
 
-/** Shows what happened, with a button that undoes it. */
+/** Shows a message about an action, with a button that undoes the action. */
 export function undoable(message: string, undo: () => void): void {
   const id = notifications.show({
     withBorder: true,

@@ -1,7 +1,9 @@
 import { useDebouncedCallback } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 
-/** Text that is shown at once and sent after a pause in typing; `undefined` where it is empty. */
+/**
+ * Returns the typed text at once, and again after a pause in typing; `undefined` if it is empty.
+ */
 export function useTyped(value: string | undefined, onChange: (text: string | undefined) => void) {
   const [text, setText] = useState(value ?? "");
   useEffect(() => setText(value ?? ""), [value]);

@@ -9,7 +9,7 @@ import { PasswordPanel } from "./PasswordPanel";
 import { ProfilePanel } from "./ProfilePanel";
 import { SessionsPanel } from "./SessionsPanel";
 
-/** The caller's own account: who one is, the password and browser logins; below them the tokens. */
+/** The caller's own account: profile, password, browser logins and API tokens. */
 export function AccountPage({ children }: { children: ReactNode }) {
   const query = useQuery(accountQuery);
   const account = query.data;

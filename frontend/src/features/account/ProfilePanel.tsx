@@ -12,7 +12,7 @@ import classes from "./Account.module.css";
 
 const FIELDS = ["/display_name", "/email"];
 
-/** Display name and e-mail address. */
+/** Changes the caller's display name and e-mail address. */
 export function ProfilePanel({ account }: { account: Account }) {
   const [name, setName] = useState(account.display_name);
   const [email, setEmail] = useState(account.email ?? "");

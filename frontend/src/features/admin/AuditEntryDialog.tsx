@@ -5,7 +5,7 @@ import { Facts } from "@/ui/Facts";
 import classes from "./Audit.module.css";
 import { actorName, Outcome } from "./auditColumns";
 
-/** All members of an entry. */
+/** Shows all members of an entry of the audit log. */
 export function AuditEntryDialog({
   entry,
   onClose,

@@ -4,7 +4,7 @@ import type { Column } from "@/ui/DataTable";
 import { IconBan } from "@/ui/icons";
 import classes from "./Audit.module.css";
 
-/** Who did it: the user's name, or the process that acted without one. */
+/** The name of the user who acted, or of the process if no user did. */
 export function actorName(entry: AuditEntry): string {
   if (entry.user) return entry.user;
   if (entry.user_id !== null) return `deleted user ${shortId(entry.user_id)}`;
@@ -22,7 +22,7 @@ export function Outcome({ entry }: { entry: AuditEntry }) {
   );
 }
 
-/** From which state to which a job was moved. */
+/** The states before and after a change of a job. */
 function Move({ entry: { data } }: { entry: AuditEntry }) {
   if (typeof data.from !== "string" || typeof data.to !== "string") return null;
   return <span className="muted">{` ${data.from} → ${data.to}`}</span>;

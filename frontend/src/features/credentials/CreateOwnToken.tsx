@@ -19,7 +19,7 @@ interface CreateOwnTokenProps {
   onCreated(token: Token): void;
 }
 
-/** Makes a token of the caller. */
+/** Creates a token of the caller. */
 export function CreateOwnToken({ projects, onClose, onCreated }: CreateOwnTokenProps) {
   const [project, setProject] = useState(ALL);
   const refresh = useCredentialRefresh();

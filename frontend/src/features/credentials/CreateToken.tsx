@@ -10,7 +10,7 @@ interface CreateTokenProps {
   onCreated(token: Token): void;
 }
 
-/** Makes a token of a service account. */
+/** Creates a token of a service account. */
 export function CreateToken({ project, account, onClose, onCreated }: CreateTokenProps) {
   const isMember = account.role !== "viewer";
   const refresh = useCredentialRefresh(project);

@@ -27,7 +27,7 @@ const PROJECT: Column<Token> = {
   cell: (token) => token.project ?? <span className="muted">all of yours</span>,
 };
 
-/** The caller's own API tokens: those that are valid, and apart from them those that have ended. */
+/** The caller's own API tokens: first the valid ones, then those that have ended. */
 export function OwnTokens() {
   const query = useQuery(tokensQuery);
   const session = useQuery({ ...sessionQuery, enabled: false }).data;

@@ -4,7 +4,7 @@ import { ago } from "@/lib/format";
 import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { useCredentialRefresh } from "./useCredentialRefresh";
 
-/** Ends a token at once, after a question. */
+/** Revokes a token after a confirmation. */
 export function RevokeToken({ token, onClose }: { token: Token; onClose(): void }) {
   const refresh = useCredentialRefresh();
   return (

@@ -16,7 +16,7 @@ interface RotateTokenProps {
   onRotated(token: Token): void;
 }
 
-/** Gives a token a new secret beside the one of before. */
+/** Gives a token a new secret; the previous one stays valid for a while. */
 export function RotateToken({ token, onClose, onRotated }: RotateTokenProps) {
   const [overlap, setOverlap] = useState("24");
   const [days, setDays] = useState(KEEP);

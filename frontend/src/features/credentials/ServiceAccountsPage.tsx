@@ -14,7 +14,7 @@ import { CreateAccount } from "./CreateAccount";
 import classes from "./Credentials.module.css";
 import { NewSecret } from "./NewSecret";
 
-/** The users of a project that are programs, with their tokens. */
+/** The service accounts of a project, with their tokens. */
 export function ServiceAccountsPage({ project }: { project: string }) {
   const right = usePermission("project.credentials", project);
   const [creating, setCreating] = useState(false);
@@ -72,7 +72,7 @@ function Accounts({ project }: { project: string }) {
   );
 }
 
-/** What continuous integration needs. */
+/** Explains how a pipeline of continuous integration uses a service account. */
 function Introduction({ project }: { project: string }) {
   return (
     <EmptyState

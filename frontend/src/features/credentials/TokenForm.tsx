@@ -8,7 +8,7 @@ import { LIVES } from "./lives";
 
 const FIELDS = ["/name", "/scopes", "/expires_in_days"];
 
-/** What every new token has. */
+/** The members that every new token has. */
 export interface NewToken {
   name: string;
   scopes: Scope[];
@@ -36,7 +36,7 @@ interface TokenFormProps {
   children?: (error: Error | null) => ReactNode;
 }
 
-/** A dialog that makes a token: its name, its scopes and its end. */
+/** A dialog that creates a token with a name, scopes and a lifetime. */
 export function TokenForm(props: TokenFormProps) {
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState(props.chosen);

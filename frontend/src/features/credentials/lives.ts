@@ -1,4 +1,4 @@
-/** The lives that a token can be given, in days. */
+/** The lifetimes of a token that can be chosen, in days. */
 export const LIVES = [
   { value: "7", label: "7 days" },
   { value: "30", label: "30 days" },
@@ -7,7 +7,7 @@ export const LIVES = [
   { value: "365", label: "1 year" },
 ];
 
-/** For how many hours the secret of before a rotation stays valid. */
+/** Hours for which the previous secret can stay valid after a rotation. */
 export const OVERLAPS = [
   { value: "0", label: "not at all: it leaked" },
   { value: "1", label: "1 hour" },

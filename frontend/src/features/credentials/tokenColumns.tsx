@@ -5,7 +5,7 @@ import type { Column } from "@/ui/DataTable";
 import { IconRefresh, IconX } from "@/ui/icons";
 import classes from "./Credentials.module.css";
 
-/** Days before its end from which on a token's end is marked. */
+/** Number of days before its expiry from which a token is marked. */
 const SOON = 14;
 const DAY_MS = 86_400_000;
 

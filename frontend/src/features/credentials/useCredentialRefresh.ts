@@ -2,7 +2,9 @@ import { useQueryClient } from "@tanstack/react-query";
 import { adminKeys } from "@/api/adminQueries";
 import { credentialKeys } from "@/api/serviceAccounts";
 
-/** Reads tokens again, and the service accounts of a project where it is given. */
+/**
+ * Returns a function that reloads tokens, and the service accounts of a project if one is given.
+ */
 export function useCredentialRefresh(project?: string) {
   const client = useQueryClient();
   return () =>

@@ -149,13 +149,13 @@ function controllable(found: readonly Run[], refusalOf: (run: Run) => string | n
   return { found: found.length, runs, reason };
 }
 
-/** "all", or how many of the runs the user may act on. */
+/** `all`, or the number of runs that the user may act on. */
 function amount({ found, runs }: Controllable): string {
   if (runs.length > 0 && runs.length < found) return `${runs.length} of ${found}`;
   return found > 1 ? "all" : "";
 }
 
-/** Sends all requests, also after one was refused, then throws the first error. */
+/** Sends all requests, even if one is refused, and then throws the first error. */
 async function each<Item>(
   items: readonly Item[],
   ask: (item: Item) => Promise<unknown>,

@@ -15,7 +15,7 @@ interface DefinitionPanelProps {
   change: ChangeSearch;
 }
 
-/** What is trained and how, and how it differs from another experiment's. */
+/** The definition of an experiment, and its difference from another experiment's definition. */
 export function DefinitionPanel({ experiment, search, change }: DefinitionPanelProps) {
   const others = useInfiniteQuery(experimentsQuery(experiment.project, {}));
   const other = useQuery({

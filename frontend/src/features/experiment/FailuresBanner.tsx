@@ -3,7 +3,7 @@ import type { Experiment, ExperimentDetail } from "@/api/types";
 import { causeName, plural } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
 
-/** Why runs failed, the most frequent reason first, before their curves. */
+/** The reasons why runs failed, the most frequent one first. */
 export function FailuresBanner({ experiment }: { experiment: Experiment }) {
   const failed = experiment.runs.failed ?? 0;
   if (failed === 0) return null;
@@ -48,7 +48,7 @@ function First({ project, runId, all }: { project: string; runId: string; all: n
   );
 }
 
-/** Warnings about a valid definition. */
+/** Shows warnings about a valid definition. */
 export function AdviceBanner({ experiment }: { experiment: ExperimentDetail }) {
   const { warnings = [] } = experiment;
   if (warnings.length === 0) return null;

@@ -120,7 +120,7 @@ interface Count {
   carried: number;
 }
 
-/** Half-way between two points of the mean that are over different numbers of runs. */
+/** The places half-way between two points of the mean over different numbers of runs. */
 export function changes(counts: readonly Count[]): PlotMark[] {
   const known = counts.filter((one) => one.n > 0);
   return known.flatMap((one, i) => {
@@ -165,7 +165,7 @@ function meanColumns(
   };
 }
 
-/** The buckets where some curve has a value. */
+/** Indices of the buckets in which a curve has a value. */
 function filled(columns: readonly Column[], grid: readonly number[]): number[] {
   return [...grid.keys()].filter((i) =>
     columns.some((column) => column[i] !== null && column[i] !== undefined),

@@ -16,7 +16,10 @@ interface FiltersProps {
   onChange(part: { [Key in keyof ExperimentsSearch]?: ExperimentsSearch[Key] | undefined }): void;
 }
 
-/** The caller as "mine", then the other members of the project, by login name. */
+/**
+ * Returns the choices of the user filter: the caller as "mine", then the other members by login
+ * name.
+ */
 function usePeople(chosen: string | undefined): { value: string; label: string }[] {
   const project = useProject();
   const { data: session } = useQuery({ ...sessionQuery, enabled: false });

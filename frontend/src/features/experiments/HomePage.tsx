@@ -17,7 +17,7 @@ import { useFreshExperiments } from "./useFreshExperiments";
 
 const SHOWN = 20;
 
-/** All projects of the caller, what is open in them, and their newest experiments. */
+/** All projects of the caller with their open jobs and their newest experiments. */
 export function HomePage() {
   const projects = useQuery(sessionQuery).data?.projects ?? [];
   useFreshExperiments("home");
@@ -104,7 +104,7 @@ function projectColumns(open: OpenJobs | undefined): Column<Membership>[] {
   ];
 }
 
-/** Where the table is too narrow for a column of the project, the name has it below. */
+/** Shows the project below the name where the table is too narrow for its column. */
 function withProject(name: Column<Experiment>): Column<Experiment> {
   const cell = (row: Experiment) => (
     <>

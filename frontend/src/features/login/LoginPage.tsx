@@ -46,7 +46,7 @@ export interface OpenedLink {
 
 /**
  * Takes the link that opened the page, or one that is opened while the page is shown. A login link
- * logs in at once; an invitation and the link of a new password ask for what they need.
+ * logs in at once; an invitation and a link for a new password first show their form.
  */
 function useLink(enter: (session: Session) => Promise<void>) {
   const { reset } = route.useSearch();
@@ -117,7 +117,7 @@ export function LoginPage() {
   );
 }
 
-/** A link that asks for something before it logs in. */
+/** Shows the form of a link that needs input before it logs in. */
 function OpenedPage({ code, preview, enter }: OpenedLink & Enter) {
   return (
     <Card>

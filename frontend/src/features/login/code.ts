@@ -5,7 +5,7 @@ export function readLoginSearch(search: Search) {
   return tidy({ to: text(search, "to"), reset: flag(search, "reset") });
 }
 
-/** The code of a login link, of its fragment or of the code alone. */
+/** Reads the code from a login link, from its fragment, or from the code itself. */
 export function codeOf(text: string): string {
   const found = /(?:^|[#&?])code=([^&\s"]+)/.exec(text.trim());
   return found?.[1] ?? text.trim().replace(/^["']|["',]+$/g, "");

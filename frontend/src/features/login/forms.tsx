@@ -44,7 +44,7 @@ export function PasswordForm({ enter }: FormProps) {
   );
 }
 
-/** How to create a login link, where to enter it, and how to set a password. */
+/** Explains how to create a login link and how to set a password, and reads a link. */
 export function LinkForm({ enter, open }: FormProps & { open: (code: string) => void }) {
   const [link, setLink] = useState("");
   const [user, setUser] = useState("");

@@ -15,7 +15,7 @@ interface LinkFormProps {
   enter: (session: Session) => Promise<void>;
 }
 
-/** What an invitation gives, and the choice of login name, display name and password. */
+/** Shows the roles of an invitation, and asks for login name, display name and password. */
 export function InvitationForm({ code, preview, enter }: LinkFormProps) {
   const [user, setUser] = useState(preview.user ?? "");
   const [displayName, setDisplayName] = useState(preview.display_name);
@@ -128,7 +128,7 @@ function NewPassword({ value, onChange, fault }: NewPasswordProps) {
   );
 }
 
-/** Redeems the link when the form is sent; the server judges what is typed while it is typed. */
+/** Redeems the link when the form is sent; the server checks name and password during typing. */
 function useRedemption(code: string, chosen: Chosen, enter: LinkFormProps["enter"]) {
   const judged = useJudgement(code, chosen);
   const attempt = useMutation({ mutationFn: () => redeem(code, chosen), onSuccess: enter });

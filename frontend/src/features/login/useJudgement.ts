@@ -5,7 +5,9 @@ import { LEAST_PASSWORD } from "./forms";
 
 const PAUSE_MS = 350;
 
-/** The server's sentences on name and password, by pointer, a moment after they were typed. */
+/**
+ * The server's messages about name and password by JSON pointer, requested after a pause in typing.
+ */
 export function useJudgement(code: string, chosen: Chosen): Record<string, string> {
   const { user = "", displayName = "", password = "" } = chosen;
   const long = password.length >= LEAST_PASSWORD ? password : "";

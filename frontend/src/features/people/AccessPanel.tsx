@@ -18,7 +18,7 @@ interface PersonProps {
   isCaller: boolean;
 }
 
-/** What an administrator may do to a person, each action with its refusal beside it. */
+/** The actions of an administrator on a person, each with the reason of its latest refusal. */
 export function AccessPanel(props: PersonProps) {
   return (
     <Panel title="Access" flush>

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { IconPlus } from "@/ui/icons";
 
-/** Adds a row to a list of fields. */
+/** A button that adds a row to a list of fields. */
 export function AddRow({ label, onClick }: { label: string; onClick: () => void }) {
   return (
     <Button

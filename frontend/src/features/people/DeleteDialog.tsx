@@ -10,7 +10,7 @@ import classes from "./Person.module.css";
 import { PersonSelect } from "./PersonSelect";
 import { usePersonAction } from "./usePersonAction";
 
-/** Says what is lost and what is kept, and asks who gets what the person owns. */
+/** Asks before a person is deleted: lists what is kept, and asks who gets the person's objects. */
 export function DeleteDialog({ person, onClose }: { person: PersonDetail; onClose(): void }) {
   const navigate = useNavigate();
   const [receiver, setReceiver] = useState<string | null>(null);

@@ -25,7 +25,7 @@ interface InvitationsPageProps {
   onSearch(search: InvitationsSearch): void;
 }
 
-/** Invitations of new people, and the form that makes them. */
+/** The list of invitations, and the form that creates them. */
 export function InvitationsPage({ search, onSearch }: InvitationsPageProps) {
   const { reason } = usePermission("server.users");
   const [made, setMade] = useState<Invitation[]>([]);

@@ -13,7 +13,7 @@ interface InviteeFieldsProps {
   onChange(people: PersonDraft[]): void;
 }
 
-/** One line of fields for each person who is invited. */
+/** A row of fields for each invited person. */
 export function InviteeFields({ people, faults, onChange }: InviteeFieldsProps) {
   const change = (key: number, part: Partial<PersonDraft>) =>
     onChange(people.map((one) => (one.key === key ? { ...one, ...part } : one)));

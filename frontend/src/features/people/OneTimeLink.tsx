@@ -1,6 +1,6 @@
 import { CodeBlock } from "@/ui/Copy";
 
-/** A link that is shown once, with what it is good for. */
+/** A link that is shown once, with its purpose. */
 export function OneTimeLink({ url, children }: { url: string; children: React.ReactNode }) {
   return (
     <>

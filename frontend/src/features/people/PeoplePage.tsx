@@ -26,7 +26,7 @@ interface PeoplePageProps {
   onSearch(search: PeopleSearch): void;
 }
 
-/** Everybody who may log in to the server, or who is disabled. */
+/** The list of people who may log in to the server or are disabled. */
 export function PeoplePage(props: PeoplePageProps) {
   const { reason } = usePermission("server.users");
   return (

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import classes from "./People.module.css";
 
-/** Leads from the list of people to the invitations and back. */
+/** Tabs of the list of people and of the invitations. */
 export function PeopleTabs() {
   const active = { activeProps: { "data-active": true } };
   return (

@@ -14,7 +14,7 @@ import classes from "./Person.module.css";
 import { ProfileForm } from "./ProfileForm";
 import { AdministratorMark } from "./peopleColumns";
 
-/** A person: profile, roles, what the person owns, and what an administrator may do. */
+/** The page of a person: profile, roles, objects, and the actions of an administrator. */
 export function PersonPage({ user }: { user: string }) {
   const query = useQuery(personQuery(user));
   const person = query.data;

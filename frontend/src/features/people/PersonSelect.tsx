@@ -13,7 +13,7 @@ interface PersonSelectProps {
   error?: string | null | undefined;
 }
 
-/** Chooses a person who may log in; the server searches. */
+/** A field to choose a person who may log in, searched on the server. */
 export function PersonSelect({ label, except, value, onChange, error }: PersonSelectProps) {
   const [typed, setTyped] = useState("");
   const [searched] = useDebouncedValue(typed === value ? "" : typed, 200);

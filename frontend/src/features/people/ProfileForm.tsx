@@ -54,7 +54,7 @@ export function ProfileForm({ person }: { person: PersonDetail }) {
   );
 }
 
-/** The server's sentences by the pointer to the field that each is about. */
+/** The server's messages by the JSON pointer to their field. */
 export function faultsOf(error: Error | null): Record<string, string> {
   if (!(error instanceof ApiError)) return {};
   return Object.fromEntries(error.errors.map(({ pointer, message }) => [pointer, message]));

@@ -3,7 +3,9 @@ import { usePermission } from "@/api/access";
 import { EmptyState } from "@/ui/EmptyState";
 import { Panel } from "@/ui/Page";
 
-/** The content for administrators of the server; others are told why they do not see it. */
+/**
+ * Shows its content to administrators of the server, and to others a sentence that says why not.
+ */
 export function ManagersOnly({ children }: { children: ReactNode }) {
   const right = usePermission("server.users");
   if (right.allowed) return children;

@@ -7,7 +7,7 @@ import { StateBadge } from "@/ui/StateBadge";
 import classes from "./People.module.css";
 import { AdministratorMark, Roles } from "./peopleColumns";
 
-/** How an invitation is named: by what is known of the person. */
+/** The name of an invitation: login name, display name or e-mail address of the person. */
 export function invitedName({ name, display_name, email }: Invitation): string {
   return name ?? (display_name || email || "somebody");
 }

@@ -23,7 +23,7 @@ export interface InviteDraft {
 
 let lastKey = 0;
 
-/** Keys keep the fields of a row when a row before it is removed. */
+/** Returns a new key for a row, so that a row keeps its fields when an earlier row is removed. */
 function nextKey(): number {
   lastKey += 1;
   return lastKey;
@@ -37,12 +37,12 @@ export function newRole(): RoleDraft {
   return { key: nextKey(), project: null, role: "member" };
 }
 
-/** What is typed into the field of a login name, as far as it can become one. */
+/** Removes from typed text the characters that a login name cannot have. */
 export function asLoginName(typed: string): string {
   return typed.toLowerCase().replace(/[\s_.]+/g, "-");
 }
 
-/** Everybody of a form gets the same roles; fields that are empty are left to the person. */
+/** Makes the request of a form: all people get the same roles, and empty fields are left out. */
 export function inviteRequest({ people, roles, isAdmin, hours }: InviteDraft): InviteRequest {
   const projects = roles.flatMap(({ project, role }) =>
     project === null ? [] : [{ project, role }],

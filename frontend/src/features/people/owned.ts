@@ -1,7 +1,7 @@
 import type { Owned } from "@/api/types";
 import { plural } from "@/lib/format";
 
-/** What a person owns, as phrases; kinds of which there is none are left out. */
+/** Phrases for the numbers of a person's objects; kinds without objects are left out. */
 export function ownedParts({ experiments, runs, jobs, live_jobs, workers }: Owned): string[] {
   const unfinished = live_jobs > 0 ? ` (${live_jobs} unfinished)` : "";
   return [

@@ -5,7 +5,7 @@ import { IconShield } from "@/ui/icons";
 import { StateBadge } from "@/ui/StateBadge";
 import classes from "./People.module.css";
 
-/** Projects with the role in each; all of them in the tooltip. */
+/** Shows the projects of a person with the roles; the tooltip lists all of them. */
 export function Roles({ projects }: Pick<Person, "projects">) {
   if (projects.length === 0) return <span className="faint">none</span>;
   const all = projects.map(({ slug, role }) => `${slug}: ${role}`).join("\n");

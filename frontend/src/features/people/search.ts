@@ -16,7 +16,7 @@ export type PeopleSearch = ReturnType<typeof readPeopleSearch>;
 
 const INVITATION_SORTS = ["created_at", "-created_at", "expires_at", "-expires_at"] as const;
 
-/** Reads from the URL how invitations are sorted, and whether the form for new ones is open. */
+/** Reads the order of the invitations from the URL, and whether the form for new ones is open. */
 export function readInvitationsSearch(search: Search) {
   return tidy({
     invite: flag(search, "invite"),

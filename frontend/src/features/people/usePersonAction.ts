@@ -2,7 +2,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { peopleKeys } from "@/api/people";
 import { keys } from "@/api/queries";
 
-/** A change of a person, after which the lists and the person are read again. */
+/** Returns a mutation that changes a person, and then reloads the person and the lists. */
 export function usePersonAction<Answer, Argument = void>(
   act: (argument: Argument) => Promise<Answer>,
   onDone?: (answer: Answer) => void,

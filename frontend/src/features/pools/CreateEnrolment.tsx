@@ -22,7 +22,7 @@ interface CreateEnrolmentProps {
   onCreated(token: EnrolmentToken): void;
 }
 
-/** Makes a token with which workers enrol in a pool. */
+/** Creates a token with which workers enrol in a pool. */
 export function CreateEnrolment({ pool, onClose, onCreated }: CreateEnrolmentProps) {
   const [name, setName] = useState("");
   const [days, setDays] = useState("30");

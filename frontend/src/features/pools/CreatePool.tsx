@@ -9,7 +9,7 @@ import { FormDialog } from "@/ui/FormDialog";
 import { FIELDS, formOf, isComplete, PoolFields, requestOf } from "./PoolFields";
 import { usePoolRefresh } from "./usePoolRefresh";
 
-/** Creates a pool, and leads to its page. */
+/** Creates a pool and opens its page. */
 export function CreatePool({ onClose }: { onClose(): void }) {
   const [name, setName] = useState("");
   const [projects, setProjects] = useState<string[]>([]);

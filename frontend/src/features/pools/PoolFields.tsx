@@ -8,7 +8,7 @@ const NO_HOURS = "Write hours, such as 24 or 0.5.";
 
 export const FIELDS = ["/name", "/description", "/default_wall_seconds", "/max_wall_seconds"];
 
-/** What a form of a pool holds, as typed. */
+/** The typed values of a pool's form. */
 export interface PoolForm {
   description: string;
   byDefault: string;
@@ -25,7 +25,7 @@ export function formOf(pool: Pool | null): PoolForm {
   };
 }
 
-/** The members of a request. */
+/** Makes the members of a request from the typed values of the form. */
 export function requestOf(form: PoolForm) {
   return {
     description: form.description,

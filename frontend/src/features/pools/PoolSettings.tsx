@@ -14,7 +14,7 @@ import { FIELDS, formOf, isComplete, PoolFields, requestOf } from "./PoolFields"
 import classes from "./Pools.module.css";
 import { usePoolRefresh } from "./usePoolRefresh";
 
-/** What can be changed of a pool, and its deletion. */
+/** Changes the settings of a pool, and deletes it. */
 export function PoolSettings({ pool }: { pool: Pool }) {
   const [form, setForm] = useState(formOf(pool));
   const [deleting, setDeleting] = useState(false);

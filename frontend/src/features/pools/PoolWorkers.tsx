@@ -17,7 +17,7 @@ interface PoolWorkersProps {
   workers: readonly Worker[];
 }
 
-/** The workers of a pool, with what an administrator may do to them. */
+/** The workers of a pool, with the actions of an administrator. */
 export function PoolWorkers({ query, workers }: PoolWorkersProps) {
   const [forgetting, setForgetting] = useState<Worker | null>(null);
   const act = usePoolDeed(({ worker, verb }: { worker: Worker; verb: WorkerVerb }) =>
@@ -70,7 +70,7 @@ export function PoolWorkers({ query, workers }: PoolWorkersProps) {
   );
 }
 
-/** Who occupies the busy slots, where that is known. */
+/** The users whose jobs occupy the busy slots, as far as they are known. */
 function holders({ slots }: Worker): string {
   return slots
     .filter((slot) => slot.busy)

@@ -5,7 +5,7 @@ import { hoursOf } from "@/lib/hours";
 /** Heartbeats create no event, so what they change is polled at this interval. */
 export const POLL_MS = 5_000;
 
-/** `24 h`; limits below an hour in minutes and seconds. */
+/** Formats a time limit, for example `24 h`; limits below an hour in minutes and seconds. */
 function limit(seconds: number): string {
   return seconds < 3600 ? duration(seconds) : `${hoursOf(seconds)} h`;
 }

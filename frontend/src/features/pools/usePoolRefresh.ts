@@ -2,7 +2,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { keys } from "@/api/queries";
 
-/** Reads pools, workers and waiting jobs again. */
+/** Returns a function that reloads pools, workers and waiting jobs. */
 export function usePoolRefresh() {
   const client = useQueryClient();
   return () =>
@@ -13,7 +13,7 @@ export function usePoolRefresh() {
     );
 }
 
-/** A change of a pool without a form: what the server refuses is a notification. */
+/** Returns a mutation of a pool without a form; a refusal is shown as a notification. */
 export function usePoolDeed<Input, Answer>(deed: (input: Input) => Promise<Answer>) {
   const refresh = usePoolRefresh();
   return useMutation<Answer, Error, Input>({

@@ -13,7 +13,7 @@ import { StorageLimit } from "./StorageLimit";
 
 const FIELDS = ["/name", "/slug", "/description", "/storage_limit", "/pools"];
 
-/** Creates a project, and leads to its members. */
+/** Creates a project and opens the page of its members. */
 export function CreateProject({ onClose }: { onClose(): void }) {
   const client = useQueryClient();
   const navigate = useNavigate();

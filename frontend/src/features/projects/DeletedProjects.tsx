@@ -10,7 +10,7 @@ import { Panel } from "@/ui/Page";
 import classes from "./Projects.module.css";
 import { useProjectRefresh } from "./useProjectChange";
 
-/** Deleted projects that still have content, for administrators; absent without one. */
+/** Lists deleted projects that still have content, for administrators; absent if there is none. */
 export function DeletedProjects() {
   const query = useQuery(deletedProjectsQuery);
   const refresh = useProjectRefresh();

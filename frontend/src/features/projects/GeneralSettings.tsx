@@ -9,7 +9,7 @@ import { Refusal } from "@/ui/Refusal";
 import classes from "./Projects.module.css";
 import { useProjectChange } from "./useProjectChange";
 
-/** A field that the caller may not change stays readable. */
+/** Properties of a field that the caller may read but not change. */
 const LOCKED = { readOnly: true, variant: "filled" };
 const FIELDS = ["/name", "/description"];
 

@@ -10,7 +10,7 @@ import { ProjectPools } from "./ProjectPools";
 import classes from "./Projects.module.css";
 import { StorageSettings } from "./StorageSettings";
 
-/** What a project is called, what it may hold, and how it ends. */
+/** The settings of a project: name, storage limit, pools, archiving and deletion. */
 export function ProjectSettingsPage({ slug }: { slug: string }) {
   const query = useQuery(projectQuery(slug));
   const right = useProjectRight("project.settings", slug);

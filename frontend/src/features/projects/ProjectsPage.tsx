@@ -17,7 +17,7 @@ import { CreateProject } from "./CreateProject";
 import { DeletedProjects } from "./DeletedProjects";
 import { projectColumns } from "./projectColumns";
 
-/** From how many projects on they can be searched. */
+/** Number of projects from which a search field is shown. */
 const SEARCHED_FROM = 10;
 
 /** All projects of the server, for its administrators. */

@@ -15,7 +15,7 @@ import { storageText } from "./projectColumns";
 import { StorageLimit } from "./StorageLimit";
 import { useProjectChange } from "./useProjectChange";
 
-/** What the project's files use of its limit, which administrators change. */
+/** The storage that the project's files use, and the limit, which administrators change. */
 export function StorageSettings({ project }: { project: Project }) {
   const { storage_used: used, storage_limit: limit } = project;
   const right = usePermission("server.projects");

@@ -5,7 +5,7 @@ import type { Column } from "@/ui/DataTable";
 import { Meter } from "@/ui/Meter";
 import classes from "./Projects.module.css";
 
-/** `1.5 GiB of 2.0 GiB`, or what is used where nothing limits it. */
+/** The used storage and its limit, for example `1.5 GiB of 2.0 GiB`. */
 export function storageText({ storage_used, storage_limit }: Project): string {
   const used = bytes(storage_used);
   return storage_limit === null ? used : `${used} of ${bytes(storage_limit)}`;

@@ -4,7 +4,7 @@ import { changeProject, projectKeys } from "@/api/projects";
 import { keys } from "@/api/queries";
 import type { Project, ProjectChange } from "@/api/types";
 
-/** Reads again what shows projects: the lists, and the session with the caller's memberships. */
+/** Returns a function that reloads the lists of projects and the caller's session. */
 export function useProjectRefresh() {
   const client = useQueryClient();
   return () =>
@@ -14,7 +14,7 @@ export function useProjectRefresh() {
     ]);
 }
 
-/** Changes members of a project; faults are shown at the fields. */
+/** Returns a mutation that changes settings of a project, and the faults of its fields. */
 export function useProjectChange(slug: string) {
   const refresh = useProjectRefresh();
   return useMutation<Project, Error, ProjectChange>({

@@ -9,7 +9,7 @@ import { Dot } from "@/ui/Dot";
 import { useScheme } from "@/ui/scheme";
 import classes from "./Queue.module.css";
 
-/** The page of a job: its run, or the experiment where the job trains a pack. */
+/** The page of a job: that of its run, or that of the experiment if the job trains a pack. */
 export function jobPlace(job: Job) {
   const [runId] = job.run_ids;
   return runId && job.run_ids.length === 1

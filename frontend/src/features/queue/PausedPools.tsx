@@ -1,7 +1,7 @@
 import type { Pool } from "@/api/types";
 import { Banner } from "@/ui/Banner";
 
-/** Says of each paused pool that no job of it starts, and why. */
+/** Shows for each paused pool that its jobs do not start, and why. */
 export function PausedPools({ pools }: { pools: readonly Pool[] }) {
   return pools
     .filter((pool) => pool.paused_at !== null)

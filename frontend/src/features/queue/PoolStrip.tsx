@@ -16,7 +16,7 @@ export function PoolStrip({ pools }: { pools: readonly Pool[] }) {
   );
 }
 
-/** Slots of all, and jobs of the caller's projects. */
+/** The numbers of a pool: all its slots, and the jobs of the caller's projects. */
 export function PoolNumbers({ pool }: { pool: Pool }) {
   return (
     <>

@@ -15,7 +15,7 @@ import classes from "./Queue.module.css";
 import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
 import { WorkerPanel } from "./WorkerPanel";
 
-/** The workers of the pools that the caller may use, with what is in their slots. */
+/** The workers of the pools that the caller may use, with the jobs in their slots. */
 export function WorkersPage() {
   const query = useQuery({ ...workersQuery, refetchInterval: HEARTBEAT_MS });
   const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
@@ -110,7 +110,7 @@ function Workers({ workers, jobs }: Pick<PoolsProps, "workers" | "jobs">) {
   );
 }
 
-/** How to add a machine, for those who can, and whom to ask, for others. */
+/** Shows pool managers how to add a machine, and other users whom to ask. */
 function NoWorker({ pools }: { pools: readonly Pool[] }) {
   const manager = usePermission("server.pools");
   const [first] = pools;

@@ -85,7 +85,7 @@ function isJudged(row: Evaluation): boolean {
   return typeof row.success_rate === "number";
 }
 
-/** One scale for all rows, so that they can be compared. */
+/** Returns one scale for all rows, so that they can be compared. */
 function domainOf(rows: readonly Evaluation[]): Domain {
   const ends = rows
     .flatMap((row) => [toNumber(row.min), toNumber(row.max)])
@@ -172,7 +172,7 @@ function returnColumns(
   ];
 }
 
-/** Columns of the source and the time. */
+/** The columns of an evaluation's source and time. */
 const ORIGIN: Column<Evaluation>[] = [
   {
     id: "of",

@@ -2,7 +2,7 @@ import { useMemo } from "react";
 import { type Json, lines } from "@/lib/jsonDiff";
 import classes from "./ProvenanceTab.module.css";
 
-/** A stored JSON record, line by line. */
+/** Shows a stored JSON record line by line. */
 export function JsonTree({ value }: { value: unknown }) {
   const rows = useMemo(() => lines(value as Json), [value]);
   return (

@@ -10,7 +10,7 @@ import { bytes, plural, scheduleName } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
 import { Permitted } from "@/ui/Permitted";
 
-/** Files that workers have not uploaded yet: why, and how to end the job without them. */
+/** Shows which files are not uploaded yet and why, with a button that ends the job without them. */
 export function NotUploaded({ run }: { run: RunDetail }) {
   const waiting = run.jobs.flatMap((job) =>
     job.not_uploaded === null ? [] : [{ job, backlog: job.not_uploaded }],

@@ -26,7 +26,7 @@ const QUALITY = {
   },
 } as const;
 
-/** How exactly the latest attempt resumed. */
+/** Shows whether the latest attempt resumed exactly. */
 export function QualityBadge({ quality }: { quality: RunDetail["resume_quality"] }) {
   if (quality === null || quality === "fresh") return null;
   const { icon: Icon, hint } = QUALITY[quality];
@@ -117,8 +117,8 @@ function Stored({ run }: { run: RunDetail }) {
 }
 
 /**
- * Estimates the remaining time from the current speed. Shows nothing where another bound is nearer
- * than the budget's counter, since its speed is not measured.
+ * Estimates the remaining time from the current speed. Shows nothing if the run will reach another
+ * bound first, whose speed is not measured.
  */
 function TimeLeft({ run, measures }: { run: RunDetail; measures: Measures }) {
   const { fraction, env_steps_per_second: speed } = run.progress;

@@ -163,7 +163,7 @@ function Loaded({ run }: { run: RunDetail }) {
   );
 }
 
-/** The seed's colour as its experiment's page shows it. */
+/** Returns the colour of the run's seed on the page of its experiment. */
 function useRunColor(run: RunDetail): string {
   const scheme = useScheme();
   const siblings = useQuery(experimentRunsQuery(run.project, run.experiment_id));

@@ -15,7 +15,7 @@ export function RunProblems({ run }: { run: RunDetail }) {
   );
 }
 
-/** Why the run failed, or why it is paused without a request of a user. */
+/** Shows why the run failed, or why it is paused without a request of a user. */
 function Ended({ run }: { run: RunDetail }) {
   const codeChanged = run.state === "paused" && run.cause === "code_changed";
   if (run.state !== "failed" && !codeChanged) return null;
@@ -36,7 +36,7 @@ function Ended({ run }: { run: RunDetail }) {
 
 const INTENDED = new Set(["budget", "success_score", "user", "drain", "preempted"]);
 
-/** Why the attempt before the current one ended, unless a user requested it. */
+/** Shows why the attempt before the current one ended, unless a user requested its end. */
 function Interrupted({ run }: { run: RunDetail }) {
   if (run.state !== "running" && run.state !== "queued") return null;
   const ended = run.attempts.filter((one) => one.job_id === run.job_id && one.ended_at !== null);
@@ -56,7 +56,7 @@ function Interrupted({ run }: { run: RunDetail }) {
   );
 }
 
-/** Jobs other than the training whose latest attempt failed. */
+/** Shows jobs other than the training whose latest attempt failed. */
 function Beside({ run }: { run: RunDetail }) {
   const latest = new Map<string, Job>();
   for (const job of run.jobs) if (job.id !== run.job_id) latest.set(job.schedule, job);

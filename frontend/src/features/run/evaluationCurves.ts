@@ -25,7 +25,7 @@ export function chartedSources(
   return all.filter((one) => one.curves.length > 0);
 }
 
-/** The return with the range of its episodes, or every metric. */
+/** Returns the curves of a source: the return with the range of its episodes, or every metric. */
 function curvesOf(evaluations: readonly Evaluation[]): string[] {
   const metrics = metricsOf(evaluations);
   return metrics.length > 0 ? metrics : evaluations.length > 0 ? [RETURN] : [];

@@ -26,7 +26,9 @@ function rank(prefix: string): number {
   return LAST.includes(prefix) ? 200 + LAST.indexOf(prefix) : 100;
 }
 
-/** A test for names: a regular expression where it is one, else plain text. */
+/**
+ * Returns a test of series names: by regular expression, or by substring if the text is not one.
+ */
 export function matcher(query: string | undefined): (name: string) => boolean {
   if (!query) return () => true;
   try {

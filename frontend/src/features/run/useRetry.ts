@@ -19,7 +19,9 @@ export interface Retry {
   allow(): void;
 }
 
-/** Retries or resumes a run; where the code has changed, the user decides. */
+/**
+ * Returns functions that retry or resume a run; if the code has changed, the user is asked first.
+ */
 export function useRetry(run: RunDetail): Retry {
   const client = useQueryClient();
   const [refused, setRefused] = useState<{ way: Way; message: string } | null>(null);

@@ -16,7 +16,9 @@ export interface Video {
 
 const NAME = /^(.+-episode-(\d+))\.(mp4|jpg)$/;
 
-/** Newest first; of an episode that was recorded again after a resume, the latest video. */
+/**
+ * Returns videos, the newest first; of an episode that was recorded twice, only the latest video.
+ */
 export function videosOf(
   artifacts: readonly Artifact[],
   evaluations: readonly Evaluation[],
