@@ -1,8 +1,8 @@
-"""What the audit log's chain costs a change of a job's state.
+"""Time that the audit log's chain adds to a change of a job's state.
 
-Pauses and resumes a queued job. Every second pair appends its entries as versions before the chain
-did: one row of a table with a foreign key and one index, flushed with the other rows. Both kinds
-alternate in one process, so that what else runs on the machine slows both down.
+Pauses and resumes a queued job. Every second pair appends its entries as versions without the
+chain did: one row of a table with a foreign key and one index, flushed with the other rows. Both
+kinds alternate in one process, so that other load on the machine affects both.
 
     python -m benchmarks.audit_log [--pairs 800] [--database sqlite | postgresql]
 """

@@ -1,7 +1,7 @@
 """The engine, per iteration: loop, clock, triggers and absent hooks.
 
-Agent, collector and recorder faked. Then with the clock, bounds, hooks and recorders that each
-entry point puts around it, and the adapter of agents that others made.
+Agent, collector and recorder are fakes. Further cases have the clock, bounds, hooks and recorders
+of each entry point, and the adapter of external agents.
 
 python -m benchmarks.engine [--iterations 200000] [--repeat 7]
 """

@@ -1,13 +1,12 @@
-"""env_steps per second of environments alone: ours beside Gymnasium's own vector and a plain loop,
-on one thread, and what a reset takes.
+"""env_steps per second of vector environments on one thread, and the time of a reset.
 
     python -m benchmarks.envs [--seconds 0.4] [--rounds 5] [--skip-games]
 
-Everything runs in turn in one process, several rounds; processor time is what is divided by, since
-ale-py's threads and other programs make wall time useless. Ended episodes are begun again in all of
-them: by a mask, or by Gymnasium's autoreset. Atari games are frames that are preprocessed; their
-native vector loads the ROM for every episode, so it is also shown with the resets of Pong's
-shortest episodes.
+Compares Palestra's vector environments with Gymnasium's and with a plain loop. They run in turn in
+one process for several rounds. Rates are per processor second, since wall time depends on ale-py's
+threads and on other programs. Ended episodes are reset by a mask, or by Gymnasium's autoreset.
+Atari frames are preprocessed. The native Atari vector loads the ROM for every episode, so a second
+table shows the share of a reset in a short episode of Pong.
 """
 
 import argparse

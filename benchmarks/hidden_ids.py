@@ -1,4 +1,4 @@
-"""Whether the time of an answer tells that an ID exists in a project that the caller cannot see.
+"""Checks that the time of an answer does not reveal IDs in projects that the caller cannot see.
 
 Two projects with the same content are on one server. A maintainer of one asks for objects of the
 other and for IDs of the same form that no object has, in random order over one connection. All are
@@ -40,7 +40,7 @@ BOUND = 1.05
 
 
 async def measure(url: str, directory: Path, times: int) -> dict[str, dict[str, list[float]]]:
-    """Returns the seconds of the answers to foreign and to missing IDs, by kind of object."""
+    """Returns the seconds of the answers to hidden and to missing IDs, by kind of object."""
     upgrade(url)
     async with serve(url, directory) as served:
         own = await make_marked_project(served, "alpha")

@@ -1,11 +1,11 @@
-"""Trains the presets of `examples/learning` over several seeds and shows what each reaches.
+"""Trains the presets of `examples/learning` over several seeds and shows their final returns.
 
     python -m benchmarks.learning [--only cartpole-dqn ...] [--seeds 5] [--jobs 2] [--write]
 
-Seeds of an agent that can be packed are trained as one batch, others each by itself; in a fresh
-process, on one thread. The final return of a seed is the mean over 100 episodes after its training,
-none of which had a part in ending it; the interval is that of the mean over seeds by Student's t. A
-tick says that the mean reaches the target.
+Seeds of an agent that can be packed are trained as one batch, other seeds one by one, each time in
+a fresh process on one thread. The final return of a seed is the mean over 100 episodes after its
+training, which did not influence the end of the training. The interval is that of the mean over
+seeds by Student's t. A tick marks a mean that reaches the target.
 """
 
 import argparse

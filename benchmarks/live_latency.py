@@ -1,8 +1,8 @@
-"""Time from a number being logged in the training loop to its arrival in a browser, both on this
-machine and under its training load.
+"""Time from the logging of a number in the training loop to its arrival in a browser.
 
 Chromium loads the dashboard's origin and tails the event stream with `fetch`, as the dashboard
-does; each point's wall time, taken in the loop, is compared with the browser's clock at arrival.
+does, on the machine that trains. The wall time of each point in the loop is compared with the
+browser's clock at its arrival.
 
     python -m benchmarks.live_latency [--seconds 20] [--runs 1]
 """

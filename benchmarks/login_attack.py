@@ -1,4 +1,4 @@
-"""Guesses at passwords: how many reach argon2, and who gets in meanwhile.
+"""Attacks by password guessing: how many guesses reach argon2, and whether users can log in.
 
 Three attacks on a real server behind a trusted proxy: at one account from many addresses, at many
 accounts from one address, and at many accounts from many addresses. During each, a person logs in
@@ -353,7 +353,7 @@ def main() -> int:
         with server.connect() as connection:
             code = server.login_url.partition("#code=")[2]
             cookie = server.redeem(connection, code=code, user="admin", password=PASSWORD)
-        # What was counted so far is lost in a restart: the attack begins with whole allowances.
+        # A restart resets the counts, so that each attack begins with full allowances.
         server.kill("server")
         server.start_server()
         tallies = _attack_in_turn(server, cookie, arguments.guesses)

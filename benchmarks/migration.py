@@ -1,4 +1,4 @@
-"""Time in which a database of the previous version is migrated to the present schema.
+"""Time of the migration of a database from the previous version to the present schema.
 
     python -m benchmarks.migration [--runs 1000 10000] [--repeat 3]
 

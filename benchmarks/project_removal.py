@@ -1,8 +1,8 @@
-"""What the removal of a large project costs everybody else.
+"""Time that the removal of a large project adds to the requests of another project.
 
-A project with many runs, blocks of points and stored files is removed. Beside it another project
-reads its list of runs and stores a batch of points, in turn. The same is measured without the
-removal.
+A project with many runs, blocks of points and stored files is removed. Meanwhile, requests of
+another project read its list of runs and store a batch of points, in turn. The same requests are
+measured without the removal.
 
     python -m benchmarks.project_removal [--runs 1000] [--database sqlite | postgresql]
 """

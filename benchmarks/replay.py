@@ -1,11 +1,10 @@
-"""Microseconds per sample, feedback and extend of the replay memories: uniform, prioritized,
-n-step, shared frames.
+"""Microseconds per `sample`, `feedback` and `extend` of the replay memories.
 
     python -m benchmarks.replay [--batch 64] [--capacity 100000] [--frames 20000] [--calls 20]
         [--repeat 100]
 
 Memories of one kind run interleaved in one process, one row per extend and one batch per sample.
-Rows with a bound print a verdict, which means nothing on a machine that is busy otherwise.
+Rows with a bound print whether it is met, which requires a machine without other load.
 """
 
 import argparse

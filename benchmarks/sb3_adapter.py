@@ -1,10 +1,9 @@
-"""Processor time of algorithms of Stable-Baselines3 within Palestra, as a multiple of what the
-library takes by itself: one thread.
+"""Processor time of Stable-Baselines3 within Palestra, as a multiple of the library's own time.
 
     python -m benchmarks.sb3_adapter [--rounds 4]
 
-Both train the same definition in turn: the library's own `learn`, once under our recorder, budget,
-final evaluation and snapshot.
+Both train the same definition in turn on one thread by the library's own `learn`; in Palestra with
+its recorder, budget, final evaluation and snapshot.
 """
 
 import argparse

@@ -1,5 +1,4 @@
-"""Time from the submission of one job on an idle machine to its first env_steps, each in a fresh
-trainer process.
+"""Time from the submission of a job on an idle machine to its first env_steps.
 
 The end is the wall time of the first finished episode in the worker's spool, a few milliseconds
 after the first env_step: an upper bound.

@@ -1,8 +1,8 @@
-"""What the other projects of a server cost the lists of one project.
+"""Time that the other projects of a server add to the lists of one project.
 
 A server with 30 people, 10 projects and 10,000 runs answers the lists of one project's maintainer,
-and a server which holds that project alone answers the same ones. Both run in one process and are
-asked in turn, so that what else runs on the machine slows both down.
+and a server that holds only this project answers the same lists. Both run in one process and are
+queried in turn, so that other load on the machine affects both.
 
     python -m benchmarks.team_lists [--database sqlite | postgresql] [--requests 200] [--runs 1000]
 """

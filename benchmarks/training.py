@@ -1,16 +1,15 @@
-"""Throughput of whole trainings, learning included, beside the peers on equal settings: one thread,
-a fresh process each, taking turns.
+"""Throughput of whole trainings, learning included, of Palestra and of other libraries.
 
     python -m benchmarks.training [--tasks dqn1,dqn4,ppo,a2c,a3c,sac,pong] [--peers
         sb3,pfrl,tianshou,plain] [--repeat 3]
                                   [--pack 16] [--packs 2]
 
-The rate leaves out start-up, and what the first learn takes longer than the second (compilation);
-the columns beside it hold both, and the rate with all of it. With `--packs` the seeds of a pack are
-also trained as so many packs at once, a process each, as a worker with so many slots does it where
-`resources.pack` says how many seeds one carries. A peer that is not installed is left out: `make
-bench-peers` installs them all. Absolute figures drift from machine to machine and from hour to
-hour: compare within one run only.
+All libraries train with equal settings, in turn, each in a fresh process on one thread. The rate
+excludes the start-up and the extra time of the first update (compilation), which other columns show
+together with the rate that includes both. With `--packs`, the seeds of a pack are also trained as
+that many concurrent packs, one process each, like a worker with that many slots. A library that is
+not installed is left out; `make bench-peers` installs all of them. Absolute figures vary between
+machines and hours: compare figures of one run only.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Prints docs/definition.md, the reference of a submission, from the schema of the contract.
 
-It writes to standard output: `make reference` puts that into its place.
+It writes to standard output, which `make reference` redirects to the file.
 """
 
 import json
@@ -71,7 +71,7 @@ def _row(name: str, schema: dict[str, Any], *, required: bool) -> str:
 
 
 def _default(schema: dict[str, Any]) -> str:
-    """Returns a default in words; that of a part is said where the part is described."""
+    """Returns a default in words; the default of a part is in the description of the part."""
     if "default" not in schema or (isinstance(schema["default"], dict) and "$ref" in schema):
         return ""
     return f"`{json.dumps(schema['default'])}`"

@@ -1,4 +1,4 @@
-"""The recorded history of a run, for comparison with another run of the same definition."""
+"""Reads the recorded history of a run, and compares it with another run's."""
 
 import math
 from typing import Any

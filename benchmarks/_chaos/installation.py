@@ -139,7 +139,7 @@ class Installation:
             found = [
                 training for training in self.unfinished_trainings() if self._is_halfway(training)
             ]
-            # A strike on all may end the attempt of each.
+            # A fault that affects all trainings may end the attempt of each.
             return (
                 None
                 if ends_attempts and any(training.deaths >= MAX_DEATHS for training in found)

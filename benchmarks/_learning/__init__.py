@@ -1,1 +1,1 @@
-"""Trains presets over several seeds and tabulates what they reach."""
+"""Trains presets over several seeds and tabulates their final returns."""

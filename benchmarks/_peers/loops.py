@@ -1,4 +1,4 @@
-"""What the loop of each library returns, and how its result is measured."""
+"""The interface of each library's training loop, and the measurement of its result."""
 
 import os
 import time

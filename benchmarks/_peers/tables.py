@@ -1,4 +1,4 @@
-"""The table of one task's results, and which targets they meet."""
+"""The table of one task's results, and the comparison with its targets."""
 
 import statistics
 from collections.abc import Iterator, Sequence

@@ -190,7 +190,7 @@ def _chained(
 ) -> dict[str, Any]:
     """Returns the new row of an entry; the hash is that of `app.domain.audit_chain`.
 
-    A released step never changes, so the computation stands here again.
+    A released step never changes, so it has its own copy of the computation.
     """
     kind, _, who = row["actor"].partition(":")
     content = {

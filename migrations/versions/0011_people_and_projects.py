@@ -88,7 +88,7 @@ def _name_users() -> None:
     rows = connection.execute(
         sa.select(_USERS.c.id, _USERS.c.name).order_by(_USERS.c.created_at, _USERS.c.id)
     ).all()
-    # Those that need no change are named first: nobody loses a name to an older user.
+    # Users whose name needs no change come first, so that no older user takes their name.
     rows = sorted(rows, key=lambda row: _slug(row.name) != row.name)
     for (user_id, name), slug in zip(rows, _slugs((name for _, name in rows), "user"), strict=True):
         if slug != name:
@@ -142,7 +142,7 @@ def _free_credentials() -> None:
 
 
 def _widen_tokens() -> None:
-    """Lets the tokens of server administrators that have every scope cover what they covered.
+    """Unbinds the tokens of server administrators that have every scope from their project.
 
     Server-wide actions, such as draining a worker, need a token that is not bound to a project.
     """

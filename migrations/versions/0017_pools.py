@@ -157,8 +157,8 @@ def _make_pools() -> None:
 def _name_workers() -> None:
     """Renames workers of several projects that have one name.
 
-    The worker that was heard of last keeps the name; the others get it with a number, and register
-    with the former name until they enrol again.
+    The worker with the latest heartbeat keeps the name; the names of the others get a number, and
+    these workers register with their former name until they enrol again.
     """
     connection = op.get_bind()
     query = sa.select(_WORKERS.c.id, _WORKERS.c.name).order_by(
