@@ -194,7 +194,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Removes the connection from those that are counted."""
+        """Removes the connection from the counted connections."""
         self.bounds.leave(self)
         super().connection_lost(exc)
 

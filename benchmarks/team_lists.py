@@ -133,7 +133,7 @@ async def add_people(world: World, count: int) -> None:
 
 
 async def other_world(world: World, number: int) -> World:
-    """Makes another project with three people; returns the world as its administrator sees it."""
+    """Creates a further project with three people; returns the world of its administrator."""
     async with world.database.write() as session:
         made = await projects.create(session, world.admin, ProjectRequest(name=f"p-{number}"))
         names = [f"person-{3 * number + place}" for place in (1, 2, 3)]
@@ -225,7 +225,7 @@ async def _train(world: World, number: int) -> None:
 
 
 def _values(found: Any, column: str, value: str) -> dict[str, Any]:
-    """Returns the row whose `column` has a value, by names of attributes."""
+    """Returns the attributes of the row whose `column` has a value."""
     row = next(one for one in found.mappings() if one[column] == value)
     return {
         "update" if name == "update_count" else str(name): content for name, content in row.items()

@@ -50,7 +50,7 @@ class ExperimentMethods(ClientMethods):
     def submit_document(
         self, submission: Submission, *, key: str | None = None
     ) -> tuple[SubmittedExperiment, bool]:
-        """Submits a whole document.
+        """Submits a document with definition and options.
 
         Returns the experiment, with `warnings`, and whether it is new.
         """

@@ -32,7 +32,7 @@ def sign(key: bytes, user_id: str, now: float) -> str:
     Args:
         key: The server's key for these cookies.
         user_id: ID of the user.
-        now: Seconds since 1970.
+        now: Seconds since the Unix epoch.
     """
     payload = f"{_VERSION}.{user_id}.{secrets.token_hex(16)}.{int(now)}"
     return f"{payload}.{_signature(key, payload)}"

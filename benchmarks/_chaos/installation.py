@@ -88,7 +88,7 @@ class Installation:
     # Trainings
 
     def definition(self, kind: str, number: int) -> dict[str, Any]:
-        """Returns a definition; its success score is never reached and only makes it unique."""
+        """Returns a definition, which a success score that is never reached makes unique."""
         changes: dict[str, Any] = {
             "name": f"chaos {kind}",
             "stop": {"success_score": 10_000 + number},

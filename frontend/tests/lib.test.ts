@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { pieces } from "@/lib/ansi";
+import { splitIntoPieces } from "@/lib/ansi";
 import { groupColor, memberColor } from "@/lib/color";
 import {
   ago,
@@ -117,7 +117,7 @@ describe("search", () => {
 
 describe("ansi", () => {
   it("turns colours into pieces and drops every other escape", () => {
-    expect(pieces("a\u001b[31;1mred\u001b[0m\u001b[2Kb")).toEqual([
+    expect(splitIntoPieces("a\u001b[31;1mred\u001b[0m\u001b[2Kb")).toEqual([
       { text: "a", color: null, bold: false },
       { text: "red", color: "red", bold: true },
       { text: "b", color: null, bold: false },
@@ -126,7 +126,7 @@ describe("ansi", () => {
 
   it("ends a colour at the next one, and reads a palette colour as one colour", () => {
     const line = "\u001b[91ma\u001b[37mb\u001b[0m\u001b[38;5;31mc\u001b]0;title\u0007d";
-    expect(pieces(line).map((piece) => [piece.text, piece.color])).toEqual([
+    expect(splitIntoPieces(line).map((piece) => [piece.text, piece.color])).toEqual([
       ["a", "red"],
       ["b", "white"],
       ["cd", "palette-31"],

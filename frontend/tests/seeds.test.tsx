@@ -9,7 +9,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { ExperimentDetail, Run, SeriesResult } from "@/api/types";
 import { EvaluationPanel } from "@/features/experiment/EvaluationPanel";
 import {
-  changes,
+  countChanges,
   evaluationPlot,
   evaluationRequest,
   remark,
@@ -62,7 +62,7 @@ describe("the number of seeds", () => {
     expect(remark({ x: 0, n: 3, carried: 2 }, 3)).toBe("n = 3 of 3 seeds, 2 carried forward");
     expect(remark({ x: 0, n: 0, carried: 0 }, 3)).toBeNull();
     expect(
-      changes([
+      countChanges([
         { x: 0, n: 3, carried: 0 },
         { x: 10, n: 0, carried: 0 },
         { x: 20, n: 3, carried: 1 },

@@ -41,7 +41,7 @@ from palestra.errors import PalestraError
 
 
 class _Commands(TyperGroup):
-    """Distinguishes a broken pipe and Ctrl-C from failures, which the framework does not."""
+    """The group of all commands, which distinguishes a broken pipe and Ctrl-C from failures."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

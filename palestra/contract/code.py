@@ -48,13 +48,13 @@ class _WithEnvironment(Document):
 
 
 class BuiltinCode(_WithEnvironment):
-    """The definition names only parts that come with Palestra, apart from the environment."""
+    """The code of a definition whose parts, apart from the environment, belong to Palestra."""
 
     kind: Literal["builtin"] = "builtin"
 
 
 class EntrypointCode(_WithEnvironment):
-    """The definition names a team's own registered parts."""
+    """The code of parts that a distribution registers by entry points."""
 
     kind: Literal["entrypoint"]
     distribution: Title

@@ -32,7 +32,7 @@ _RECOVERY: Final = 2
 
 
 class StaleAttemptError(Exception):
-    """The attempt may not write any more: a newer one holds the fence, or it ended."""
+    """The attempt may not write any more: it has ended, or a newer attempt holds the fence."""
 
 
 @dataclass(slots=True)

@@ -134,7 +134,7 @@ async def list_evaluations(
 async def list_series_for_run(
     session: Session, run_id: str, after: str, limit: int
 ) -> Sequence[SeriesRow]:
-    """Returns a run's series by name, those after a name."""
+    """Returns a run's series whose names follow `after`, by name."""
     query = (
         select(SeriesRow)
         .where(SeriesRow.run_id == run_id, SeriesRow.name > after)

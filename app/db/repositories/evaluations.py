@@ -45,7 +45,7 @@ async def list_page(
 async def load_latest(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
     """Returns the evaluation at the latest position of each run's history, by run.
 
-    Of several at that position, the newest.
+    Of several evaluations at that position, the newest one is returned.
     """
     return {
         row.run_id: row
@@ -58,7 +58,7 @@ async def load_latest(session: Session, run_ids: Collection[str]) -> dict[str, E
 async def load_best(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
     """Returns the evaluation with the highest finite mean return of each run, by run.
 
-    Of several with that return, the one at the latest position.
+    Of several evaluations with that return, the one at the latest position is returned.
     """
     query = _first_of_each(
         EvaluationRow.run_id.in_(run_ids),

@@ -103,7 +103,7 @@ async def list_live_projects(session: Session) -> Sequence[ProjectRow]:
 
 
 async def filter_expired(session: Session, invitation_ids: Collection[str]) -> set[str]:
-    """Returns those of some invitations whose time is over."""
+    """Returns the IDs of those invitations that have expired."""
     mine = InvitationRow.id.in_(invitation_ids)
     over = select(InvitationRow.id).where(mine, InvitationRow.expires_at <= db_now())
     return set(await session.scalars(over))

@@ -90,7 +90,7 @@ async def update_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> 
 
 
 async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-    """Adds blocks, one per series; returns the id of each by its series.
+    """Adds blocks, one per series; returns the ID of each block by the ID of its series.
 
     The IDs are matched by series, since databases need not return rows in order.
     """

@@ -84,7 +84,7 @@ def _points(series: str, block: BlockRow) -> dict[str, Any]:
         "update": columns.update.tolist(),
         "episode": columns.episode.tolist(),
         "wall": columns.wall.tolist(),
-        "value": numbers(columns.value.tolist()),
+        "value": write_numbers(columns.value.tolist()),
     }
 
 
@@ -103,7 +103,7 @@ def log_content(block: LogBlockRow) -> dict[str, Any]:
     return {"run_id": block.run_id, "lines": lines, "next_after": block.last_line, "complete": True}
 
 
-def numbers(values: list[float]) -> list[float | str]:
+def write_numbers(values: list[float]) -> list[float | str]:
     """Returns numbers for JSON: NaN, Infinity and -Infinity become strings."""
     return [value if math.isfinite(value) else write_number(value) for value in values]
 

@@ -12,7 +12,7 @@ export function useProject(): string | null {
   return useContext(ProjectContext);
 }
 
-/** The project to begin with: the only one, else the one shown last; `null` without either. */
+/** The project to show first: the only one, else the one shown last; `null` if there is neither. */
 export function firstProject({ projects }: Session): string | null {
   if (projects.length === 1) return projects[0]?.slug ?? null;
   const last = rememberedProject();

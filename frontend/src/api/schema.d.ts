@@ -2745,7 +2745,7 @@ export interface components {
         };
         /**
          * BuiltinCode
-         * @description The definition names only parts that come with Palestra, apart from the environment.
+         * @description The code of a definition whose parts, apart from the environment, belong to Palestra.
          */
         BuiltinCode: {
             /**
@@ -3650,7 +3650,7 @@ export interface components {
         };
         /**
          * EntrypointCode
-         * @description The definition names a team's own registered parts.
+         * @description The code of parts that a distribution registers by entry points.
          */
         EntrypointCode: {
             /** Digest */

@@ -19,7 +19,7 @@ export type Snapshot = Schemas["SnapshotView"];
 export type Artifact = Schemas["ArtifactView"];
 export type Provenance = Schemas["ProvenanceView"];
 export type Worker = Schemas["WorkerView"];
-/** The server always sends every member; clients of older servers do without some. */
+/** A pool. The server sends every member; an older server may omit some of them. */
 export type Pool = Required<Schemas["PoolView"]>;
 export type PoolRequest = Partial<Schemas["PoolRequest"]> & { name: string };
 export type PoolChange = Schemas["PoolChange"];
@@ -27,7 +27,7 @@ export type PoolProject = Schemas["PoolProjectView"];
 export type EnrolmentToken = Schemas["EnrolmentTokenView"];
 export type Catalogue = Schemas["CatalogueView"];
 export type LoginOptions = Schemas["LoginOptions"];
-/** The server always sends every member; clients of older servers do without some. */
+/** A session. The server sends every member; an older server may omit some of them. */
 export type Session = Required<Schemas["SessionView"]>;
 export type AuditEntry = Schemas["AuditEntry"];
 export type Member = Schemas["MemberView"];

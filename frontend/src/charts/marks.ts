@@ -12,7 +12,7 @@ const TICK = 6;
 const ROOM = 4;
 
 /** Draws the plot's marks below its curves. */
-export function marks(latest: RefObject<PlotProps>, host: HTMLElement): uPlot.Plugin {
+export function drawMarks(latest: RefObject<PlotProps>, host: HTMLElement): uPlot.Plugin {
   return {
     hooks: { drawAxes: (u) => draw(u, latest.current.marks ?? [], getComputedStyle(host)) },
   };
@@ -40,7 +40,7 @@ function draw(u: uPlot, all: readonly PlotMark[], css: CSSStyleDeclaration): voi
     ctx.moveTo(at, labelled ? top : top + height - TICK * ratio);
     ctx.lineTo(at, top + height);
     ctx.stroke();
-    const x = place(ctx.measureText(label).width, at + ROOM * ratio, left + width);
+    const x = placeLabel(ctx.measureText(label).width, at + ROOM * ratio, left + width);
     if (!labelled || x < free) continue;
     ctx.fillText(label, x, top + ratio);
     free = x + ctx.measureText(label).width + ROOM * ratio;
@@ -49,6 +49,6 @@ function draw(u: uPlot, all: readonly PlotMark[], css: CSSStyleDeclaration): voi
 }
 
 /** Places a label right of its mark, or left of it at the plot's edge. */
-function place(width: number, at: number, edge: number): number {
+function placeLabel(width: number, at: number, edge: number): number {
   return at + width <= edge ? at : at - width - 2 * ROOM * devicePixelRatio;
 }

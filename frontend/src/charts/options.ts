@@ -1,8 +1,8 @@
 import type { RefObject } from "react";
 import type uPlot from "uplot";
 import { compact, value } from "@/lib/format";
-import { marks } from "./marks";
-import { tooltip } from "./tooltip";
+import { drawMarks } from "./marks";
+import { makeTooltip } from "./tooltip";
 import type { PlotProps } from "./types";
 
 const FONT = "11px 'Inter Variable', sans-serif";
@@ -78,7 +78,7 @@ export function optionsOf(latest: RefObject<PlotProps>, host: HTMLElement): uPlo
       fill: band.fill,
     })),
     hooks: { setSelect: [(u) => select(u, latest)] },
-    plugins: [tooltip(latest, yFormat), marks(latest, host)],
+    plugins: [makeTooltip(latest, yFormat), drawMarks(latest, host)],
   };
 }
 

@@ -18,7 +18,7 @@ interface Line {
 }
 
 /** Shows the values under the cursor, the largest first. */
-export function tooltip(
+export function makeTooltip(
   latest: RefObject<PlotProps>,
   yFormat: (y: number) => string,
 ): uPlot.Plugin {
@@ -41,7 +41,7 @@ export function tooltip(
         const { xFormat, note } = latest.current;
         const head = [xFormat(u.data[0][index] ?? 0), note?.(index) ?? ""];
         fill(box, head, linesAt(u, index, latest.current), yFormat);
-        place(u, box);
+        placeBox(u, box);
       },
     },
   };
@@ -101,7 +101,7 @@ function fill(
   box.replaceChildren(title, ...(note ? [remark] : []), ...rows);
 }
 
-function place(u: uPlot, box: HTMLElement): void {
+function placeBox(u: uPlot, box: HTMLElement): void {
   const left = u.cursor.left ?? 0;
   const right = left > u.over.clientWidth / 2;
   box.style.left = right ? "auto" : `${left + 14}px`;

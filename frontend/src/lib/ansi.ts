@@ -16,7 +16,7 @@ const OTHER_SEQUENCES = /\u001b[()][A-Z0-9]|\u001b\][^\u0007]*\u0007/g;
  * Splits a line at its escape sequences: text of one colour becomes one piece, and other sequences
  * are dropped.
  */
-export function pieces(line: string): Piece[] {
+export function splitIntoPieces(line: string): Piece[] {
   const text = line.replace(OTHER_SEQUENCES, "");
   return Anser.ansiToJson(text, { use_classes: true, remove_empty: true }).map((piece) => ({
     text: piece.content,

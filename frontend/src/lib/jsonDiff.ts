@@ -101,7 +101,7 @@ export function diff(document: Json, other: Json): DiffLine[] {
   return result;
 }
 
-/** Keeps the lines that differ and the branches above them. */
+/** Keeps the lines that differ and the lines of their parents. */
 export function onlyChanges(rows: readonly DiffLine[]): DiffLine[] {
   const changed = rows.filter(
     (row) => row.status !== "same" && !(row.kind === "branch" && row.status === "changed"),

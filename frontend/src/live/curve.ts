@@ -69,7 +69,7 @@ export function addBuckets(
   if (counts) curve.points += buckets.points;
 }
 
-/** Adds the exact points of a ring; superseded ones only where the view asks for them. */
+/** Adds the exact points of a ring; superseded points are added only if the view asks for them. */
 export function addPoints(
   curve: Curve,
   ring: SeriesRing,
@@ -92,7 +92,7 @@ export function addPoints(
 }
 
 /** Sorts points by x, since charts need ascending x and points may arrive late. */
-export function sorted(curve: Curve): Curve {
+export function sortByX(curve: Curve): Curve {
   const { x } = curve;
   if (x.every((value, i) => i === 0 || (x[i - 1] as number) <= value)) return curve;
   return pickRows(

@@ -11,7 +11,7 @@ import {
   clip,
   emptyCurve,
   filledBuckets,
-  sorted,
+  sortByX,
   type View,
 } from "./curve";
 import { type Chain, isSuperseded, NO_CHAIN } from "./fenceChain";
@@ -130,7 +130,7 @@ export class RunCurves {
     const ring = this.#rings.get(series);
     if (ring !== undefined && this.#awaited === 0)
       addPoints(curve, ring, view, (index) => this.isSuperseded(ring, index));
-    return clip(sorted(curve), view);
+    return clip(sortByX(curve), view);
   }
 
   #ringOf(series: string): SeriesRing {

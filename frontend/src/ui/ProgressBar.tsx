@@ -8,7 +8,7 @@ interface ProgressBarProps {
   text: string;
 }
 
-/** A thin bar. */
+/** A thin bar whose length shows a share. */
 export function ProgressBar({ share, tone, text, label = "Progress" }: ProgressBarProps) {
   const known = share === null ? null : Math.min(1, Math.max(0, share));
   return (

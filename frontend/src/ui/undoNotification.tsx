@@ -5,7 +5,7 @@ import { notifications } from "@mantine/notifications";
 const SHOWN_MS = 10_000;
 
 /** Shows a message about an action, with a button that undoes the action. */
-export function undoable(message: string, undo: () => void): void {
+export function showUndo(message: string, undo: () => void): void {
   const id = notifications.show({
     withBorder: true,
     autoClose: SHOWN_MS,

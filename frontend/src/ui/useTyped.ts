@@ -2,7 +2,7 @@ import { useDebouncedCallback } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 
 /**
- * Returns the typed text at once, and again after a pause in typing; `undefined` if it is empty.
+ * Holds a typed text, and passes it to `onChange` after a pause in typing; `undefined` if empty.
  */
 export function useTyped(value: string | undefined, onChange: (text: string | undefined) => void) {
   const [text, setText] = useState(value ?? "");

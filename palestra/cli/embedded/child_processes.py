@@ -153,7 +153,7 @@ class Children:
         child.restart_at = self._clock() + child.backoff.next_wait()
 
     def stop(self, order: Sequence[str]) -> None:
-        """Stops the named processes in this order, then all others that have the mark."""
+        """Stops the named processes in this order, then all others with the marker variable."""
         for name in [
             *(name for name in order if name in self._children),
             *(name for name in self._children if name not in order),

@@ -71,7 +71,7 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
               Reset zoom
             </button>
           )}
-          {(carry || endEarly(shown, counter)) && (
+          {(carry || hasEarlyEnd(shown, counter)) && (
             <Switch
               label="Carry forward"
               title="Seeds that have succeeded stay in the mean with their last value"
@@ -133,7 +133,7 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
 }
 
 /** Whether a run has succeeded before another one's latest evaluation. */
-function endEarly(runs: readonly Run[], counter: Measures["counter"]): boolean {
+function hasEarlyEnd(runs: readonly Run[], counter: Measures["counter"]): boolean {
   const last = Math.max(...runs.map((run) => run.latest_evaluation?.[counter] ?? 0));
   return runs.some(
     (run) => run.state === "succeeded" && (run.latest_evaluation?.[counter] ?? last) < last,

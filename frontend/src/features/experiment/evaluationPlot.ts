@@ -91,7 +91,7 @@ export function evaluationPlot(
       add(some, { label: "mean of fewer seeds", color: strong, width: 2.2, dash: [5, 4] });
     add(all, { label: "mean", color: strong, width: 2.6, dots });
   }
-  const kept = filled(columns, result.grid);
+  const kept = filledBuckets(columns, result.grid);
   const pick = <Item>(column: readonly Item[]) => kept.map((i) => column[i] as Item);
   const data: PlotData = [pick(result.grid), ...columns.map(pick)];
   const counts = mean
@@ -106,7 +106,7 @@ export function evaluationPlot(
     source: { read: () => ({ data, points }), watch: () => () => undefined },
     series,
     bands,
-    marks: changes(counts),
+    marks: countChanges(counts),
     note: (index) => remark(counts[index], result.series.length),
     n: range(counts),
   };
@@ -121,7 +121,7 @@ interface Count {
 }
 
 /** The places half-way between two points of the mean over different numbers of runs. */
-export function changes(counts: readonly Count[]): PlotMark[] {
+export function countChanges(counts: readonly Count[]): PlotMark[] {
   const known = counts.filter((one) => one.n > 0);
   return known.flatMap((one, i) => {
     const before = known[i - 1];
@@ -166,7 +166,7 @@ function meanColumns(
 }
 
 /** Indices of the buckets in which a curve has a value. */
-function filled(columns: readonly Column[], grid: readonly number[]): number[] {
+function filledBuckets(columns: readonly Column[], grid: readonly number[]): number[] {
   return [...grid.keys()].filter((i) =>
     columns.some((column) => column[i] !== null && column[i] !== undefined),
   );

@@ -1,7 +1,7 @@
 import { Button, PasswordInput, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
-import { type Chosen, redeem } from "@/api/actions";
+import { type RedemptionChoice, redeem } from "@/api/actions";
 import { ApiError } from "@/api/client";
 import type { LinkPreview, Session } from "@/api/types";
 import { Refusal } from "@/ui/Refusal";
@@ -129,7 +129,7 @@ function NewPassword({ value, onChange, fault }: NewPasswordProps) {
 }
 
 /** Redeems the link when the form is sent; the server checks name and password during typing. */
-function useRedemption(code: string, chosen: Chosen, enter: LinkFormProps["enter"]) {
+function useRedemption(code: string, chosen: RedemptionChoice, enter: LinkFormProps["enter"]) {
   const judged = useJudgement(code, chosen);
   const attempt = useMutation({ mutationFn: () => redeem(code, chosen), onSuccess: enter });
   const { error } = attempt;

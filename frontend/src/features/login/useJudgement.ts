@@ -1,6 +1,6 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { type Chosen, previewLink } from "@/api/actions";
+import { previewLink, type RedemptionChoice } from "@/api/actions";
 import { LEAST_PASSWORD } from "./forms";
 
 const PAUSE_MS = 350;
@@ -8,7 +8,7 @@ const PAUSE_MS = 350;
 /**
  * The server's messages about name and password by JSON pointer, requested after a pause in typing.
  */
-export function useJudgement(code: string, chosen: Chosen): Record<string, string> {
+export function useJudgement(code: string, chosen: RedemptionChoice): Record<string, string> {
   const { user = "", displayName = "", password = "" } = chosen;
   const long = password.length >= LEAST_PASSWORD ? password : "";
   const [typed] = useDebouncedValue(
@@ -17,7 +17,7 @@ export function useJudgement(code: string, chosen: Chosen): Record<string, strin
   );
   const { data } = useQuery({
     queryKey: ["judgement", typed],
-    queryFn: ({ signal }) => previewLink(code, JSON.parse(typed) as Chosen, signal),
+    queryFn: ({ signal }) => previewLink(code, JSON.parse(typed) as RedemptionChoice, signal),
     placeholderData: keepPreviousData,
     // A password must not stay in memory longer than it is judged.
     gcTime: 0,

@@ -37,7 +37,7 @@ export function newRole(): RoleDraft {
   return { key: nextKey(), project: null, role: "member" };
 }
 
-/** Removes from typed text the characters that a login name cannot have. */
+/** Converts typed text to lower case, with hyphens for spaces, dots and underscores. */
 export function asLoginName(typed: string): string {
   return typed.toLowerCase().replace(/[\s_.]+/g, "-");
 }

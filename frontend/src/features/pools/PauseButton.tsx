@@ -5,12 +5,12 @@ import { pausePool, resumePool } from "@/api/pools";
 import type { Pool } from "@/api/types";
 import { FormDialog } from "@/ui/FormDialog";
 import { IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
-import { usePoolDeed, usePoolRefresh } from "./usePoolRefresh";
+import { usePoolAction, usePoolRefresh } from "./usePoolRefresh";
 
 /** Pauses a pool with a reason, or resumes it. */
 export function PauseButton({ pool }: { pool: Pool }) {
   const [asking, setAsking] = useState(false);
-  const resume = usePoolDeed(() => resumePool(pool.name));
+  const resume = usePoolAction(() => resumePool(pool.name));
   if (pool.paused_at) {
     return (
       <Button

@@ -10,14 +10,14 @@ import { type Column, DataTable } from "@/ui/DataTable";
 import { IconX } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./Pools.module.css";
-import { usePoolDeed } from "./usePoolRefresh";
+import { usePoolAction } from "./usePoolRefresh";
 
 /** The projects whose jobs run in a pool, with their shares. */
 export function PoolProjects({ pool }: { pool: Pool }) {
-  const admit = usePoolDeed(({ project, share }: { project: string; share: number }) =>
+  const admit = usePoolAction(({ project, share }: { project: string; share: number }) =>
     admitProject(pool.name, project, share),
   );
-  const remove = usePoolDeed((project: string) => removeProject(pool.name, project));
+  const remove = usePoolAction((project: string) => removeProject(pool.name, project));
   const columns = useMemo(
     () => projectColumns(admit.mutate, remove.mutate),
     [admit.mutate, remove.mutate],

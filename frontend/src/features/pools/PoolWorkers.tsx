@@ -10,7 +10,7 @@ import { ListFrame, type LoadedQuery } from "@/ui/ListFrame";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/StateBadge";
 import classes from "./Pools.module.css";
-import { usePoolDeed } from "./usePoolRefresh";
+import { usePoolAction } from "./usePoolRefresh";
 
 interface PoolWorkersProps {
   query: LoadedQuery;
@@ -20,7 +20,7 @@ interface PoolWorkersProps {
 /** The workers of a pool, with the actions of an administrator. */
 export function PoolWorkers({ query, workers }: PoolWorkersProps) {
   const [forgetting, setForgetting] = useState<Worker | null>(null);
-  const act = usePoolDeed(({ worker, verb }: { worker: Worker; verb: WorkerVerb }) =>
+  const act = usePoolAction(({ worker, verb }: { worker: Worker; verb: WorkerVerb }) =>
     actOnWorker(worker.id, verb),
   );
   // New columns would close an open menu, and workers are polled.

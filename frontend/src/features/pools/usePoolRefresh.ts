@@ -14,10 +14,10 @@ export function usePoolRefresh() {
 }
 
 /** Returns a mutation of a pool without a form; a refusal is shown as a notification. */
-export function usePoolDeed<Input, Answer>(deed: (input: Input) => Promise<Answer>) {
+export function usePoolAction<Input, Answer>(action: (input: Input) => Promise<Answer>) {
   const refresh = usePoolRefresh();
   return useMutation<Answer, Error, Input>({
-    mutationFn: deed,
+    mutationFn: action,
     onSettled: refresh,
     onError: (error) =>
       notifications.show({ color: "red", title: "The request failed", message: error.message }),

@@ -14,7 +14,7 @@ export function useProjectRefresh() {
     ]);
 }
 
-/** Returns a mutation that changes settings of a project, and the faults of its fields. */
+/** Returns a mutation that changes settings of a project and shows a message. */
 export function useProjectChange(slug: string) {
   const refresh = useProjectRefresh();
   return useMutation<Project, Error, ProjectChange>({

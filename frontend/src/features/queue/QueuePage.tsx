@@ -43,7 +43,7 @@ export function QueuePage() {
         <Skeleton height={280} radius={10} />
       ) : (
         <>
-          <PausedPools pools={awaited(pools.data ?? [], waiting)} />
+          <PausedPools pools={poolsWithWaitingJobs(pools.data ?? [], waiting)} />
           <Panel
             title="Waiting"
             flush
@@ -79,7 +79,7 @@ export function QueuePage() {
 }
 
 /** The pools in which a job waits. */
-function awaited(pools: readonly Pool[], waiting: readonly Job[]): Pool[] {
+function poolsWithWaitingJobs(pools: readonly Pool[], waiting: readonly Job[]): Pool[] {
   return pools.filter(({ name }) => waiting.some(({ pool }) => pool === name));
 }
 

@@ -10,7 +10,7 @@ import type { Column } from "@/ui/DataTable";
 import { IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
 import { Permitted } from "@/ui/Permitted";
 import { StateBadge } from "@/ui/StateBadge";
-import { undoable } from "@/ui/undoNotification";
+import { showUndo } from "@/ui/undoNotification";
 import { JobName } from "./JobName";
 import classes from "./Queue.module.css";
 
@@ -119,7 +119,7 @@ function JobButton({ job }: { job: Job }) {
     if (paused) act.mutate("resume");
     else
       act.mutate("pause", {
-        onSuccess: () => undoable("Pausing the job", () => act.mutate("resume")),
+        onSuccess: () => showUndo("Pausing the job", () => act.mutate("resume")),
       });
   };
   const { reason } = mayAct(job, `${label.toLowerCase()} this job`);

@@ -179,7 +179,7 @@ const ORIGIN: Column<Evaluation>[] = [
     header: "Source",
     width: 190,
     hide: "medium",
-    cell: (row) => <Origin row={row} />,
+    cell: (row) => <EvaluationOrigin row={row} />,
   },
   {
     id: "at",
@@ -196,7 +196,7 @@ const ORIGIN: Column<Evaluation>[] = [
  * What was evaluated: the training's current state or a snapshot, and whether on episodes of the
  * training.
  */
-function Origin({ row }: { row: Evaluation }) {
+function EvaluationOrigin({ row }: { row: Evaluation }) {
   if (row.source === "test") return "test";
   return (
     <>

@@ -2,7 +2,7 @@ import { Skeleton, Switch } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { LogLine, RunDetail } from "@/api/types";
-import { pieces } from "@/lib/ansi";
+import { splitIntoPieces } from "@/lib/ansi";
 import { clock, count } from "@/lib/format";
 import type { LogTail } from "@/live/logTail";
 import { EmptyState } from "@/ui/EmptyState";
@@ -129,7 +129,7 @@ function Line({ line }: { line: LogLine }) {
       <span className={classes.number}>{line.n}</span>
       <span className={classes.time}>{clock(line.wall)}</span>
       <span className={classes.text}>
-        {pieces(line.text).map((piece, i) => (
+        {splitIntoPieces(line.text).map((piece, i) => (
           <span
             // biome-ignore lint/suspicious/noArrayIndexKey: pieces of a line never move
             key={i}

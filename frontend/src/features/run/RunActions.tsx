@@ -19,7 +19,7 @@ import {
 } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
 import { Permitted } from "@/ui/Permitted";
-import { undoable } from "@/ui/undoNotification";
+import { showUndo } from "@/ui/undoNotification";
 import { type Retry, useRetry } from "./useRetry";
 
 const PAUSABLE: readonly JobState[] = ["queued", "starting", "running"];
@@ -57,7 +57,7 @@ export function RunActions({ run }: { run: RunDetail }) {
   const pause = () =>
     act.mutate("pause", {
       onSuccess: () =>
-        undoable(
+        showUndo(
           others > 0
             ? `Pausing the pack, with ${plural(others, "other seed")}: snapshots are saved first`
             : "Pausing: a snapshot is saved first",

@@ -26,7 +26,7 @@ const QUALITY = {
   },
 } as const;
 
-/** Shows whether the latest attempt resumed exactly. */
+/** Shows the quality of the resume of the latest attempt. */
 export function QualityBadge({ quality }: { quality: RunDetail["resume_quality"] }) {
   if (quality === null || quality === "fresh") return null;
   const { icon: Icon, hint } = QUALITY[quality];
@@ -85,7 +85,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
           )}
         </span>
       )}
-      <Stored run={run} />
+      <StepsSinceSnapshot run={run} />
       {attempts > 1 && <span>{plural(attempts, "attempt")}</span>}
       <span className={classes.id}>
         <code>{run.id}</code>
@@ -96,7 +96,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
 }
 
 /** The number of steps since the newest snapshot on the server, which a lost worker would cost. */
-function Stored({ run }: { run: RunDetail }) {
+function StepsSinceSnapshot({ run }: { run: RunDetail }) {
   const { written, verified } = run.snapshots;
   const over = ["succeeded", "failed", "cancelled"].includes(run.state);
   if (written === null || (over && written === verified)) return null;

@@ -7,16 +7,16 @@ import { NotUploaded } from "./NotUploaded";
 export function RunProblems({ run }: { run: RunDetail }) {
   return (
     <>
-      <Ended run={run} />
+      <RunFailure run={run} />
       <NotUploaded run={run} />
-      <Interrupted run={run} />
-      <Beside run={run} />
+      <InterruptedAttempt run={run} />
+      <FailedJobs run={run} />
     </>
   );
 }
 
 /** Shows why the run failed, or why it is paused without a request of a user. */
-function Ended({ run }: { run: RunDetail }) {
+function RunFailure({ run }: { run: RunDetail }) {
   const codeChanged = run.state === "paused" && run.cause === "code_changed";
   if (run.state !== "failed" && !codeChanged) return null;
   const message =
@@ -37,7 +37,7 @@ function Ended({ run }: { run: RunDetail }) {
 const INTENDED = new Set(["budget", "success_score", "user", "drain", "preempted"]);
 
 /** Shows why the attempt before the current one ended, unless a user requested its end. */
-function Interrupted({ run }: { run: RunDetail }) {
+function InterruptedAttempt({ run }: { run: RunDetail }) {
   if (run.state !== "running" && run.state !== "queued") return null;
   const ended = run.attempts.filter((one) => one.job_id === run.job_id && one.ended_at !== null);
   const last = ended.sort((a, b) => a.number - b.number).at(-1);
@@ -57,7 +57,7 @@ function Interrupted({ run }: { run: RunDetail }) {
 }
 
 /** Shows jobs other than the training whose latest attempt failed. */
-function Beside({ run }: { run: RunDetail }) {
+function FailedJobs({ run }: { run: RunDetail }) {
   const latest = new Map<string, Job>();
   for (const job of run.jobs) if (job.id !== run.job_id) latest.set(job.schedule, job);
   const failed = [...latest.values()].filter((job) => job.state === "failed");
