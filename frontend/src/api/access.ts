@@ -19,7 +19,7 @@ export function firstProject({ projects }: Session): string | null {
   return projects.some((one) => one.slug === last) ? last : null;
 }
 
-/** Whether the caller may do something, and the sentence that says why not. */
+/** Whether the caller may do something, and otherwise the sentence that says why not. */
 export type Right = { allowed: true; reason: null } | { allowed: false; reason: string };
 
 /** What a user submitted to a project. */
@@ -118,7 +118,7 @@ export function useMoveTargets(project: string): MoveTargets {
   return session === undefined ? { right: ALLOWED, targets: [] } : moveTargets(session, project);
 }
 
-/** Tells whether the caller may act on what a user submitted. */
+/** Returns whether the caller may act on what a user submitted. */
 export function useControl(): (object: Submitted, action: string) => Right {
   const session = useSession();
   return (object, action) =>

@@ -9,14 +9,16 @@ export async function login(user: string, password: string): Promise<Session> {
   return keep(await post<Session>("/session", { user, password }));
 }
 
-/** What a person chooses when a link is redeemed; the user's present values where left out. */
-export interface Chosen {
+/**
+ * The name and password chosen when a link is redeemed; a value that is left out stays as it is.
+ */
+export interface RedemptionChoice {
   user?: string;
   displayName?: string;
   password?: string;
 }
 
-function linkRequest(code: string, { user, displayName, password }: Chosen) {
+function linkRequest(code: string, { user, displayName, password }: RedemptionChoice) {
   return {
     code,
     user: user || null,
@@ -26,14 +28,14 @@ function linkRequest(code: string, { user, displayName, password }: Chosen) {
 }
 
 /** Redeems a one-time link or an invitation, which is then used up. */
-export async function redeem(code: string, chosen: Chosen = {}): Promise<Session> {
+export async function redeem(code: string, chosen: RedemptionChoice = {}): Promise<Session> {
   return keep(await post<Session>("/session:redeem", linkRequest(code, chosen)));
 }
 
-/** Asks what a link is for, and what is wrong with name and password; nothing is used up. */
+/** Asks what a link is for, and which faults name and password have; the link stays valid. */
 export function previewLink(
   code: string,
-  chosen: Chosen = {},
+  chosen: RedemptionChoice = {},
   signal?: AbortSignal,
 ): Promise<LinkPreview> {
   return postQuery("/session:redeem", { ...linkRequest(code, chosen), check_only: true }, signal);
@@ -88,7 +90,7 @@ export function moveExperiment({ project, id }: ExperimentName, to: string) {
   return post<ExperimentDetail>(path, { to });
 }
 
-/** Gives up the results that a worker could not upload; the job then ends without them. */
+/** Discards the results that a worker could not upload; the job then ends without them. */
 export function giveUpResults(jobId: string): Promise<Job> {
   return post<Job>(`/jobs/${jobId}:give-up`, {});
 }

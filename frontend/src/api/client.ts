@@ -12,7 +12,9 @@ const TRIES = 3;
 /** Seconds; for longer ones the caller shows why nothing is there yet. */
 const LONGEST_SILENT_WAIT = 10;
 
-/** A request that the server refused or failed, or that did not reach it (`status` 0). */
+/**
+ * The error of a request that failed or was refused, or that did not reach the server (`status` 0).
+ */
 export class ApiError extends Error {
   readonly status: number;
   readonly code: string;
@@ -45,13 +47,13 @@ export function isCodeChange(error: unknown): error is ApiError {
   return error instanceof ApiError && error.code === "code_changed";
 }
 
-/** What the server says about one member of a request, to be shown at its field. */
+/** The server's message about one member of a request, which the member's field shows. */
 export function faultAt(error: unknown, pointer: string): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
   return error.errors.find((one) => one.pointer === pointer)?.message;
 }
 
-/** The message of a refused request, unless one of the fields that a form has shows it. */
+/** The message of a refused request; `null` if a field of the form shows it. */
 export function faultBeside(error: unknown, fields: readonly string[]): string | null {
   if (!(error instanceof Error)) return null;
   const shown =
@@ -124,7 +126,7 @@ async function ask(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** GET, JSON. */
+/** Sends a GET; returns the JSON answer. */
 export async function get<Answer>(
   path: string,
   parameters: Parameters = {},
@@ -143,7 +145,7 @@ function changeRequest(method: string): RequestInit & { headers: Record<string, 
   return { method, headers };
 }
 
-/** POST, JSON both ways; `undefined` for an empty answer. */
+/** Sends a POST with a JSON body; returns the JSON answer, `undefined` if it is empty. */
 export function post<Answer>(path: string, body?: unknown): Promise<Answer> {
   return change("POST", path, body);
 }
@@ -158,17 +160,17 @@ export async function postQuery<Answer>(
   return answerOf(await ask(address(path), init));
 }
 
-/** PUT, JSON both ways. */
+/** Sends a PUT with a JSON body; returns the JSON answer. */
 export function put<Answer>(path: string, body: unknown): Promise<Answer> {
   return change("PUT", path, body);
 }
 
-/** PATCH, JSON both ways. */
+/** Sends a PATCH with a JSON body; returns the JSON answer. */
 export function patch<Answer>(path: string, body: unknown): Promise<Answer> {
   return change("PATCH", path, body);
 }
 
-/** DELETE with a JSON answer. */
+/** Sends a DELETE; returns the JSON answer. */
 export function removeFor<Answer>(path: string): Promise<Answer> {
   return change("DELETE", path);
 }
@@ -189,7 +191,7 @@ async function answerOf<Answer>(response: Response): Promise<Answer> {
   return (text ? JSON.parse(text) : undefined) as Answer;
 }
 
-/** DELETE. */
+/** Sends a DELETE that has an empty answer. */
 export async function remove(path: string, parameters: Parameters = {}): Promise<void> {
   const response = await send(address(path, parameters), changeRequest("DELETE"));
   if (!response.ok) throw await problemOf(response);

@@ -11,7 +11,7 @@ import { plural } from "@/lib/format";
 import { IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
 import { Permitted } from "@/ui/Permitted";
-import { undoable } from "@/ui/undoNotification";
+import { showUndo } from "@/ui/undoNotification";
 import { ExperimentMenu } from "./ExperimentMenu";
 
 const PAUSABLE = ["running", "queued"];
@@ -35,7 +35,7 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
     mutationFn: ({ verb, of }: { verb: JobVerb; of: readonly Run[] }) => {
       // All runs of a pack belong to one job, which gets the request once.
       const jobs = new Set(of.flatMap((run) => run.job_id ?? []));
-      return each([...jobs], (job) => actOnJob(job, verb));
+      return sendAll([...jobs], (job) => actOnJob(job, verb));
     },
     onSettled: refresh,
     onError: (error) =>
@@ -51,7 +51,7 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
   );
   const again = useMutation({
     mutationFn: (otherCode: boolean) =>
-      each(failed.runs, (run) => retryRun(run.id, "newest", otherCode)),
+      sendAll(failed.runs, (run) => retryRun(run.id, "newest", otherCode)),
     onSettled: refresh,
     onError: (error) =>
       isCodeChange(error)
@@ -70,7 +70,7 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
       { verb: "pause", of: pausable.runs },
       {
         onSuccess: () =>
-          undoable(`Pausing ${plural(pausable.runs.length, "run")}`, () =>
+          showUndo(`Pausing ${plural(pausable.runs.length, "run")}`, () =>
             act.mutate({ verb: "resume", of: pausable.runs }),
           ),
       },
@@ -156,7 +156,7 @@ function amount({ found, runs }: Controllable): string {
 }
 
 /** Sends all requests, even if one is refused, and then throws the first error. */
-async function each<Item>(
+async function sendAll<Item>(
   items: readonly Item[],
   ask: (item: Item) => Promise<unknown>,
 ): Promise<void> {

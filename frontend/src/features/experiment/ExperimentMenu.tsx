@@ -10,7 +10,7 @@ import { plural } from "@/lib/format";
 import { FormDialog } from "@/ui/FormDialog";
 import { IconArchive, IconArchiveOff, IconBan, IconDots, IconFolderSymlink } from "@/ui/icons";
 import { Permitted } from "@/ui/Permitted";
-import { undoable } from "@/ui/undoNotification";
+import { showUndo } from "@/ui/undoNotification";
 import type { Controllable } from "./Actions";
 import { MoveDialog } from "./MoveDialog";
 
@@ -114,10 +114,10 @@ function useArchive(experiment: Experiment) {
       }),
     onSuccess: (_, away) =>
       away
-        ? undoable("Archived: the list shows it only with archived experiments included", () =>
+        ? showUndo("Archived: the list shows it only with archived experiments included", () =>
             put.mutate(false),
           )
-        : undoable("Unarchived: the list shows it again", () => put.mutate(true)),
+        : showUndo("Unarchived: the list shows it again", () => put.mutate(true)),
   });
   return put;
 }
