@@ -2,10 +2,11 @@
 
 from typing import Self
 
+from palestra import sign_in
 from palestra.account_methods import AccountMethods
 from palestra.audit_methods import AuditMethods
 from palestra.connection import Connection, path_part
-from palestra.contract.access import SessionView
+from palestra.contract.access import LoginRequest, SessionView, SetupRequest, TokenView
 from palestra.experiment_methods import ExperimentMethods
 from palestra.file_methods import FileMethods
 from palestra.job_methods import JobMethods
@@ -44,6 +45,45 @@ class Client(
     ) -> None:
         self._connection = Connection(server, token, timeout=timeout)
         self._within = "" if project is None else f"/projects/{path_part(project)}"
+
+    @staticmethod
+    def join(
+        link: str, *, password: str, user: str | None = None, token_name: str | None = None
+    ) -> TokenView:
+        """Becomes a user by an invitation; returns a first token, whose secret is shown once.
+
+        Args:
+            link: The link of the invitation.
+            password: Password of the new user.
+            user: Login name; needed where the invitation has none.
+            token_name: Where the token is used; the name of this machine by default.
+
+        Raises:
+            ValueError: If it is no such link, or a name or the password cannot be meant.
+            palestra.errors.TokenNotMadeError: If the invitation was used and there is no token:
+                `log_in` makes one.
+        """
+        place = sign_in.InvitationLink.read(link)
+        request = SetupRequest(code=place.code, user=user, password=password)
+        return sign_in.join(place.server, request, sign_in.token_request(token_name))
+
+    @staticmethod
+    def log_in(
+        server: str, *, user: str, password: str, token_name: str | None = None
+    ) -> TokenView:
+        """Logs a person in by password; returns a new token, whose secret is shown once.
+
+        Args:
+            server: Base URL.
+            user: Login name.
+            password: Password of the user.
+            token_name: Where the token is used; the name of this machine by default.
+
+        Raises:
+            palestra.errors.TokenNotMadeError: If the password is right and there is no token.
+        """
+        request = LoginRequest(user=user, password=password)
+        return sign_in.log_in(server, request, sign_in.token_request(token_name))
 
     def __enter__(self) -> Self:
         return self

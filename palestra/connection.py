@@ -37,7 +37,7 @@ class Connection:
 
     Args:
         server: Base URL.
-        token: API token.
+        token: API token; `None` for a login, whose cookie is kept.
         timeout: Seconds for each of connecting, sending and receiving.
         retries: How often an idempotent request is repeated when no answer arrives or the server
             is busy.
@@ -47,7 +47,7 @@ class Connection:
     def __init__(
         self,
         server: str,
-        token: str,
+        token: str | None,
         *,
         timeout: float = 30.0,
         retries: int = 4,
@@ -60,6 +60,10 @@ class Connection:
         self._server = server.rstrip("/")
         self._retries = retries
         self._sleep = sleep
+
+    def add_headers(self, headers: Mapping[str, str]) -> None:
+        """Sends further headers with each later request."""
+        self._http.headers.update(headers)
 
     def close(self) -> None:
         """Closes the connection."""

@@ -24,6 +24,21 @@ class UnexpectedAnswerError(PalestraError):
     """
 
 
+class TokenNotMadeError(PalestraError):
+    """A login succeeded, for example by an invitation, and the token was not made.
+
+    `Client.log_in` and `palestra login URL --user NAME` make one.
+
+    Args:
+        user: Login name of the user who logged in.
+        reason: Why there is no token: a sentence.
+    """
+
+    def __init__(self, user: str, reason: str) -> None:
+        super().__init__(reason)
+        self.user = user
+
+
 class ApiError(PalestraError):
     """The server refused the request."""
 

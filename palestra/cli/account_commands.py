@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from palestra.cli.invitation_commands import roles
-from palestra.cli.output import emit_json, say, show, table, usage, visible
+from palestra.cli.output import emit_json, say, show, table, visible
+from palestra.cli.passwords import ask_password
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.cli.user_commands import change_of
 from palestra.contract.account import AccountView, LoginSessionView
@@ -72,17 +73,15 @@ def set_password(server: Server = None, token_file: TokenFile = None, json: Json
     """
     with connect(server, token_file) as client:
         needs_current = client.account().current_password_needed
-        current = _ask("Current password", confirm=False) if needs_current else None
-        done = client.set_password(_ask("New password", confirm=True), current)
+        is_terminal = sys.stdin.isatty()
+        current = (
+            ask_password("Current password", twice=False, from_stdin=not is_terminal)
+            if needs_current
+            else None
+        )
+        new = ask_password("New password", twice=True, from_stdin=not is_terminal)
+        done = client.set_password(new, current)
     emit_json(done) if json else say(f"the password is changed; {_ended(done.ended_sessions)}")
-
-
-def _ask(prompt: str, *, confirm: bool) -> str:
-    """Returns a password, without the changes to white space that other secrets get."""
-    if sys.stdin.isatty():
-        return str(typer.prompt(prompt, hide_input=True, confirmation_prompt=confirm))
-    typed = sys.stdin.readline().rstrip("\r\n")
-    return typed or usage(f"{prompt.lower()} is missing: write it as a line of standard input")
 
 
 def _ended(count: int) -> str:

@@ -6,15 +6,21 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import ask_secret, emit_json, say, usage
+from palestra.cli.output import CommandError, ask_secret, emit_json, say, usage
+from palestra.cli.passwords import PasswordStdin, ask_password, require_input
+from palestra.cli.request_documents import request_of
 from palestra.cli.server_address import (
     Json,
     keep_login,
     read_token,
     remember_project,
     remembered_project,
+    require_writable_logins,
 )
 from palestra.client import Client
+from palestra.contract.access import LoginRequest
+from palestra.errors import TokenNotMadeError
+from palestra.sign_in import log_in, token_request
 
 
 def register(app: typer.Typer) -> None:
@@ -27,20 +33,45 @@ def login(
     token_file: Annotated[
         Path | None, typer.Option("--token-file", help="File with the token; asked for by default.")
     ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(help="Log this user in by password, and make a token for this machine."),
+    ] = None,
+    password_stdin: PasswordStdin = False,
     json: Json = False,
 ) -> None:
     """Checks and stores an API token; other commands then need neither address nor token."""
     if not server.startswith(("http://", "https://")):
         usage(f"{server}: give an address that begins with https:// or http://")
-    token = read_token(token_file) if token_file else ask_secret("API token")
+    url = server.rstrip("/")
+    if user is not None:
+        if token_file is not None:
+            usage("--user makes a token: leave --token-file out")
+        token = _new_token(url, user, from_stdin=password_stdin)
+    else:
+        token = read_token(token_file) if token_file else ask_secret("API token")
     if not token:
         usage(
-            "no token: make one in the dashboard, or with `python -m app.admin token` on the "
-            "server's machine"
+            "no token: make one in the dashboard, or with --user NAME, which asks for the password"
         )
-    with Client(server, token) as client:
+    store_login(url, token, json=json)
+
+
+def _new_token(url: str, user: str, *, from_stdin: bool) -> str:
+    require_input(from_stdin=from_stdin)
+    require_writable_logins()
+    password = ask_password("Password", twice=False, from_stdin=from_stdin)
+    request = request_of(LoginRequest, {"user": user, "password": password})
+    try:
+        return log_in(url, request, token_request()).secret or ""
+    except TokenNotMadeError as error:
+        raise CommandError(f"the password is right, and no token was made: {error}") from None
+
+
+def store_login(url: str, token: str, *, json: bool) -> None:
+    """Checks a token and stores it for later commands; tells who is logged in."""
+    with Client(url, token) as client:
         session = client.session()
-    url = server.rstrip("/")
     path = keep_login(url, token)
     slugs = [one.slug for one in session.projects]
     kept = remembered_project(url)
@@ -50,14 +81,14 @@ def login(
     if json:
         emit_json(
             {
-                "server": server,
+                "server": url,
                 "user": session.user,
                 "project": session.project,
                 "scopes": list(session.scopes),
             }
         )
     else:
-        say(f"logged in to {server} as {session.user}, {_projects(slugs, kept)} (kept in {path})")
+        say(f"logged in to {url} as {session.user}, {_projects(slugs, kept)} (kept in {path})")
 
 
 def _projects(slugs: Sequence[str], kept: str | None) -> str:

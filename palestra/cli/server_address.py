@@ -153,6 +153,11 @@ def keep_login(url: str, token: str) -> Path:
     return _store({**logins, "default": url, "tokens": {**logins.get("tokens", {}), url: token}})
 
 
+def require_writable_logins() -> None:
+    """Ends the command where the file of logins cannot be written, before a token is made."""
+    _store(read_logins())
+
+
 def remembered_project(url: str) -> str | None:
     """Returns the project that `palestra projects use` chose for a server; `None` for all."""
     found = read_logins().get("projects", {}).get(url)

@@ -65,20 +65,20 @@ _OK: Final = 200
 _MAX_WAIT: Final = 60.0
 
 
-def open_client(server: str, token: str, *, timeout: float = 20.0) -> httpx.Client:
+def open_client(server: str, token: str | None, *, timeout: float = 20.0) -> httpx.Client:
     """Returns a client for a Palestra server.
 
     Proxies of the environment are used, but never to reach this machine.
 
     Args:
         server: Base URL, for example `https://palestra.example.org`.
-        token: Sent as bearer token.
+        token: Sent as bearer token; `None` for requests without one.
         timeout: Seconds for each of connecting, sending and receiving.
     """
     url = httpx.URL(server)
     local = url.host in {"localhost", "127.0.0.1", "::1"}
     headers = {
-        "Authorization": f"Bearer {token}",
+        **({} if token is None else {"Authorization": f"Bearer {token}"}),
         "User-Agent": "palestra",
         CONTRACT_HEADER: str(CONTRACT_VERSION),
     }

@@ -7,14 +7,14 @@ it, Mira pauses and resumes it, and the administrator disables Ada while her tra
 """
 
 import json
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from tests.e2e.dashboard_person import DashboardPerson
 from tests.e2e.run_history import cartpole
 from tests.e2e.test_browser import CHROMIUM, QUIET
-from tests.support.process_stack import Stack, wait_for
+from tests.support.process_stack import Stack, bare_environment, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
@@ -221,14 +221,12 @@ def _check_audit_pages(admin: DashboardPerson, mira: DashboardPerson) -> None:
 
 
 def test_a_first_day_by_commands(stack: Stack, tmp_path: Path) -> None:
-    """No command redeems an invitation or makes a person's first token: requests to the routes that
-    the dashboard uses for it, `session:redeem` and `tokens`, do it here.
-    """
+    """Each person joins by `palestra join`; Ada's browser login is there to see it end."""
     stack.palestra("projects", "create", "Motion Lab")
     stack.palestra("projects", "create", "Vision Lab")
-    ada_login, ada = _redeemed(stack, "ada", "motion-lab=member", ("read", "submit"))
-    _, bert = _redeemed(stack, "bert", "vision-lab=member", ("read", "submit"))
-    _, mira = _redeemed(stack, "mira", "motion-lab=maintainer", ("admin",))
+    ada = _joined_by_command(stack, "ada", "motion-lab=member")
+    bert = _joined_by_command(stack, "bert", "vision-lab=member")
+    mira = _joined_by_command(stack, "mira", "motion-lab=maintainer")
     experiment, run = _submit(stack, ada, tmp_path)
     job = _wait_for_steps(lambda: _show(stack, mira, run))["job_id"]
     _check_that_commands_hide(stack, bert, (experiment, run, job))
@@ -237,7 +235,7 @@ def test_a_first_day_by_commands(stack: Stack, tmp_path: Path) -> None:
     stack.palestra("resume", run, token=mira)
     before = _wait_for_steps(lambda: _show(stack, mira, run))
     _check_audit_commands(stack, mira)
-    watch = Watch(stack.url, {"login": ada_login, "token": _bearer(ada)})
+    watch = Watch(stack.url, {"login": _browser_login(stack, "ada"), "token": _bearer(ada)})
     stack.palestra("users", "disable", "ada", "--jobs", "keep")
     _check_ends(stack, "commands", watch.ends())
     stack.palestra("runs", token=ada, expect=1)
@@ -246,27 +244,34 @@ def test_a_first_day_by_commands(stack: Stack, tmp_path: Path) -> None:
     assert len(after["attempts"]) == 2
 
 
-def _redeemed(
-    stack: Stack, user: str, role: str, scopes: Sequence[str]
-) -> tuple[dict[str, str], str]:
-    """Invites a person and redeems the link; returns the cookie of the login and a token."""
+def _joined_by_command(stack: Stack, user: str, role: str) -> str:
+    """Invites a person, who joins by the link; returns the token that the command stored."""
     invited = stack.palestra(
         "users", "invite", "--display-name", user.title(), "--project", role, "--json"
     )
-    link = urlsplit(json.loads(invited)[0]["url"])
+    home = stack.directory / f"home-{user}"
+    link = json.loads(invited)[0]["url"]
+    done = subprocess.run(
+        [sys.executable, "-m", "palestra.cli", "join", link, "--user", user, "--password-stdin"],
+        env={**bare_environment(), "XDG_CONFIG_HOME": str(home)},
+        input=f"{PASSWORDS[user]}\n",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    logins = json.loads((home / "palestra" / "logins.json").read_text("utf-8"))
+    return str(logins["tokens"][stack.url])
+
+
+def _browser_login(stack: Stack, user: str) -> dict[str, str]:
+    """Logs a person in by password, as the dashboard does; returns the cookie."""
     with httpx.Client(base_url=stack.url, trust_env=False, timeout=20) as client:
-        chosen = {"user": user, "password": PASSWORDS[user]}
-        code = link.fragment.removeprefix("code=")
-        login = client.post("/api/v1/session:redeem", json={"code": code, **chosen})
-        assert login.is_success, login.text
-        made = client.post(
-            "/api/v1/tokens",
-            json={"name": "notebook", "scopes": list(scopes)},
-            headers={"X-CSRF-Token": login.json()["csrf_token"], "Origin": stack.url},
-        )
-        assert made.is_success, made.text
+        credentials = {"user": user, "password": PASSWORDS[user]}
+        client.post("/api/v1/session", json=credentials).raise_for_status()
         cookies = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
-    return {"Cookie": cookies}, made.json()["secret"]
+    return {"Cookie": cookies}
 
 
 def _show(stack: Stack, token: str, run: str) -> dict[str, Any]:
