@@ -61,9 +61,14 @@ class Connection:
         self._retries = retries
         self._sleep = sleep
 
-    def add_headers(self, headers: Mapping[str, str]) -> None:
-        """Sends further headers with each later request."""
-        self._http.headers.update(headers)
+    def keep_login(self, headers: Mapping[str, str]) -> None:
+        """Sends the cookies of a login, and further headers, with each later request.
+
+        Secure cookies too: on its own host, a server behind a proxy is reached by plain HTTP.
+        """
+        cookies = "; ".join(f"{one.name}={one.value}" for one in self._http.cookies.jar)
+        self._http.cookies.clear()
+        self._http.headers.update({"Cookie": cookies, **headers})
 
     def close(self) -> None:
         """Closes the connection."""

@@ -109,7 +109,7 @@ def _token_of(
     with _connection(server) as connection:
         session = open_login(connection)
         parts = urlsplit(server)
-        connection.add_headers(
+        connection.keep_login(
             {
                 "Origin": f"{parts.scheme}://{parts.netloc}",
                 "X-CSRF-Token": session.csrf_token or "",

@@ -26,6 +26,10 @@ def join_server(
         str | None, typer.Option(help="Login name; asked for where the invitation has none.")
     ] = None,
     password_stdin: PasswordStdin = False,
+    server: Annotated[
+        str | None,
+        typer.Option("--server", help="Address, where that of the link is not reached from here."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Becomes a user by an invitation, and stores an API token as `palestra login` does.
@@ -36,6 +40,8 @@ def join_server(
         place = InvitationLink.read(link)
     except ValueError as error:
         usage(str(error))
+    if server is not None:
+        place = InvitationLink(server.rstrip("/"), place.code)
     require_input(from_stdin=password_stdin)
     require_writable_logins()
     found = preview(place.server, SetupRequest(code=place.code))

@@ -1,6 +1,7 @@
 """Fuzzes a running server by the OpenAPI document that it serves.
 
-No request causes a server error or an undocumented status, with or without a token.
+No request causes a server error or an undocumented status, with the token of a user, with none, and
+with the secret of a worker and the token of an attempt.
 """
 
 import json
@@ -8,8 +9,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.app.test_cli_corpus import REPOSITORY, environment, free_port, start, wait_until_ready
+from tests.support.server_fixture import definition, registration
 
 pytestmark = pytest.mark.processes
 
@@ -51,12 +53,18 @@ ENDLESS = "/api/v1/events"
 """A stream that does not end by itself; other tests read it."""
 
 
+OF_WORKERS = ("/api/v1/workers", "/api/v1/leases", "/api/v1/attempts", "/api/v1/snapshots")
+"""Paths of what workers and attempts do, apart from the artifacts, which have a test of theirs."""
+
+
 @dataclass(frozen=True)
 class Target:
-    """Address of a running server and a token for it."""
+    """Address of a running server, and credentials for it."""
 
     url: str
     token: str
+    enrolment: str
+    """Secret with which a worker enrols."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -75,23 +83,8 @@ class Target:
 def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> Iterator[Target]:
     directory = tmp_path_factory.mktemp("fuzzed")
     shutil.copy(migrated_sqlite, directory / "palestra.db")
-    made = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "app.admin",
-            "token",
-            "--name",
-            "fuzzer",
-            "--scopes",
-            "read,submit,admin",
-        ],
-        env=environment(directory),
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
+    token, enrolment = (
+        _make_token(directory, scopes) for scopes in ("read,submit,admin", "worker")
     )
     port = free_port()
     with (directory / "server.log").open("w") as log:
@@ -99,10 +92,55 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
         try:
             url = f"http://127.0.0.1:{port}"
             wait_until_ready(server, url)
-            yield Target(url, json.loads(made.stdout)["secret"])
+            yield Target(url, token, enrolment)
         finally:
             server.terminate()
             server.communicate(timeout=30)
+
+
+def _make_token(directory: Path, scopes: str) -> str:
+    command = [sys.executable, "-m", "app.admin", "token", "--name", "fuzzer", "--scopes", scopes]
+    made = subprocess.run(
+        command,
+        env=environment(directory),
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return str(json.loads(made.stdout)["secret"])
+
+
+def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
+    """Enrols a worker, which claims a job; returns ID and secret of worker and attempt."""
+
+    def post(path: str, secret: str, body: Any) -> Any:
+        headers = {"Authorization": f"Bearer {secret}"}
+        answer = httpx.post(f"{target.url}/api/v1{path}", json=body, headers=headers, timeout=30)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    document = registration(name=name).model_dump(mode="json")
+    worker = post("/workers", target.enrolment, document)
+    # Experiments of one definition are one: its budget tells those of two callers apart.
+    own = definition(name=name, loop={"env_steps": 1_000 + len(name)})
+    made = post("/experiments", target.token, {"definition": own})
+    headers = {"Authorization": f"Bearer {target.token}"}
+    jobs = httpx.get(
+        f"{target.url}/api/v1/jobs?experiment={made['id']}", headers=headers, timeout=30
+    ).json()
+    claim = {
+        "job_id": jobs["items"][0]["id"],
+        "expected_attempt": 1,
+        "worker_id": worker["worker_id"],
+        "slot": 0,
+    }
+    claimed = post("/leases", worker["secret"], claim)
+    return {
+        "worker_id": (worker["worker_id"], worker["secret"]),
+        "attempt_id": (claimed["work_order"]["attempt_id"], claimed["token"]),
+    }
 
 
 @pytest.mark.timeout(400)
@@ -120,15 +158,45 @@ def test_no_generated_request_causes_a_server_error(target: Target, with_token: 
     assert not failures, "\n\n".join(failures)
 
 
-def _failure(operation: APIOperation, target: Target, *, with_token: bool) -> str:
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("parameter", ["worker_id", "attempt_id"])
+def test_no_generated_request_of_a_worker_causes_a_server_error(
+    target: Target, parameter: str
+) -> None:
+    """The paths name the worker or the attempt itself, so that the credential is admitted."""
+    name, secret = _claim(target, f"fuzzed-{parameter[:-3]}")[parameter]
+    operations = [
+        operation
+        for found in schemathesis.openapi.from_dict(target.document).get_all_operations()
+        if (operation := found.ok()).path.startswith(OF_WORKERS)
+    ]
+    assert len(operations) > 8
+    caller = replace(target, token=secret)
+    failures = [
+        failure
+        for operation in operations
+        if (failure := _failure(operation, caller, with_token=True, own={parameter: name}))
+    ]
+    assert not failures, "\n\n".join(failures)
+
+
+def _failure(
+    operation: APIOperation,
+    target: Target,
+    *,
+    with_token: bool,
+    own: Mapping[str, str] | None = None,
+) -> str:
     try:
-        _fuzz(operation, target, with_token=with_token)
+        _fuzz(operation, target, with_token=with_token, own=own or {})
     except FailureGroup as group:
         return f"{operation.label}: {group}"
     return ""
 
 
-def _fuzz(operation: APIOperation, target: Target, *, with_token: bool) -> None:
+def _fuzz(
+    operation: APIOperation, target: Target, *, with_token: bool, own: Mapping[str, str]
+) -> None:
     headers = {"Authorization": f"Bearer {target.token}"} if with_token else {}
     secured = operation.definition.raw.get("security") != []
 
@@ -139,6 +207,8 @@ def _fuzz(operation: APIOperation, target: Target, *, with_token: bool) -> None:
     def send(case: Case) -> None:
         case.headers.pop("Authorization", None)
         case.cookies.pop("palestra_session", None)
+        for name in own.keys() & case.path_parameters.keys():
+            case.path_parameters[name] = own[name]
         answer = case.call(base_url=target.url, headers=headers, timeout=20)
         case.validate_response(answer, checks=CHECKS, headers=headers)
         assert with_token or not secured or answer.status_code in REFUSALS, (

@@ -52,6 +52,10 @@ def _arguments(pid: int) -> list[str]:
         return []
 
 
+LONG = 60_000
+"""env_steps of a training that does not end while `palestra up` is stopped."""
+
+
 @pytest.mark.slow
 def test_ctrl_c_saves_a_running_training_which_the_next_start_resumes(
     up: UpProcess, directory: Path
@@ -61,7 +65,7 @@ def test_ctrl_c_saves_a_running_training_which_the_next_start_resumes(
 
     told = up.wait_until_ready()
     with Client(told["url"], up.data.user_token.read_text().strip()) as client:
-        experiment = client.submit(read_definition(canonical_json(cartpole(9_000))))
+        experiment = client.submit(read_definition(canonical_json(cartpole(LONG))))
         (run,) = client.runs(experiment.id)
         wait_for(lambda: client.run(run.id).progress.env_step > 500, 60, "the run trains")
     assert up.stop()[0] == 130
@@ -69,8 +73,8 @@ def test_ctrl_c_saves_a_running_training_which_the_next_start_resumes(
     second = UpProcess(directory)
     again = second.wait_until_ready()
     with Client(again["url"], second.data.user_token.read_text().strip()) as client:
-        wait_for(lambda: client.run(run.id).state == "succeeded", 120, "the run ends")
+        wait_for(lambda: client.run(run.id).state == "succeeded", 180, "the run ends")
         done = client.run(run.id)
-    assert (done.resume_quality, done.progress.env_step, len(done.attempts)) == ("exact", 9_000, 2)
+    assert (done.resume_quality, done.progress.env_step, len(done.attempts)) == ("exact", LONG, 2)
     assert second.stop()[0] == 130
     assert has_ended_cleanly(second)

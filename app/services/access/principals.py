@@ -9,9 +9,9 @@ from app.db.models.access import LoginSessionRow, TokenRow
 from app.db.repositories import access as rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import tokens as token_rows
-from app.domain.errors import UnauthenticatedError
 from app.domain.principal import Principal, Via
 from app.domain.secrets import csrf_token, derivation_key, hash_secret, is_well_formed
+from app.services.access.present_rights import user_gone
 from app.settings import Settings
 from palestra.contract.names import Scope
 
@@ -161,9 +161,7 @@ async def check_still_there(session: Session, principal: Principal) -> None:
     if principal.via in {"cookie", "token"} and not await rows.find_holder(
         session, principal.user_id
     ):
-        raise UnauthenticatedError(
-            "unauthenticated", "This user was deleted or disabled. Ask an administrator."
-        )
+        raise user_gone()
 
 
 async def present_principals(

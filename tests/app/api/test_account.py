@@ -1,104 +1,28 @@
-"""One's own account: profile, password and browser logins."""
+"""One's own account: profile and browser logins."""
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
-import pytest_asyncio
 from sqlalchemy import select, update
 
-from app.api import auth
 from app.db.clock import db_now
-from app.db.models import AuditRow, LoginSessionRow, TokenRow, UserRow
-from app.domain.login_limits import PER_BROWSER, LoginLimits
+from app.db.models import LoginSessionRow, TokenRow
 from app.services.access import logins
-from app.services.access.accounts import FRESH_SECONDS
-from tests.app.api.serving import ORIGIN, AppServer
+from tests.app.api.account_browser import (
+    ACCOUNT,
+    PASSWORD,
+    SESSIONS,
+    browser,
+    entries,
+    fault,
+    served,
+)
+from tests.app.api.serving import AppServer
 from tests.app.api.test_users import person
 
+__all__ = ["served"]
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-ACCOUNT = "/api/v1/account"
-SESSIONS = f"{ACCOUNT}/sessions"
-PASSWORD = f"{ACCOUNT}/password"
-FIRST, SECOND = "four unrelated owls sing", "seven quiet lamps drift"
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
-
-
-class Browser:
-    """A browser with a login of its own."""
-
-    def __init__(self, client: httpx.AsyncClient, csrf: str) -> None:
-        self.client = client
-        self._headers = {"Origin": ORIGIN, auth.CSRF_HEADER: csrf}
-
-    async def send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        return await self.client.request(method, path, headers=self._headers, **options)
-
-    async def set_password(self, password: str, current: str | None = None) -> httpx.Response:
-        body = {"password": password, "current_password": current}
-        return await self.send("PUT", PASSWORD, json=body)
-
-    async def is_logged_in(self) -> bool:
-        return (await self.client.get("/api/v1/session")).status_code == 200
-
-    @property
-    def device(self) -> str:
-        return self.client.cookies["palestra_device"]
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def served(shared: AppServer) -> AppServer:
-    """The server with all login limits reset."""
-    shared.app.state.login_limits = LoginLimits()
-    return shared
-
-
-@contextlib.asynccontextmanager
-async def browser(
-    served: AppServer, user_id: str, *, password: str | None = None, agent: str = FIREFOX
-) -> AsyncIterator[Browser]:
-    """Logs a person in: with a password, or with a new link."""
-    client = served.client()
-    client.headers["User-Agent"] = agent
-    async with contextlib.aclosing(client):
-        if password is not None:
-            async with served.database.read() as session:
-                name = await session.scalar(select(UserRow.name).where(UserRow.id == user_id))
-            body = {"user": name, "password": password}
-            answer = await client.post("/api/v1/session", json=body)
-        else:
-            async with served.database.write() as session:
-                code = await logins.make_link(session, user_id, 3_600)
-            answer = await client.post("/api/v1/session:redeem", json={"code": code})
-        assert answer.status_code == 201, answer.text
-        yield Browser(client, answer.json()["csrf_token"])
-
-
-async def make_older(served: AppServer, user_id: str) -> None:
-    """Makes all logins of a user too old to set a password without the current one."""
-    async with served.database.write() as session:
-        await session.execute(
-            update(LoginSessionRow)
-            .where(LoginSessionRow.user_id == user_id)
-            .values(created_at=db_now(-FRESH_SECONDS - 1))
-        )
-
-
-def fault(answer: httpx.Response) -> tuple[int, str, str]:
-    problem = answer.json()
-    errors = problem["errors"]
-    return problem["status"], problem["code"], errors[0]["pointer"] if errors else ""
-
-
-async def entries(served: AppServer, object_id: str) -> list[tuple[str, dict[str, Any]]]:
-    """Returns action and data of the audit log's entries about an object."""
-    async with served.database.read() as session:
-        query = select(AuditRow).where(AuditRow.object_id == object_id).order_by(AuditRow.id)
-        return [(row.action, row.data) for row in await session.scalars(query)]
 
 
 async def test_a_person_reads_and_changes_the_account(served: AppServer) -> None:
@@ -155,126 +79,6 @@ async def test_only_persons_have_an_account(served: AppServer) -> None:
             ):
                 answer = await client.request(method, path, json={})
                 assert (answer.status_code, answer.json()["code"]) == (403, code), (who, path)
-
-
-async def test_a_first_password_is_set_by_a_login_and_asked_for_from_then_on(
-    served: AppServer,
-) -> None:
-    user_id = await person(served, "sofia", display_name="Sofia K.", email="sofia@lab.org")
-    async with browser(served, user_id) as one, browser(served, user_id) as other:
-        await make_older(served, user_id)
-        seen = (await one.client.get(ACCOUNT)).json()
-        assert (seen["has_password"], seen["current_password_needed"]) == (False, False)
-        async with served.database.write() as session:
-            link = await logins.make_link(session, user_id, 3_600)
-        done = await one.set_password(FIRST)
-        assert (done.status_code, done.json()) == (200, {"ended_sessions": 1})
-        assert await one.is_logged_in()
-        assert not await other.is_logged_in()
-        async with served.client() as client:
-            used = await client.post("/api/v1/session:redeem", json={"code": link})
-        assert used.json()["code"] == "link_used"
-        seen = (await one.client.get(ACCOUNT)).json()
-        assert (seen["has_password"], seen["current_password_needed"]) == (True, True)
-        assert fault(await one.set_password(SECOND)) == (
-            422,
-            "current_password_needed",
-            "/current_password",
-        )
-        assert fault(await one.set_password(SECOND, "not this one")) == (
-            403,
-            "wrong_password",
-            "/current_password",
-        )
-        async with browser(served, user_id, password=FIRST):
-            pass
-        assert (await one.set_password(SECOND, FIRST)).status_code == 200
-        async with browser(served, user_id, password=SECOND):
-            pass
-        async with served.client() as client:
-            old = await client.post("/api/v1/session", json={"user": "sofia", "password": FIRST})
-        assert old.json()["code"] == "wrong_login"
-        async with served.client("sofia") as client:
-            assert (await client.get("/api/v1/session")).status_code == 200, "tokens stay"
-    sets = [data for action, data in await entries(served, user_id) if action == "password.set"]
-    assert sets == [
-        {"confirmed_by": "login", "ended_sessions": 1},
-        {"confirmed_by": "current password", "ended_sessions": 1},
-    ]
-
-
-async def test_a_fresh_login_by_link_sets_a_forgotten_password(served: AppServer) -> None:
-    """A login by password, by invitation or by an older link does not."""
-    user_id = await person(served, "maryam")
-    async with browser(served, user_id) as one:
-        assert (await one.set_password(FIRST)).status_code == 200
-    async with browser(served, user_id, password=FIRST) as by_password:
-        assert fault(await by_password.set_password(SECOND))[1] == "current_password_needed"
-    async with browser(served, user_id) as by_link:
-        assert not (await by_link.client.get(ACCOUNT)).json()["current_password_needed"]
-        await make_older(served, user_id)
-        assert fault(await by_link.set_password(SECOND))[1] == "current_password_needed"
-    async with browser(served, user_id) as by_link:
-        assert (await by_link.set_password(SECOND)).status_code == 200
-    sets = [data for action, data in await entries(served, user_id) if action == "password.set"]
-    assert [data["confirmed_by"] for data in sets] == ["login link", "login link"]
-
-
-async def test_a_new_password_meets_the_rules_of_passwords(served: AppServer) -> None:
-    user_id = await person(served, "rosalind", email="franklin@lab.org")
-    async with browser(served, user_id) as one:
-        for password, expected in (
-            ("too short", (422, "password_length", "/password")),
-            ("password12345", (422, "weak_password", "/password")),
-            ("rosalindrosalind", (422, "weak_password", "/password")),
-            ("franklin@lab.org", (422, "weak_password", "/password")),
-            ("", (422, "invalid_document", "/password")),
-            ("x" * 1_025, (422, "invalid_document", "/password")),
-        ):
-            assert fault(await one.set_password(password)) == expected, password
-        wrong = await one.send("PUT", PASSWORD, json={"password": FIRST, "user": "admin"})
-        assert fault(wrong) == (422, "invalid_document", "/user")
-        assert not (await one.client.get(ACCOUNT)).json()["has_password"]
-
-
-async def test_a_token_sets_no_first_password(served: AppServer) -> None:
-    """A token must not open a way in that outlives it."""
-    user_id = await person(served, "chien")
-    async with served.client("chien") as client:
-        refused = await client.put(PASSWORD, json={"password": FIRST})
-        assert fault(refused) == (403, "login_needed", "")
-        async with browser(served, user_id) as one:
-            await one.set_password(FIRST)
-            body = {"password": SECOND, "current_password": FIRST}
-            done = await client.put(PASSWORD, json=body)
-            assert (done.status_code, done.json()) == (200, {"ended_sessions": 1})
-            assert not await one.is_logged_in()
-
-
-async def test_guesses_at_the_current_password_are_limited(served: AppServer) -> None:
-    """A stolen login must not try passwords without a limit."""
-    user_id = await person(served, "lisa")
-    async with browser(served, user_id) as one:
-        await one.set_password(FIRST)
-        await make_older(served, user_id)
-        answers = [await one.set_password(SECOND, "wrong") for _ in range(PER_BROWSER.at_once)]
-        assert {answer.status_code for answer in answers} == {403}
-        for _ in range(30):
-            limited = await one.set_password(SECOND, "wrong")
-            if limited.status_code != 403:
-                break
-        assert fault(limited)[:2] == (429, "too_many_logins")
-        assert int(limited.headers["retry-after"]) > 0
-        assert await one.is_logged_in(), "the login itself goes on"
-
-
-async def test_of_two_changes_at_once_one_is_refused(served: AppServer) -> None:
-    user_id = await person(served, "ada")
-    async with browser(served, user_id) as one:
-        both = await asyncio.gather(one.set_password(FIRST), one.set_password(SECOND))
-        assert sorted(answer.status_code for answer in both) == [200, 409]
-        lost = next(answer for answer in both if answer.status_code == 409)
-        assert fault(lost)[1] == "password_changed"
 
 
 async def test_logins_are_listed_with_browser_address_and_use(served: AppServer) -> None:

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from app.domain.login_limits import LoginLimits
+from tests.app.api.account_browser import FIRST, SECOND, browser, make_older
 from tests.app.api.serving import AppServer
-from tests.app.api.test_account import FIRST, SECOND, browser, make_older
 from tests.app.api.test_user_commands import Command, palestra, url
 from tests.app.api.test_users import person
 

@@ -177,6 +177,26 @@ async def test_a_link_that_is_used_expired_or_revoked_says_so(
     assert await _counts(shared) == before
 
 
+async def test_a_server_behind_a_proxy_is_joined_on_its_own_host(
+    palestra: Command, shared: AppServer, url: str, type_lines: TypeLines, invite: Invite
+) -> None:
+    settings = shared.app.state.settings
+    shared.app.state.settings = settings.model_copy(update={"public_url": "https://lab.invalid"})
+    try:
+        assert shared.app.state.settings.secure_cookies
+        link = (await invite("prue"))["url"]
+        assert link.startswith("https://lab.invalid/login#")
+        type_lines(f"{PASSWORD}\n")
+        code, _, errors = await palestra("join", link, "--password-stdin")
+        assert (code, "https://lab.invalid does not answer" in errors) == (1, True)
+        type_lines(f"{PASSWORD}\n")
+        code, out, errors = await palestra("join", link, "--server", url, "--password-stdin")
+        assert (code, errors) == (0, "")
+        assert f"logged in to {url} as prue" in out
+    finally:
+        shared.app.state.settings = settings
+
+
 async def test_links_of_other_hosts_and_other_texts_are_refused(
     palestra: Command,
     shared: AppServer,
