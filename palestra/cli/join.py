@@ -48,7 +48,7 @@ def join_server(
     if found.kind != "invitation":
         usage("this link logs a user in who exists: open it in a browser")
     if not json:
-        say(_tell(found, place.server))
+        say(_describe(found, place.server))
     request = _request(place, found, user, from_stdin=password_stdin)
     token = _join(place.server, request, request.user or found.user or "NAME")
     keep_login(place.server, token)
@@ -60,7 +60,7 @@ def join_server(
         )
 
 
-def _tell(found: LinkPreview, server: str) -> str:
+def _describe(found: LinkPreview, server: str) -> str:
     by = "" if found.invited_by is None else f" by {visible(found.invited_by)}"
     what = "an administrator" if found.is_admin else "a user"
     return f"invited{by} as {what} of {server}; projects: {roles(found.projects)}"
