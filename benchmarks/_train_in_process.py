@@ -24,7 +24,7 @@ from workers.assembly.training import (
     build_evaluator,
 )
 from workers.recording.recorder import Sink
-from workers.rl.evaluate.vector_evaluator import fixed_seed
+from workers.rl.evaluate.vector_evaluator import fixed_seed_rule
 from workers.trainer_process.control import ControlFlag
 
 
@@ -116,7 +116,7 @@ def evaluate_from_seed(
     Flushes the records of the ended training first.
     """
     training.recorder.close()
-    evaluator = build_evaluator(definition, training.agent, fixed_seed(seed), episodes)
+    evaluator = build_evaluator(definition, training.agent, fixed_seed_rule(seed), episodes)
     mean = evaluator.evaluate(training.engine.clock).mean
     evaluator.close()
     return mean

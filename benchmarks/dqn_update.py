@@ -21,7 +21,7 @@ from torch import nn
 
 from palestra.contract.agents import DqnParameters
 from workers.acceleration.nested_tensors import map_tensors
-from workers.acceleration.update_runner import functional_gradient, runnable
+from workers.acceleration.update_runner import functional_gradient, make_runner
 from workers.core.types import AgentContext
 from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.dqn import build
@@ -76,7 +76,7 @@ def stepper(update: Callable[..., Any], state: Any, batch: ReplayBatch) -> Calla
 
 def pure_style(hyper: DqnParameters, batch: ReplayBatch, *, compiled: bool) -> Callable[[], object]:
     agent = agent_of(hyper)
-    update = runnable(agent.algorithm.update, mode="compiled" if compiled else "eager")
+    update = make_runner(agent.algorithm.update, mode="compiled" if compiled else "eager")
     return stepper(update, agent.learning_state, batch)
 
 

@@ -37,22 +37,26 @@ from workers.entrypoints.async_training.process_parts import ProcessControl
 from workers.entrypoints.async_training.shared_block import SharedBlock
 from workers.entrypoints.async_training.shared_parts import (
     EndOfRun,
-    SharedBest,
+    SharedBestScore,
     SharedBudget,
     SharedClock,
-    SharedEvery,
+    SharedIntervalTrigger,
 )
 from workers.entrypoints.functional_parts.episodes_csv import EpisodesFile
 from workers.entrypoints.functional_parts.evaluation_records import EpisodeCount, EvaluationRecorder
 from workers.entrypoints.functional_parts.interrupts import Interrupts
 from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.recorder_group import RecorderGroup
-from workers.entrypoints.trainer_parts.engine_parts import EpochBounds, KeptEpochs, LeavingHook
+from workers.entrypoints.trainer_parts.engine_parts import (
+    EpochBounds,
+    KeptEpochTrigger,
+    LeavingHook,
+)
 from workers.estimators.training_services import ModelBudget, Services
 from workers.hooks.evaluation_hooks import SuccessScoreHook
 from workers.hooks.step_hooks import StepHooks
 from workers.rl.agents.pfrl_adapter import ExternalAgent
-from workers.supervised.learner import SessionBridge
+from workers.supervised.learner import SessionHook
 from workers.supervised.run_session import RunSession
 from workers.supervised.variables import Variables
 
@@ -86,7 +90,10 @@ def engine(
         FakeRecorder(trace),
     )
     agent.observe, agent.learn = constant_function(None), constant_function(REPORT)  # type: ignore[method-assign]
-    collector.collect, recorder.tick = constant_function(EXPERIENCE), constant_function(None)  # type: ignore[method-assign]
+    collector.collect, recorder.record_iteration = (
+        constant_function(EXPERIENCE),
+        constant_function(None),
+    )  # type: ignore[method-assign]
     usual = {"recorder": recorder, "control": FakeControl(trace)}
     parts = Parts(
         agent=agent,
@@ -128,11 +135,14 @@ def training_process(iterations: int) -> Callable[[], object]:
     budget = SharedBudget(iterations, clock, block, end)
     around = {
         "clock": clock,
-        "best": SharedBest(block),
+        "best": SharedBestScore(block),
         "control": ProcessControl(end, budget, clock, None),
         "hooks": (StepHooks(None, None, [constant_function(None)], 1),),
     }
-    when = {"budget": budget, "evaluation": SharedEvery(10 * iterations, clock, iterations)}
+    when = {
+        "budget": budget,
+        "evaluation": SharedIntervalTrigger(10 * iterations, clock, iterations),
+    }
     return engine(iterations, learns=False, around=around, when=when).run
 
 
@@ -140,7 +150,7 @@ def trainer(iterations: int) -> Callable[[], object]:
     """Returns a `LoopCase` of `Trainer.advance` within one epoch."""
     bounds = EpochBounds()
     bounds.epochs = 1
-    kept = KeptEpochs(lambda _: False)
+    kept = KeptEpochTrigger(lambda _: False)
     built = engine(
         iterations,
         learns=True,
@@ -160,7 +170,7 @@ def estimator(iterations: int) -> Callable[[], object]:
     session = RunSession(Variables(0, "cpu"), (), "")
     services = Services()
     around = {
-        "hooks": (SessionBridge(session),),
+        "hooks": (SessionHook(session),),
         "recorder": services.recorder,
         "control": services.control,
     }
@@ -195,7 +205,7 @@ def adapter(num_envs: int, *, batch: bool) -> Callable[[], None]:
     for name in ("act", "observe", "batch_observe"):
         setattr(inner, name, constant_function(0))
     inner.batch_act = constant_function([0] * num_envs)  # type: ignore[method-assign]
-    agent = ExternalAgent(inner, num_envs=num_envs, batch=batch)
+    agent = ExternalAgent(inner, num_envs=num_envs, is_batch=batch)
     rows, flags = np.zeros((1, num_envs, 4), np.float32), np.zeros((1, num_envs), np.bool_)
     experience = Experience(
         rows, flags, np.zeros((1, num_envs)), flags, flags, rows, (), env_steps=num_envs

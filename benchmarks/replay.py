@@ -18,13 +18,13 @@ from benchmarks._report import machine, show
 from workers.core.rng import derive_generator
 from workers.rl.memory.frame_replay import FrameReplay
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Prioritized, Rule, Uniform
+from workers.rl.memory.sampling_rules import PrioritizedRule, SamplingRule, UniformRule
 from workers.rl.memory.transitions import ReplaySpec
 
 BOUNDS = {"uniform, sample": 20.0, "uniform, extend": 6.0}
 
 
-def rule(kind: type[Uniform | Prioritized]) -> Rule:
+def rule(kind: type[UniformRule | PrioritizedRule]) -> SamplingRule:
     return kind(derive_generator(0, "memory"))
 
 
@@ -35,7 +35,10 @@ def vector_memories(capacity: int) -> dict[str, Replay]:
         "observation": ((4,), np.float32),
         "action": ((), np.int64),
     }
-    kinds: dict[str, type[Uniform | Prioritized]] = {"uniform": Uniform, "prioritized": Prioritized}
+    kinds: dict[str, type[UniformRule | PrioritizedRule]] = {
+        "uniform": UniformRule,
+        "prioritized": PrioritizedRule,
+    }
     named = (
         (f"{name}{ending}", kind, n_step)
         for name, kind in kinds.items()
@@ -51,8 +54,8 @@ def image_memories(capacity: int) -> dict[str, Replay]:
     """Returns memories whose observations are stacks of 4 frames of 84 x 84 bytes."""
     spec = ReplaySpec(capacity=capacity, observation=((4, 84, 84), np.uint8), action=((), np.int64))
     return {
-        "frames": FrameReplay(spec, rule(Uniform)),
-        "frames, whole stacks": Replay(spec, rule(Uniform)),
+        "frames": FrameReplay(spec, rule(UniformRule)),
+        "frames, whole stacks": Replay(spec, rule(UniformRule)),
     }
 
 
@@ -85,9 +88,9 @@ def calls_of(memory: Replay, batch: int) -> dict[str, Callable[[], object]]:
         "extend": lambda: memory.extend(*rows[next(turn) % len(rows)]),
         "sample": lambda: memory.sample(1, batch),
     }
-    if isinstance(memory.rule, Prioritized):
+    if isinstance(memory.rule, PrioritizedRule):
         places, errors = memory.sample(1, batch).places, np.linspace(0, 1, batch, dtype=np.float32)
-        calls["feedback"] = lambda: memory.rule.feedback(places.reshape(-1), errors)
+        calls["feedback"] = lambda: memory.rule.update_errors(places.reshape(-1), errors)
     return calls
 
 

@@ -19,7 +19,7 @@ from gymnasium import spaces
 from benchmarks._peers.plain_sac import Learner
 from benchmarks._peers.tasks import SacSettings
 from palestra.contract.agents import SacParameters
-from workers.acceleration.update_runner import runnable
+from workers.acceleration.update_runner import make_runner
 from workers.core.types import AgentContext
 from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.sac import build
@@ -69,7 +69,7 @@ def module_style(hyper: SacParameters, batch: ReplayBatch) -> Callable[[], objec
 def pure_style(hyper: SacParameters, batch: ReplayBatch, *, compiled: bool) -> Callable[[], object]:
     agent = agent_of(hyper, batch.observation.shape[1], batch.action.shape[1])
     update, state = (
-        runnable(agent.algorithm.update, mode="compiled" if compiled else "eager"),
+        make_runner(agent.algorithm.update, mode="compiled" if compiled else "eager"),
         [agent.learning_state],
     )
 

@@ -59,12 +59,12 @@ def main() -> int:
 
         def tick(index: int) -> None:
             clock.env_steps = clock.updates = index
-            recorder.tick(clock, [(index, EPISODE)] if index % 200 == 0 else (), [LOSS])
+            recorder.record_iteration(clock, [(index, EPISODE)] if index % 200 == 0 else (), [LOSS])
 
         ticks = measure(options.calls, tick, options.pause)
         points = measure(
             options.calls,
-            lambda index: recorder.point(clock, "user/value", float(index)),
+            lambda index: recorder.record_point(clock, "user/value", float(index)),
             options.pause,
         )
         recorder.close()

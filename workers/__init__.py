@@ -1,1 +1,1 @@
-"""What runs on GPU machines. Sees of the rest only palestra."""
+"""Code that runs on training machines. Of the other packages it imports only `palestra`."""

@@ -54,7 +54,7 @@ class TracingHook(SessionRunHook):
 
     @property
     def learned(self) -> int:
-        return sum(values.learned for values in self.values)
+        return sum(values.has_learned for values in self.values)
 
 
 class SimulatedKill(BaseException):

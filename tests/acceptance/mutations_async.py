@@ -71,15 +71,15 @@ ASYNC: Final = (
         "P10",
         "the threshold is ignored",
         _RECORDS,
-        "share_reaching(message.result, threshold)",
-        "share_reaching(message.result, 0.0)",
+        "success_share(message.result, threshold)",
+        "success_share(message.result, 0.0)",
     ),
     (
         "P11",
         "no limit in evaluation",
         _CHILD,
-        "_single(environments, settings.max_episode_len)",
-        "_single(environments, None)",
+        "_single_vector(environments, settings.max_episode_len)",
+        "_single_vector(environments, None)",
     ),
     ("P12", "counting begins at 0", _RUN, "count.value = call.step_offset", "count.value = 0"),
     (
@@ -128,14 +128,17 @@ ASYNC: Final = (
         "P19",
         "no events",
         _RECORDS,
-        "tensorboard=call.tensorboard,",
-        "tensorboard=False,",
+        "writes_events=call.tensorboard,",
+        "writes_events=False,",
     ),
     (
         "P20",
         "evaluations are not logged",
         _RECORDS,
-        "                self._log.evaluation(message.clock, message.result, final=False)\n",
+        (
+            "                "
+            "self._log.record_evaluation(message.clock, message.result, is_final=False)\n"
+        ),
         "",
     ),
     (
@@ -156,7 +159,7 @@ ASYNC: Final = (
         "P23",
         "saved as if it were finished",
         _PARTS,
-        "EXCEPT if self._end.aborted else FINISH",
+        "EXCEPT if self._end.is_aborted else FINISH",
         "FINISH",
     ),
     ("P24", "processes keep their own tensors", _CHILD, "        adopt(own, user.tensors)\n", ""),

@@ -62,8 +62,8 @@ ESTIMATORS: Final = (
         "A9",
         "no update at the ends",
         _AGENTS,
-        "first_update + 1,\n            at_episode_end=True",
-        "first_update + 1,\n            at_episode_end=False",
+        "first_update + 1,\n            learns_at_episode_end=True",
+        "first_update + 1,\n            learns_at_episode_end=False",
     ),
     (
         "A10",

@@ -118,7 +118,7 @@ EXPERIMENTS: Final = (
         "R15",
         "the new ones are returned",
         _EXPERIMENT_BASE,
-        "old, self._strategies = self._strategies, checked",
+        "old, self._strategies = self._strategies, check",
         "self._strategies, old = (), checked",
     ),
     (
@@ -157,7 +157,7 @@ EXPERIMENTS: Final = (
         "R21",
         "always once only",
         _CONTINUOUS,
-        "(self.only_once and key == self._evaluated)",
+        "(self.evaluates_once and key == self._evaluated)",
         "key == self._evaluated",
     ),
     (
@@ -200,7 +200,7 @@ EXPERIMENTS: Final = (
         "R28",
         "the model's own directory",
         _EXPERIMENT_BASE,
-        'model.relocated(directory) if hasattr(model, "relocated") else model',
+        'model.copy_with_directory(directory) if hasattr(model, "copy_with_directory") else model',
         "model",
     ),
     (
@@ -266,7 +266,7 @@ EXPERIMENTS: Final = (
         "E10",
         "the evaluation's data",
         _EXPERIMENT,
-        "self._train_input_fn if on_train_data else self._eval_input_fn",
+        "self._train_input_fn if uses_train_data else self._eval_input_fn",
         "self._eval_input_fn",
     ),
     (
@@ -274,7 +274,7 @@ EXPERIMENTS: Final = (
         "trained with an evaluation's draws",
         _ESTIMATOR,
         (
-            "        with preserved_global_state():\n            seed_global(\n                "
+            "        with preserve_global_state():\n            seed_global(\n                "
             "derive_seed"
         ),
         "        if True:\n            seed_global(\n                derive_seed",

@@ -81,7 +81,7 @@ FUNCTIONAL: Final = (
         "P35",
         "the caller's best score is not looked at",
         _RECORDS,
-        "reaches(self._successful_score, self._evaluator.max_score)",
+        "is_reached(self._successful_score, self._evaluator.max_score)",
         "False",
     ),
     (
@@ -117,8 +117,8 @@ FUNCTIONAL: Final = (
         "P40",
         "the end is not evaluated",
         _RUN,
-        "best_apart=True,",
-        "best_apart=True,\n            final_evaluation=False,",
+        "saves_best_separately=True,",
+        "saves_best_separately=True,\n            has_final_evaluation=False,",
     ),
     (
         "P41",
@@ -131,8 +131,8 @@ FUNCTIONAL: Final = (
         "P42",
         "half the interval",
         _RUN,
-        "Every(call.evaluation.settings.interval)",
-        "Every(call.evaluation.settings.interval // 2)",
+        "IntervalTrigger(call.evaluation.settings.interval)",
+        "IntervalTrigger(call.evaluation.settings.interval // 2)",
     ),
     (
         "P43",
@@ -184,7 +184,7 @@ FUNCTIONAL: Final = (
         "P50",
         "an episode that is cut off does not count",
         _RECORDS,
-        "return clock.episodes + self.cut_off(clock)",
+        "return clock.episodes + self.is_cut_off(clock)",
         "return clock.episodes",
     ),
     (
@@ -205,8 +205,8 @@ FUNCTIONAL: Final = (
         "P53",
         "evaluated at episode ends only",
         _RUN,
-        "evaluate_during_episode=call.during_episode",
-        "evaluate_during_episode=False",
+        "=evaluation,\n            evaluates_during_episode=call.evaluates_during_episode",
+        "=evaluation,\n            evaluates_during_episode=False",
     ),
     ("P54", "old checkpoints stay", _NAMED, "shutil.rmtree(old, ignore_errors=True)", "pass"),
     (
@@ -273,10 +273,10 @@ FUNCTIONAL: Final = (
         "P64",
         "a shared environment is let be",
         _RUN,
-        "            if call.during_episode:\n",
+        "            if call.evaluates_during_episode:\n",
         "            if False:\n",
     ),
-    ("P65", "no line per episode", _RUN, "per_episode=not call.batch", "per_episode=False"),
+    ("P65", "no line per episode", _RUN, "logs_episodes=not call.is_batch", "logs_episodes=False"),
     (
         "P66",
         "no statistics in the history",

@@ -75,8 +75,8 @@ TRAINER: Final = (
         "G15",
         "the gap is counted from 1",
         _CONFIG,
-        "always or epoch % self.snapshot_gap == 0",
-        "always or (epoch + 1) % self.snapshot_gap == 0",
+        "ignores_gap or epoch % self.snapshot_gap == 0",
+        "ignores_gap or (epoch + 1) % self.snapshot_gap == 0",
     ),
     (
         "G17",

@@ -207,7 +207,7 @@ class UpdateRecorder(SessionRunHook):
         self.timesteps: list[int] = []
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        if run_values.learned:
+        if run_values.has_learned:
             self.timesteps.append(run_context.session.global_timestep)
 
 
@@ -228,13 +228,13 @@ def test_A10_steps(tmp_path: Path) -> None:
     for total in (10, 20):
         agent = make_agent(tmp_path).train(ScriptedEnv(), 4, 2, steps=10)
         assert agent.global_step == total
-    assert not agent.training_ended(), "so many more steps pause a training"
+    assert not agent.has_training_ended(), "so many more steps pause a training"
 
 
 def test_A11_max_steps(tmp_path: Path) -> None:
     env = ScriptedEnv()
     agent = make_agent(tmp_path).train(env, 4, 2, max_steps=10)
-    assert (agent.global_step, agent.training_ended()) == (10, True)
+    assert (agent.global_step, agent.has_training_ended()) == (10, True)
     steps = env.steps
     assert make_agent(tmp_path).train(env, 4, 2, max_steps=10).global_step == 10
     assert env.steps == steps, "the second call does nothing"

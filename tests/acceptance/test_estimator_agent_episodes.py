@@ -37,7 +37,7 @@ class UpdateRecorder(SessionRunHook):
         self.timesteps: list[int] = []
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        if run_values.learned:
+        if run_values.has_learned:
             self.timesteps.append(run_context.session.global_timestep)
 
 

@@ -25,7 +25,7 @@ from tests.acceptance.estimator_models import CountingInputs
 from workers.core.types import StopReason
 from workers.entrypoints.experiment_parts.supervised_experiment import Experiment
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
-from workers.estimators.checkpoints import all_checkpoints, training_ended
+from workers.estimators.checkpoints import all_checkpoints, has_training_ended
 from workers.estimators.evaluation_results import read_results
 from workers.estimators.export_strategies import ExportStrategy
 from workers.estimators.model_owner import EstimatorNotTrainedError
@@ -40,7 +40,7 @@ def test_E1_constructor(tmp_path: Path) -> None:
         def _never(self, *args: Any, **options: Any) -> Any:
             raise AssertionError
 
-        train = evaluate = latest_checkpoint = training_ended = _never
+        train = evaluate = latest_checkpoint = has_training_ended = _never
 
     class Hook(TracingHook):
         def begin(self) -> None:
@@ -154,7 +154,7 @@ def test_E4_train_steps_and_eval_steps(tmp_path: Path) -> None:
     ended = experiment(finite, train_input_fn=CountingInputs(8), train_steps=100).train()
     assert ended.global_step == 8
     assert read_manifest(ended.latest_checkpoint()).stop == StopReason.INPUT_EXHAUSTED
-    assert training_ended(finite)
+    assert has_training_ended(finite)
 
 
 def test_E4_train_steps_after_a_kill_at_any_update(tmp_path: Path) -> None:

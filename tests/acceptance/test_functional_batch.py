@@ -287,7 +287,7 @@ def test_P43_forwarded_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     train_agent_batch(ScriptedBatch(), lines(2), 9, **shared)  # type: ignore[arg-type]
     for call in calls:
         assert {name: getattr(call, name) for name in shared} == shared
-        assert (call.batch, call.steps) == (True, 9)
+        assert (call.is_batch, call.steps) == (True, 9)
 
 
 @pytest.mark.parametrize(("limit", "longest"), [(None, 5.0), (7, 7.0)])

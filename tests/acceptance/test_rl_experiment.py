@@ -36,7 +36,7 @@ def test_R1_constructor(tmp_path: Path) -> None:
         def _never(self, *args: Any, **options: Any) -> Any:
             raise AssertionError
 
-        train = run_episode = evaluate = latest_checkpoint = training_ended = _never
+        train = run_episode = evaluate = latest_checkpoint = has_training_ended = _never
 
     class Hook(TracingHook):
         def begin(self) -> None:
@@ -165,7 +165,7 @@ class UpdateRecorder(TracingHook):
         self.at: list[int] = []
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
-        if run_values.learned:
+        if run_values.has_learned:
             self.at.append(run_context.session.global_timestep)
 
 

@@ -91,7 +91,7 @@ config = dict(cluster=cluster, master=f"127.0.0.1:{port}", task_type=kind, task_
 class Say(TracingHook):
     def after_run(self, run_context, run_values):
         time.sleep(0.02)
-        if run_values.learned and not self.steps:
+        if run_values.has_learned and not self.steps:
             print("first", time.time(), flush=True)
         super().after_run(run_context, run_values)
 def make(output):

@@ -301,7 +301,7 @@ def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_
             trainer = make(kind, path)
             torch.rand(k)
             trainer.restore(path)
-            assert trainer.restore_report.exact
+            assert trainer.restore_report.is_exact
             trainer.resume()
 
         assert run_in_child(first) == -signal.SIGKILL

@@ -17,7 +17,7 @@ from workers.core.types import StopReason
 from workers.engine.engine import Engine, Parts
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.factory import make_vector
-from workers.rl.evaluate.vector_evaluator import training_seeds
+from workers.rl.evaluate.vector_evaluator import new_seed_rule
 from workers.trainer_process.schedules.native import train_pack
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -29,12 +29,12 @@ class LastEvaluationRecorder:
     order = None
     mean = float("nan")
 
-    def tick(self, *_: object) -> None: ...
-    def epoch(self, *_: object) -> None: ...
+    def record_iteration(self, *_: object) -> None: ...
+    def record_epoch(self, *_: object) -> None: ...
     def flush(self) -> None: ...
     def load_state_dict(self, _: object) -> None: ...
 
-    def evaluation(self, clock, result, *, final) -> None:
+    def record_evaluation(self, clock, result, *, is_final) -> None:
         self.mean = result.mean
 
     def save(self, *_: object) -> str:
@@ -50,7 +50,7 @@ class TrainingResult:
     def __init__(self, definition: RlDefinition, seed: int) -> None:
         silent, env = LastEvaluationRecorder(), make_vector(definition.env)
         agent = build_agent(definition, env, seed, "cpu")
-        evaluator = build_evaluator(definition, agent, training_seeds(seed))
+        evaluator = build_evaluator(definition, agent, new_seed_rule(seed))
         parts = Parts(
             agent=agent,
             collector=VectorCollector(env, agent, seed),
@@ -68,7 +68,7 @@ class TrainingResult:
             silent.mean,
         )
         fresh = build_evaluator(
-            definition, agent, training_seeds(derive_seed(seed, "other episodes", bits=31)), 20
+            definition, agent, new_seed_rule(derive_seed(seed, "other episodes", bits=31)), 20
         )
         self.fresh_mean = fresh.evaluate(engine.clock).mean
         self.parameters = agent.state_dict()["learning"]["parameters"]

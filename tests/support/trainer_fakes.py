@@ -138,7 +138,7 @@ class FakeRecorder:
         self.trace = trace
         self.rows: list[Any] = []
 
-    def tick(
+    def record_iteration(
         self,
         clock: ClockView,
         episodes: Sequence[tuple[int, EpisodeEnd]],
@@ -150,11 +150,13 @@ class FakeRecorder:
             ("learn", clock.env_steps, clock.updates, report.values) for report in reports
         ]
 
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+    def record_evaluation(
+        self, clock: ClockView, result: EvaluationResult, *, is_final: bool
+    ) -> None:
         self.trace.append("record evaluation")
-        self.rows.append(("evaluation", clock.env_steps, clock.updates, result.mean, final))
+        self.rows.append(("evaluation", clock.env_steps, clock.updates, result.mean, is_final))
 
-    def epoch(self, clock: ClockView) -> None:
+    def record_epoch(self, clock: ClockView) -> None:
         self.trace.append("record epoch")
         self.rows.append(("epoch", clock.epochs, clock.env_steps))
 

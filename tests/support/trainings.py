@@ -117,7 +117,7 @@ class TrainingAttempt:
         )
         with assemble_training(context) as training:
             if self._snapshot is not None:
-                self.exact = training.resume(self._snapshot).exact
+                self.exact = training.resume(self._snapshot).is_exact
             self._drive(training, stop_at, pause_at)
         return self
 

@@ -1,4 +1,4 @@
 """How an update runs: eager, compiled, or stacked over several agents.
 
-All private names of torch are used here.
+No other package uses private names of torch.
 """

@@ -43,15 +43,15 @@ class StateBuffers:
     """
 
     def __init__(self) -> None:
-        self.flat = _Flat(object(), (), ())
+        self.flat = _FlatTree(object(), (), ())
 
-    def taken(self, state: object) -> "_Flat":
+    def writable_state(self, state: object) -> "_FlatTree":
         """Returns a state with the values of `state` whose tensors may be written to.
 
         Tensors that are held already are reused, all others are copied.
         """
         if state is not self.flat.tree:
-            given, mine = _flat(state), self.flat.leaves
+            given, mine = _flatten_tree(state), self.flat.leaves
             kept = [
                 index < len(mine) and leaf is mine[index] for index, leaf in enumerate(given.leaves)
             ]
@@ -59,11 +59,11 @@ class StateBuffers:
                 leaf if stays else _copy_with_strides(leaf)
                 for leaf, stays in zip(given.leaves, kept, strict=True)
             ]
-            self.flat = _Flat(_builder(state)(iter(leaves)), leaves, given.signature)
+            self.flat = _FlatTree(_builder(state)(iter(leaves)), leaves, given.signature)
         return self.flat
 
 
-class Compiled:
+class CompiledFunction:
     """A pure function of nested tuples of tensors, compiled once per argument layout.
 
     It returns a nested tuple of tensors. The first call with a layout compiles.
@@ -77,9 +77,9 @@ class Compiled:
         fallback: Computes the same result where compilation fails.
         like: Computes, without the compiler, a result with the structure of the function's result.
         identity: Identifies the function, see `workers.acceleration.library_cache.identity_of`.
-        cudagraph: Replay the kernels as one CUDA graph.
-        held: Buffers that on the CPU receive the new state, for a function whose first argument is
-            a state and the first part of whose result is the next state.
+        uses_cudagraph: Replay the kernels as one CUDA graph.
+        buffers: Buffers that on the CPU receive the new state, for a function whose first argument
+            is a state and the first part of whose result is the next state.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class Compiled:
         fallback: Callable[..., object],
         like: Callable[..., Any],
         identity: str | None,
-        cudagraph: bool = False,
-        held: StateBuffers | None = None,
+        uses_cudagraph: bool = False,
+        buffers: StateBuffers | None = None,
     ) -> None:
         self._function, self._fallback, self._like = function, fallback, like
         self._identity = identity
-        self._cudagraph = cudagraph
-        self._held = held
+        self._cudagraph = uses_cudagraph
+        self._held = buffers
         self._made: dict[tuple[object, ...], Code] = {}
         self._again: _Call | None = None
         """The last call, kept if the next one is likely to have the same arguments: a held state
@@ -108,24 +108,24 @@ class Compiled:
             self._again,
         )
         if call is None or call.setting != setting or not all(map(is_, arguments, call.arguments)):
-            call = self._call(setting, arguments)
+            call = self._prepared_call(setting, arguments)
         return call.code(arguments, call.leaves)
 
-    def _call(self, setting: tuple[bool, int], arguments: tuple[object, ...]) -> "_Call":
+    def _prepared_call(self, setting: tuple[bool, int], arguments: tuple[object, ...]) -> "_Call":
         """Returns the prepared call, which is reused because inspecting all tensors is slow."""
         held = None if self._held is None else self._held.flat
         flats = [
-            held if held is not None and argument is held.tree else _flat(argument)
+            held if held is not None and argument is held.tree else _flatten_tree(argument)
             for argument in arguments
         ]
         key = setting, *(flat.signature for flat in flats)
         leaves = [leaf for flat in flats for leaf in flat.leaves]
         known = self._made.get(key)
-        call = _Call(setting, arguments, leaves, known or partial(self._first, key))
+        call = _Call(setting, arguments, leaves, known or partial(self._compile_and_call, key))
         self._again = call if known is not None and flats[0] is held else None
         return call
 
-    def _first(
+    def _compile_and_call(
         self, key: tuple[object, ...], arguments: tuple[object, ...], leaves: list[Tensor]
     ) -> Any:
         """Compiles for the signature of these arguments, and returns the function's result."""
@@ -133,7 +133,7 @@ class Compiled:
         if len(self._made) >= MOST_SIGNATURES:
             return made(arguments, leaves)
         try:
-            quick = self._compiled(key, arguments, leaves)
+            quick = self._compile(key, arguments, leaves)
             result = quick(arguments, leaves)
             made = quick
         except Exception as error:  # noqa: BLE001 - a missing or broken compiler shows in many ways
@@ -142,7 +142,7 @@ class Compiled:
         self._made[key] = made
         return result
 
-    def _compiled(
+    def _compile(
         self, key: tuple[object, ...], arguments: tuple[object, ...], leaves: list[Tensor]
     ) -> Code:
         if self._cudagraph or any(not leaf.is_cpu for leaf in leaves):
@@ -155,7 +155,7 @@ class Compiled:
             )
             return lambda arguments, _: whole(*arguments)
         given, held = _builder(arguments), self._held
-        written = 0 if held is None else len(_flat(arguments[0]).leaves)
+        written = 0 if held is None else len(_flatten_tree(arguments[0]).leaves)
 
         def flat(*tensors: Tensor) -> list[Tensor]:
             parts = list[Tensor]()
@@ -171,7 +171,7 @@ class Compiled:
         beside, make = [_builder(part) for part in like[1:]], getattr(type(like), "_make", tuple)
 
         def run(arguments: Any, leaves: list[Tensor]) -> Any:
-            own = held.taken(arguments[0])
+            own = held.writable_state(arguments[0])
             parts = iter(code([*own.leaves, *leaves[written:]]))
             return make([own.tree, *(part(parts) for part in beside)])
 
@@ -188,7 +188,7 @@ class _Call(NamedTuple):
     code: Code
 
 
-class _Flat(NamedTuple):
+class _FlatTree(NamedTuple):
     tree: object
     leaves: Sequence[Tensor]
     """The tensors of `tree`, in order."""
@@ -196,11 +196,11 @@ class _Flat(NamedTuple):
     """The structure of `tree` and the layout of its tensors, on which compiled code depends."""
 
 
-def _flat(tree: object) -> _Flat:
+def _flatten_tree(tree: object) -> _FlatTree:
     leaves: list[Tensor] = []
     signature: list[object] = []
     _flatten((tree,), leaves, signature)
-    return _Flat(tree, leaves, tuple(signature))
+    return _FlatTree(tree, leaves, tuple(signature))
 
 
 def _copy_with_strides(tensor: Tensor) -> Tensor:

@@ -44,10 +44,10 @@ Code = Callable[[list[Tensor]], list[Tensor]]
 
 
 @runtime_checkable
-class DescribesItself(Protocol):
+class CodeInput(Protocol):
     """A value that compiled code may read, with a description of all that the code depends on."""
 
-    def described(self) -> str:
+    def describe(self) -> str:
         """Returns a description that differs between any two different values of the class."""
 
 
@@ -74,9 +74,11 @@ def machine_code(
     known = None if identity is None else directory / f"{_digest(identity, signature)}.so"
     if known is not None and known.is_file():
         os.utime(known)
-        return _loaded(known)
-    graph = _traced(function, examples)
-    constants = [f"{name} {_of_array(value.numpy())}" for name, value in graph.named_buffers()]
+        return _load(known)
+    graph = _trace(function, examples)
+    constants = [
+        f"{name} {_describe_array(value.numpy())}" for name, value in graph.named_buffers()
+    ]
     library = directory / f"{_digest(graph.code, *constants, signature)}.so"
     if not library.is_file():
         _compile(graph, examples, library)
@@ -84,9 +86,9 @@ def machine_code(
     if known is not None:
         with contextlib.suppress(
             OSError
-        ):  # another process was first, or this file system has no links
+        ):  # Another process stored it first, or the file system has no links.
             os.link(library, known)
-    return _loaded(library)
+    return _load(library)
 
 
 def identity_of(function: Callable[..., object]) -> str | None:
@@ -100,7 +102,7 @@ def identity_of(function: Callable[..., object]) -> str | None:
     if owner is None:
         return None
     try:
-        return f"{function.__module__}.{function.__qualname__} of {_described(owner)}"
+        return f"{function.__module__}.{function.__qualname__} of {_describe(owner)}"
     except TypeError:
         return None
 
@@ -127,13 +129,13 @@ def code_directory() -> Path:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if hasattr(os, "getuid") and directory.stat().st_uid != os.getuid():
         raise PermissionError(
-            f"{directory} is not ours: code is loaded from there, so set {CODE_VARIABLE} to a "
+            f"{directory} is of another user, who could place code there: set {CODE_VARIABLE} to a "
             "directory of your own"
         )
     return directory
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     """Returns a description that differs between any two different values.
 
     Raises:
@@ -143,33 +145,33 @@ def _described(value: object) -> str:
     name = f"{kind.__module__}.{kind.__qualname__}"
     if dataclasses.is_dataclass(value) and name.startswith("workers."):
         parts = [
-            f"{field.name}={_described(getattr(value, field.name))}"
+            f"{field.name}={_describe(getattr(value, field.name))}"
             for field in dataclasses.fields(value)
         ]
-    elif isinstance(value, DescribesItself):
-        parts = [value.described()]
+    elif isinstance(value, CodeInput):
+        parts = [value.describe()]
     elif isinstance(value, BaseModel) and name.startswith("palestra."):
         parts = [value.model_dump_json()]
     elif isinstance(value, tuple | list):
-        parts = [_described(one) for one in value]
+        parts = [_describe(one) for one in value]
     elif isinstance(value, Mapping):
-        parts = [f"{_described(key)}: {_described(one)}" for key, one in value.items()]
+        parts = [f"{_describe(key)}: {_describe(one)}" for key, one in value.items()]
     elif isinstance(value, gym.spaces.Box):
-        parts = [_of_array(value.low), _of_array(value.high)]
+        parts = [_describe_array(value.low), _describe_array(value.high)]
     elif isinstance(value, gym.spaces.MultiDiscrete):
-        parts = [_of_array(value.nvec), _of_array(value.start)]
+        parts = [_describe_array(value.nvec), _describe_array(value.start)]
     elif isinstance(value, np.ndarray):
-        parts = [_of_array(value)]
+        parts = [_describe_array(value)]
     elif value is None or isinstance(
         value, gym.spaces.Discrete | gym.spaces.MultiBinary | np.dtype | str | int | float
     ):
         parts = [repr(value)]
     else:
-        raise TypeError(f"{name} may hold what its representation does not say")
+        raise TypeError(f"the representation of {name} may omit values that code depends on")
     return f"{name}({', '.join(parts)})"
 
 
-def _of_array(array: np.ndarray[Any, Any]) -> str:
+def _describe_array(array: np.ndarray[Any, Any]) -> str:
     return (
         f"{array.dtype}{list(array.shape)} "
         f"{hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
@@ -178,12 +180,12 @@ def _of_array(array: np.ndarray[Any, Any]) -> str:
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256(
-        "\n\n".join((_ground(), str(torch.get_default_dtype()), *parts)).encode()
+        "\n\n".join((_code_environment(), str(torch.get_default_dtype()), *parts)).encode()
     ).hexdigest()
 
 
 @functools.cache
-def _ground() -> str:
+def _code_environment() -> str:
     """Returns the versions, processor features and source digest that all code depends on."""
     sources = digest_of_sources(traced_folders())
     described = [
@@ -217,7 +219,7 @@ def _processor() -> str:
         return ""
 
 
-def _traced(function: Callable[..., object], examples: Sequence[Tensor]) -> torch.fx.GraphModule:
+def _trace(function: Callable[..., object], examples: Sequence[Tensor]) -> torch.fx.GraphModule:
     # This import loads the compiler, which takes as long as loading the rest of torch.
     from torch.fx.experimental.proxy_tensor import make_fx  # noqa: PLC0415
 
@@ -237,14 +239,15 @@ def _compile(graph: torch.fx.GraphModule, examples: Sequence[Tensor], library: P
         tempfile.TemporaryDirectory(prefix="making-", dir=library.parent) as making,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore", FutureWarning)  # raised within torch
+        # torch itself issues these warnings while it compiles.
+        warnings.simplefilter("ignore", FutureWarning)
         made = aot_compile(
             graph,
             tuple(examples),
             options={"aot_inductor.output_path": str(Path(making, library.name))},
         )
         if not isinstance(made, str):
-            raise TypeError(f"the compiler made {type(made).__name__}, no library")
+            raise TypeError(f"the compiler returned a {type(made).__name__}, not a library")
         with Path(made).open("rb") as file:
             os.fsync(file.fileno())
         Path(made).replace(library)
@@ -264,7 +267,7 @@ def _prune(directory: Path) -> None:
             library.unlink()
 
 
-def _loaded(library: Path) -> Code:
+def _load(library: Path) -> Code:
     # Every public way to load a library would import the compiler.
     runner: Any = torch._C._aoti.AOTIModelContainerRunnerCpu(str(library), 1)  # noqa: SLF001
     run: Code = runner.run

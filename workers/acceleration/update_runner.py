@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from workers.acceleration.compiled_update import Compiled, StateBuffers
+from workers.acceleration.compiled_update import CompiledFunction, StateBuffers
 from workers.acceleration.library_cache import identity_of
 from workers.acceleration.nested_tensors import map_tensors
 from workers.core.types import CompileMode
@@ -43,34 +43,34 @@ def eager_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Asid
     return gradient, value.detach(), tuple(one.detach() for one in aside)
 
 
-def runnable(
-    update: Callable[..., object], *, mode: CompileMode, held: StateBuffers | None = None
+def make_runner(
+    update: Callable[..., object], *, mode: CompileMode, buffers: StateBuffers | None = None
 ) -> Callable[..., Any]:
     """Returns `update(gradient, ...)` as a function of the remaining arguments.
 
-    It runs in one of the three modes; `held` as in `Compiled`.
+    It runs in one of the three modes; `buffers` as in `CompiledFunction`.
     """
 
-    def eagerly(*arguments: object) -> Any:
+    def run_eagerly(*arguments: object) -> Any:
         with torch.no_grad():
             return update(eager_gradient, *arguments)
 
-    def whole(*arguments: object) -> object:
+    def run_update(*arguments: object) -> object:
         return update(functional_gradient, *arguments)
 
     if mode == "eager":
-        return eagerly
-    return Compiled(
-        whole,
-        fallback=eagerly,
-        like=eagerly,
+        return run_eagerly
+    return CompiledFunction(
+        run_update,
+        fallback=run_eagerly,
+        like=run_eagerly,
         identity=identity_of(update),
-        cudagraph=mode == "cudagraph",
-        held=held,
+        uses_cudagraph=mode == "cudagraph",
+        buffers=buffers,
     )
 
 
-def run_at_sizes(
+def make_sized_runner(
     update: Callable[..., object], *, mode: CompileMode, sizes: Collection[int]
 ) -> Callable[[Any, Any], Any]:
     """Returns `update(gradient, state, batch)` as a function of state and batch.
@@ -78,8 +78,8 @@ def run_at_sizes(
     Batches whose number of rows is in `sizes` run in `mode`, the others eagerly: compiling for a
     size that occurs once would take longer than the update.
     """
-    usual = runnable(update, mode=mode, held=StateBuffers())
-    unusual = runnable(update, mode="eager")
+    usual = make_runner(update, mode=mode, buffers=StateBuffers())
+    unusual = make_runner(update, mode="eager")
 
     def run(state: object, batch: object) -> Any:
         return (usual if rows_of(batch) in sizes else unusual)(state, batch)
@@ -87,40 +87,40 @@ def run_at_sizes(
     return run
 
 
-def stacked(
-    update: Callable[..., object], *, mode: CompileMode, held: StateBuffers | None = None
+def make_stacked_runner(
+    update: Callable[..., object], *, mode: CompileMode, buffers: StateBuffers | None = None
 ) -> Callable[[Any, Any], Any]:
     """Returns `update(gradient, state, batch)` as a function of n states and n batches.
 
     They are stacked along a new first dimension.
     """
     together = torch.func.vmap(functools.partial(update, functional_gradient))
-    single = runnable(update, mode="eager")
+    single = make_runner(update, mode="eager")
 
-    def alone(row: int, *arguments: object) -> Any:
+    def run_row(row: int, *arguments: object) -> Any:
         return single(*(map_tensors(lambda leaf: leaf[row], argument) for argument in arguments))
 
-    def eagerly(state: object, batch: object) -> Any:
+    def run_eagerly(state: object, batch: object) -> Any:
         rows = rows_of(state)
         if rows < ROWS_WORTH_STACKING:
             return map_tensors(
                 lambda *leaves: torch.stack(leaves),
-                *(alone(row, state, batch) for row in range(rows)),
+                *(run_row(row, state, batch) for row in range(rows)),
             )
         with torch.no_grad():
             return together(state, batch)
 
     if mode == "eager":
-        return eagerly
-    identity, like = identity_of(update), functools.partial(alone, 0)
+        return run_eagerly
+    identity, like = identity_of(update), functools.partial(run_row, 0)
     named = identity and f"stacked {identity}"
-    return Compiled(
+    return CompiledFunction(
         together,
-        fallback=eagerly,
+        fallback=run_eagerly,
         like=like,
         identity=named,
-        cudagraph=mode == "cudagraph",
-        held=held,
+        uses_cudagraph=mode == "cudagraph",
+        buffers=buffers,
     )
 
 

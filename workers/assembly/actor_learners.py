@@ -60,7 +60,7 @@ def _actor_learner(
     hyper, spec = definition.agent, definition.env
     assert isinstance(hyper, A3cParameters)
     prepare_process(Resources(cpu_threads=1), derive_seed(seed, "actor-learner", index))
-    if spec.vectorization == "async":  # the actor-learner is a separate process already
+    if spec.vectorization == "async":  # The actor-learner is a separate process already.
         spec = spec.model_copy(update={"vectorization": "sync"})
     env = make_training_vector(spec)
     learner = A3c(
@@ -72,7 +72,7 @@ def _actor_learner(
         compile=mode,
     )
     adopt(learner, shared)
-    agent = ExternalAgent(learner, num_envs=1, batch=False)
+    agent = ExternalAgent(learner, num_envs=1, is_batch=False)
     return ActorLearner(
         VectorCollector(env, agent, seed, first=index), agent.observe, learner, count
     )

@@ -9,7 +9,7 @@ from workers.core.protocols import Trigger
 from workers.core.types import Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence, StopBudget
-from workers.engine.triggers import Every
+from workers.engine.triggers import IntervalTrigger
 
 _ROUNDS: Final = 10
 """Number of rounds of a budget if the definition has no periodic evaluation."""
@@ -32,7 +32,7 @@ def rounds_cadence(cadence: Cadence) -> Cadence:
     """
     length = _round(cadence.budget) if cadence.evaluation is None else cadence.evaluation
     return replace(
-        cadence, evaluation=length, evaluate_during_episode=True, snapshot=copy.copy(length)
+        cadence, evaluation=length, evaluates_during_episode=True, snapshot=copy.copy(length)
     )
 
 
@@ -44,9 +44,9 @@ def smoke_test_cadence(cadence: Cadence) -> Cadence:
         budget=budget,
         epoch=None,
         evaluation=None,
-        final_evaluation=True,
+        has_final_evaluation=True,
         snapshot=None,
-        save_best=False,
+        saves_best=False,
     )
 
 
@@ -55,5 +55,5 @@ def _round(budget: StopBudget) -> int | Trigger:
     for unit in (Unit.ENV_STEPS, Unit.UPDATES):
         if unit in bounds:
             length = max(1, int(bounds[unit]) // _ROUNDS)
-            return length if unit is Unit.ENV_STEPS else Every(length, unit)
+            return length if unit is Unit.ENV_STEPS else IntervalTrigger(length, unit)
     return _UNBOUNDED_ROUND

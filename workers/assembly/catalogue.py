@@ -55,7 +55,7 @@ def make_catalogue() -> Catalogue:
     """Returns the parts and environments that this interpreter can import and build."""
     environments = (
         _environments()
-    )  # first: agents may register some when they are imported, which would then have no owner
+    )  # Agents may register environments when they are imported, which would then have no owner.
     return Catalogue(
         agents=(*_builtin_agents(), *_registered_agents()),
         model_functions=_functions("model_functions", MODEL_FUNCTIONS),
@@ -89,8 +89,8 @@ def _has_package(name: str) -> bool:
 
 
 def _registered_agents() -> Iterator[AgentDescription]:
-    for part in _registered("agents", BUILTIN_AGENTS):
-        with _reported_if_left_out(part.name):
+    for part in _registered_parts("agents", BUILTIN_AGENTS):
+        with _leave_out_on_error(part.name):
             yield _describe_agent(part)
 
 
@@ -114,8 +114,8 @@ def _functions(kind: Kind, builtin: Mapping[str, JsonObject]) -> tuple[PartDescr
     described = [
         PartDescription(name=name, parameters_schema=schema) for name, schema in builtin.items()
     ]
-    for part in _registered(kind, builtin):
-        with _reported_if_left_out(part.name), contextlib.redirect_stdout(sys.stderr):
+    for part in _registered_parts(kind, builtin):
+        with _leave_out_on_error(part.name), contextlib.redirect_stdout(sys.stderr):
             described.append(
                 PartDescription(
                     name=part.name, parameters_schema=_schema_of(part.load()), code=part.code
@@ -124,7 +124,7 @@ def _functions(kind: Kind, builtin: Mapping[str, JsonObject]) -> tuple[PartDescr
     return tuple(described)
 
 
-def _registered(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:
+def _registered_parts(kind: Kind, taken: Collection[str]) -> Iterator[RegisteredPart]:
     """Yields the registered parts of a kind whose names are not in `taken`."""
     found = discover(kind)
     for name, reason in found.left_out.items():
@@ -149,7 +149,7 @@ def _schema_of(factory: object) -> JsonObject:
 
 
 @contextlib.contextmanager
-def _reported_if_left_out(name: str) -> Iterator[None]:
+def _leave_out_on_error(name: str) -> Iterator[None]:
     """Reports a part whose description raises as left out, and suppresses the exception."""
     try:
         yield
@@ -172,7 +172,7 @@ def _environments() -> tuple[EnvironmentDescription, ...]:
     described: dict[str, EnvironmentDescription | None] = {}
     for name, spec in list(gymnasium.registry.items()):
         if name in sources.owners:
-            with _reported_if_left_out(name):
+            with _leave_out_on_error(name):
                 described[name] = _describe_registered(spec)
         else:
             described[name] = _describe_game(spec) if is_game(spec) else _describe(spec)
@@ -232,15 +232,15 @@ def _make_and_describe(spec: EnvSpec) -> EnvironmentDescription:
     try:
         return EnvironmentDescription(
             id=spec.id,
-            observation_space=_space(environment.observation_space),
-            action_space=_space(environment.action_space),
+            observation_space=_describe_space(environment.observation_space),
+            action_space=_describe_space(environment.action_space),
             max_episode_steps=spec.max_episode_steps,
         )
     finally:
         environment.close()
 
 
-def _space(space: gymnasium.Space[object]) -> SpaceDescription:
+def _describe_space(space: gymnasium.Space[object]) -> SpaceDescription:
     match space:
         case gymnasium.spaces.Discrete():
             return SpaceDescription(kind="discrete", n=int(space.n), dtype=str(space.dtype))

@@ -53,18 +53,18 @@ def pack_sets(sets: Sequence[PartSet], starts: Sequence[object]) -> PackedSets:
 def _groups(sets: Sequence[PartSet], starts: Sequence[object]) -> list[list[int]]:
     groups: dict[object, list[int]] = {}
     for index, (parts, start) in enumerate(zip(sets, starts, strict=True)):
-        if _packable(parts):
+        if _can_be_packed(parts):
             groups.setdefault(start, []).append(index)
     return [members for members in groups.values() if len(members) > 1]
 
 
-def _packable(parts: PartSet) -> bool:
+def _can_be_packed(parts: PartSet) -> bool:
     agent = parts.agent
-    steps_alike = (
+    has_equal_steps = (
         isinstance(agent, ReplayAgent | RolloutAgent) and agent.collect_plan.episodes is None
     )
     return (
-        steps_alike
+        has_equal_steps
         and not hasattr(agent, "observe_evaluation")
         and isinstance(parts.collector, VectorCollector)
     )

@@ -9,7 +9,7 @@ from workers.engine.parts import Cadence
 
 
 class ClosableEvaluator(Evaluator, Protocol):
-    """An evaluator that owns what it evaluates on."""
+    """An evaluator that owns its environments or inputs and closes them."""
 
     def close(self) -> None:
         """Closes the environments or inputs that the evaluator owns."""

@@ -44,7 +44,8 @@ def _keep_freed_memory() -> None:
 
     Otherwise clearing new pages takes a tenth of an update's time.
     """
-    with contextlib.suppress(AttributeError):  # no glibc
+    # Other C libraries than glibc have no `mallopt`.
+    with contextlib.suppress(AttributeError):
         library = ctypes.CDLL(None)
         library.mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
         library.mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)

@@ -89,14 +89,14 @@ def registered_part(kind: Kind, name: str) -> RegisteredPart:
 
 
 def check_code(
-    definition: RlDefinition | SupervisedDefinition, code: AnyCode, *, allow_change: bool = False
+    definition: RlDefinition | SupervisedDefinition, code: AnyCode, *, allows_change: bool = False
 ) -> AnyCode | None:
     """Checks that the definition's parts and environment have the code of the experiment.
 
     Args:
         definition: Names the parts and the environment.
         code: The code that the experiment was created with.
-        allow_change: Whether another version or digest of the same distributions is accepted.
+        allows_change: Whether another version or digest of the same distributions is accepted.
 
     Returns:
         The installed code if it differs from `code`, else `None`.
@@ -107,7 +107,7 @@ def check_code(
         DefinitionError: If the definition names none.
         PartNotFoundError: If a part is not installed here.
     """
-    parts = _installed(definition, code)
+    parts = _installed_parts(definition, code)
     if not parts and isinstance(code, EntrypointCode):
         raise DefinitionError(
             f"the experiment was made with parts of {code.distribution}, but its definition names "
@@ -116,7 +116,7 @@ def check_code(
     here = _code_here(definition, parts, code)
     if here == code:
         return None
-    if not allow_change or _origins(here) != _origins(code):
+    if not allows_change or _origins(here) != _origins(code):
         raise CodeChangedError(
             f"the experiment was made with {shown_code(code)}, this worker has {shown_code(here)}: "
             "put the code back on the "
@@ -158,7 +158,7 @@ def _origins(code: AnyCode) -> tuple[str | None, ...]:
     )
 
 
-def _installed(
+def _installed_parts(
     definition: RlDefinition | SupervisedDefinition, code: AnyCode
 ) -> list[RegisteredPart]:
     try:
@@ -204,10 +204,10 @@ def _as_agent(made: object, context: AgentContext, part: RegisteredPart) -> Trai
         callable(getattr(made, name, None)) for name in _OWN_METHODS
     ):
         return cast("TrainableAgent", made)
-    serial = callable(getattr(made, "act", None)) and callable(getattr(made, "observe", None))
+    is_serial = callable(getattr(made, "act", None)) and callable(getattr(made, "observe", None))
     try:
         wrapped = ExternalAgent(
-            made, num_envs=context.num_envs, batch=context.num_envs > 1 or not serial
+            made, num_envs=context.num_envs, is_batch=context.num_envs > 1 or not is_serial
         )
     except (TypeError, ValueError) as error:
         where = f"{part.code.distribution} {part.code.version}"

@@ -52,7 +52,7 @@ def build_set(
             not support the action space.
         PartNotFoundError: If a part is not installed here.
     """
-    env = _opened(stack, make_training_vector(definition.env, runs))
+    env = _close_with(stack, make_training_vector(definition.env, runs))
     agent = build_agent(definition, env, seed, device)
     mode = compile_mode(resources.compile, device, max_updates(definition, agent.learn_schedule))
     if mode != "eager":
@@ -200,10 +200,10 @@ def cadence_of(definition: RlDefinition) -> Cadence:
         ),
         epoch=loop.epoch_env_steps,
         evaluation=definition.evaluation.every_env_steps,
-        evaluate_during_episode=definition.evaluation.during_episode,
+        evaluates_during_episode=definition.evaluation.during_episode,
         snapshot=definition.snapshot.every_env_steps,
-        save_best=definition.snapshot.keep_best,
-        save_memory=definition.snapshot.memory == "full",
+        saves_best=definition.snapshot.keep_best,
+        saves_memory=definition.snapshot.memory == "full",
     )
 
 
@@ -233,10 +233,10 @@ def _most_envs(definition: RlDefinition, on_step: Callable[..., None] | None) ->
     An agent that is notified of every step of an evaluation may keep a state for each environment,
     so it gets no more than in training.
     """
-    asynchronous = definition.env.vectorization == "async"
-    return definition.env.num_envs if asynchronous or on_step is not None else EVALUATION_ENVS
+    is_asynchronous = definition.env.vectorization == "async"
+    return definition.env.num_envs if is_asynchronous or on_step is not None else EVALUATION_ENVS
 
 
-def _opened(stack: ExitStack, env: EpisodeVector) -> EpisodeVector:
+def _close_with(stack: ExitStack, env: EpisodeVector) -> EpisodeVector:
     stack.callback(env.close)
     return env

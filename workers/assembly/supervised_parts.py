@@ -14,10 +14,10 @@ from workers.core.protocols import Hook, TrainableAgent
 from workers.core.types import JsonObject, Unit
 from workers.engine.budget import Budget
 from workers.engine.parts import Cadence
-from workers.engine.triggers import Every
+from workers.engine.triggers import IntervalTrigger
 from workers.hooks.guards import NanGuardHook, SuccessHook
 from workers.recording.metric_windows import window_length
-from workers.rl.evaluate.vector_evaluator import SeedRule, fixed_seed
+from workers.rl.evaluate.vector_evaluator import SeedRule, fixed_seed_rule
 from workers.supervised.batches import BatchCollector, InputFn
 from workers.supervised.learner import SupervisedLearner, example_of
 from workers.supervised.model_evaluator import ModelEvaluator, Scoring
@@ -92,7 +92,9 @@ def build_train_data_evaluator(
     Their number is that of an evaluation, else that of an epoch.
     """
     steps = batches or definition.evaluation.steps or definition.loop.epoch_updates
-    return _evaluator(definition, model, input_of(definition, Modes.TRAIN), steps, fixed_seed(seed))
+    return _evaluator(
+        definition, model, input_of(definition, Modes.TRAIN), steps, fixed_seed_rule(seed)
+    )
 
 
 def build_hooks(definition: SupervisedDefinition, model: TrainableAgent) -> tuple[Hook, ...]:
@@ -111,10 +113,10 @@ def cadence_of(definition: SupervisedDefinition) -> Cadence:
     """Returns the budget and the intervals of epochs, evaluations and snapshots."""
     return Cadence(
         budget=Budget({Unit.UPDATES: definition.loop.updates}),
-        epoch=Every(definition.loop.epoch_updates, Unit.UPDATES),
+        epoch=IntervalTrigger(definition.loop.epoch_updates, Unit.UPDATES),
         evaluation=_every(definition.evaluation.every_updates),
         snapshot=_every(definition.snapshot.every_updates),
-        save_best=definition.snapshot.keep_best,
+        saves_best=definition.snapshot.keep_best,
     )
 
 
@@ -145,9 +147,9 @@ def _evaluator(
     if not isinstance(model, Model):
         raise TypeError("a supervised definition is evaluated on the model that it was built for")
     spec = definition.evaluation
-    scoring = Scoring(metric=spec.metric, minimize=spec.goal == "minimize")
+    scoring = Scoring(metric=spec.metric, is_minimized=spec.goal == "minimize")
     return ModelEvaluator(model.function, model.variables, input_fn, steps, scoring, seeds)
 
 
-def _every(updates: int | None) -> Every | None:
-    return None if updates is None else Every(updates, Unit.UPDATES)
+def _every(updates: int | None) -> IntervalTrigger | None:
+    return None if updates is None else IntervalTrigger(updates, Unit.UPDATES)

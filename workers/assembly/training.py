@@ -33,7 +33,7 @@ from workers.engine.parts import Parts
 from workers.recording.recorder import RecordedRun, Sink, SpoolRecorder
 from workers.recording.writer_thread import WriterThread
 from workers.rl.evaluate.background_evaluator import SubprocessEvaluator
-from workers.rl.evaluate.vector_evaluator import SeedRule, training_seeds
+from workers.rl.evaluate.vector_evaluator import SeedRule, new_seed_rule
 from workers.snapshot.attempt_store import SnapshotStore
 from workers.snapshot.owner import snapshot_owner
 from workers.snapshot.snapshot_directory import LoadedSnapshot
@@ -69,7 +69,7 @@ class Training:
         """Restores the training from a snapshot, and records a note on state that is not exact."""
         report = self.engine.restore(snapshot.state)
         for code, message in report.notes:
-            self.recorder.note(code, message)
+            self.recorder.record_note(code, message)
         return report
 
     def __enter__(self) -> Self:
@@ -92,7 +92,7 @@ def assemble_training(context: TrainingContext) -> Training:
         PartNotFoundError: If a part is not installed here.
     """
     with ExitStack() as stack:
-        return _assembled(context, _build(context, stack), stack, WriterThread())
+        return _assemble(context, _build(context, stack), stack, WriterThread())
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,11 @@ def assemble_pack(
     trainings, writer = [], WriterThread()
     for context, parts in zip(contexts, together.sets, strict=True):
         with ExitStack() as stack:
-            trainings.append(open_.enter_context(_assembled(context, parts, stack, writer)))
+            trainings.append(open_.enter_context(_assemble(context, parts, stack, writer)))
     return PackTraining(trainings, together.leave)
 
 
-def _assembled(
+def _assemble(
     context: TrainingContext, parts: PartSet, stack: ExitStack, writer: WriterThread
 ) -> Training:
     definition, run = context.order.definition, context.run
@@ -147,7 +147,7 @@ def _assembled(
         seed=run.seed,
         parent=run.snapshot.snapshot_id if run.snapshot else None,
         device=context.device,
-        exact=parts.resume_exact,
+        is_exact=parts.resume_exact,
     )
     store = SnapshotStore(
         context.snapshots,
@@ -186,7 +186,7 @@ def fresh_agent(definition: Definition, seed: int, device: str) -> TrainableAgen
 def build_evaluator(
     definition: Definition, agent: TrainableAgent, seeds: SeedRule, episodes: int | None = None
 ) -> ClosableEvaluator:
-    """Returns an evaluator that owns what it evaluates on.
+    """Returns an evaluator that owns its environments or inputs.
 
     Args:
         definition: Defines the data and the budget of an evaluation.
@@ -233,19 +233,19 @@ def describe_acting(
 def _training_evaluator(context: TrainingContext, agent: TrainableAgent) -> ClosableEvaluator:
     definition, seed = context.order.definition, context.run.seed
     if context.order.schedule is Schedule.TEST:
-        return build_evaluator(definition, agent, training_seeds(seed), 1)
+        return build_evaluator(definition, agent, new_seed_rule(seed), 1)
     if context.order.resources.evaluation == "process":
         return SubprocessEvaluator(
-            functools.partial(_build_apart, definition.model_dump_json(), seed), agent
+            functools.partial(_build_in_subprocess, definition.model_dump_json(), seed), agent
         )
-    return build_evaluator(definition, agent, training_seeds(seed))
+    return build_evaluator(definition, agent, new_seed_rule(seed))
 
 
-def _build_apart(document: str, seed: int) -> tuple[TrainableAgent, ClosableEvaluator]:
+def _build_in_subprocess(document: str, seed: int) -> tuple[TrainableAgent, ClosableEvaluator]:
     """Builds agent and evaluator in the process of the background evaluator."""
     definition: Definition = TypeAdapter(Definition).validate_json(document)
     agent = fresh_agent(definition, seed, "cpu")
-    return agent, build_evaluator(definition, agent, training_seeds(seed))
+    return agent, build_evaluator(definition, agent, new_seed_rule(seed))
 
 
 def _video_hooks(

@@ -10,7 +10,7 @@ from typing import ClassVar
 class WorkerError(Exception):
     """Base class of errors with a known cause, which the attempt's report states."""
 
-    retryable: ClassVar[bool] = False
+    is_retryable: ClassVar[bool] = False
     """Whether another attempt may succeed without any change."""
 
 
@@ -37,7 +37,7 @@ class NumericalFailureError(WorkerError):
 class SnapshotUnreadableError(WorkerError):
     """A snapshot is incomplete, of another run or definition, of a newer format or invalid."""
 
-    retryable: ClassVar[bool] = True
+    is_retryable: ClassVar[bool] = True
 
 
 class InputExhaustedError(WorkerError):
@@ -58,14 +58,14 @@ def unwrapped_error(error: BaseException) -> BaseException:
     return inner
 
 
-def packed_error(error: BaseException) -> bytes | None:
+def pickle_error(error: BaseException) -> bytes | None:
     """Pickles an exception.
 
     Returns `None` if it cannot be pickled or unpickling does not return the same type.
     """
     try:
         packed = pickle.dumps(error)
-        same = type(pickle.loads(packed)) is type(error)  # noqa: S301 - packed the line before
+        has_same_type = type(pickle.loads(packed)) is type(error)  # noqa: S301 - packed the line before
     except Exception:  # noqa: BLE001 - pickling runs any code
         return None
-    return packed if same else None
+    return packed if has_same_type else None

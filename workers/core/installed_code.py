@@ -104,11 +104,16 @@ def _digest_of_files(files: Mapping[str, Path]) -> str:
 
 def _recorded_files(distribution: Distribution) -> Iterator[tuple[str, Path]]:
     for file in distribution.files or ():
-        kept = file.name == "entry_points.txt" or not any(
+        is_kept = file.name == "entry_points.txt" or not any(
             part.endswith(_METADATA) for part in file.parts
         )
         path = Path(str(file.locate()))
-        if kept and not _is_made(file.as_posix()) and ".." not in file.parts and path.is_file():
+        if (
+            is_kept
+            and not _is_generated(file.as_posix())
+            and ".." not in file.parts
+            and path.is_file()
+        ):
             yield "entry_points.txt" if _is_metadata(file.as_posix()) else file.as_posix(), path
 
 
@@ -123,7 +128,7 @@ def _package_files(top: str) -> Iterator[tuple[str, Path]]:
     for place in spec.submodule_search_locations:
         for path in Path(place).rglob("*"):
             name = f"{top}/{path.relative_to(place).as_posix()}"
-            if path.is_file() and not _is_made(name):
+            if path.is_file() and not _is_generated(name):
                 yield name, path
 
 
@@ -131,5 +136,5 @@ def _is_metadata(name: str) -> bool:
     return name == "entry_points.txt" or any(part.endswith(_METADATA) for part in name.split("/"))
 
 
-def _is_made(name: str) -> bool:
+def _is_generated(name: str) -> bool:
     return "__pycache__" in name or name.endswith((".pyc", ".pth"))

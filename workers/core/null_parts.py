@@ -25,7 +25,7 @@ class NoMemory:
 class NoRecorder:
     """A recorder that records nothing, and the base class of recorders of some events only."""
 
-    def tick(
+    def record_iteration(
         self,
         clock: ClockView,
         episodes: Sequence[tuple[int, EpisodeEnd]],
@@ -33,10 +33,12 @@ class NoRecorder:
     ) -> None:
         """Discards the iteration."""
 
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+    def record_evaluation(
+        self, clock: ClockView, result: EvaluationResult, *, is_final: bool
+    ) -> None:
         """Discards the evaluation."""
 
-    def epoch(self, clock: ClockView) -> None:
+    def record_epoch(self, clock: ClockView) -> None:
         """Discards the end of an epoch."""
 
     def flush(self) -> None:

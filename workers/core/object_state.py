@@ -187,7 +187,7 @@ class _Loader:
         if "$number" in state:
             self._objects[int(state["$number"])] = value
         if "$state" in state:
-            return _load_own(value, state["$state"], path)
+            return _load_state_dict(value, state["$state"], path)
         if "$generator" in state:
             return _load_generator(value, state["$generator"], path)
         if "$attributes" in state:
@@ -200,7 +200,7 @@ class _Loader:
         if not hasattr(value, "__dict__"):
             raise StateMismatchError(
                 f"{path}: the snapshot holds an object with attributes, but here is "
-                f"{_named(value)}; {_REMEDY}"
+                f"{_type_name(value)}; {_REMEDY}"
             )
         for name, node in nodes.items():
             before = vars(value).get(name)
@@ -217,7 +217,7 @@ class _Loader:
             keys = {str(index): index for index in range(len(value))}
         if missing := sorted(set(nodes) - set(keys)):
             raise StateMismatchError(
-                f"{path}: the snapshot holds {', '.join(missing)}, which {_named(value)} here "
+                f"{path}: the snapshot holds {', '.join(missing)}, which {_type_name(value)} here "
                 f"lacks; {_REMEDY}"
             )
         loaded = {
@@ -225,10 +225,10 @@ class _Loader:
             for name, node in nodes.items()
         }
         if isinstance(value, tuple):
-            changed = any(loaded[index] is not value[index] for index in loaded)
+            has_changed = any(loaded[index] is not value[index] for index in loaded)
             return (
                 tuple(loaded.get(index, item) for index, item in enumerate(value))
-                if changed
+                if has_changed
                 else value
             )
         for key, item in loaded.items():
@@ -241,10 +241,10 @@ _REMEDY: Final = (
 )
 
 
-def _load_own(value: Any, state: Any, path: str) -> object:
+def _load_state_dict(value: Any, state: Any, path: str) -> object:
     if not has_state(value):
         raise StateMismatchError(
-            f"{path}: the snapshot holds a state_dict, but here is {_named(value)}; {_REMEDY}"
+            f"{path}: the snapshot holds a state_dict, but here is {_type_name(value)}; {_REMEDY}"
         )
     value.load_state_dict(unpack(state))
     return value
@@ -289,7 +289,7 @@ def _load_generator(value: Any, state: StateTree, path: str) -> object:
     kind = next(iter(state))
     if _generator(value) is None or kind not in (_generator(value) or {}):
         raise StateMismatchError(
-            f"{path}: the snapshot holds a generator of {kind}, but here is {_named(value)}; "
+            f"{path}: the snapshot holds a generator of {kind}, but here is {_type_name(value)}; "
             f"{_REMEDY}"
         )
     if kind == "numpy":
@@ -347,18 +347,16 @@ def _pack_sequence(value: Sequence[object] | deque[object], path: str) -> object
 
 def _object_array(items: object, shape: Sequence[int]) -> object:
     array = np.empty(int(np.prod(shape)), object)
-    for index, item in enumerate(_flattened(items, len(shape))):
+    for index, item in enumerate(_flatten(items, len(shape))):
         array[index] = item
     return array.reshape(tuple(shape))
 
 
-def _flattened(items: Any, depth: int) -> list[Any]:
+def _flatten(items: Any, depth: int) -> list[Any]:
     return (
-        list(items)
-        if depth <= 1
-        else [one for item in items for one in _flattened(item, depth - 1)]
+        list(items) if depth <= 1 else [one for item in items for one in _flatten(item, depth - 1)]
     )
 
 
-def _named(value: object) -> str:
+def _type_name(value: object) -> str:
     return "nothing" if value is None else f"a {type(value).__qualname__}"

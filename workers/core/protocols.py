@@ -250,7 +250,7 @@ class BackgroundEvaluator(Protocol):
         Later training does not affect it. Only one evaluation may run at a time.
         """
 
-    def finished(self, *, wait: bool) -> EvaluationResult | None:
+    def take_result(self, *, wait: bool) -> EvaluationResult | None:
         """Returns the result of the background evaluation.
 
         `None` if it is not available yet, or if no evaluation was started.
@@ -285,7 +285,7 @@ class Recorder(Stateful, Protocol):
     No call waits for the network; the device is synchronised only when a window closes.
     """
 
-    def tick(
+    def record_iteration(
         self,
         clock: ClockView,
         episodes: Sequence[tuple[int, EpisodeEnd]],
@@ -300,10 +300,12 @@ class Recorder(Stateful, Protocol):
             reports: The reports of the iteration's updates.
         """
 
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+    def record_evaluation(
+        self, clock: ClockView, result: EvaluationResult, *, is_final: bool
+    ) -> None:
         """Records an evaluation."""
 
-    def epoch(self, clock: ClockView) -> None:
+    def record_epoch(self, clock: ClockView) -> None:
         """Records the end of an epoch; `clock.epochs` is the number of finished epochs."""
 
     def flush(self) -> None:
@@ -341,7 +343,7 @@ class Trigger(Stateful, Protocol):
         0 if it must be checked at every boundary.
         """
 
-    def due(self, clock: ClockView) -> int:
+    def take_due(self, clock: ClockView) -> int:
         """Returns how many times it became due since the last call; 0 if it did not."""
 
 

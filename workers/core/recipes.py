@@ -25,7 +25,7 @@ _MOVED: Final = {
     "workers.collect.process_sampler": "workers.entrypoints.trainer_parts.process_sampler",
     "workers.collect.samplers": "workers.entrypoints.trainer_parts.samplers",
 }
-"""Modules of ours that recipes of older versions name, and where their classes are now."""
+"""New module, by the module that recipes of older versions name, of classes that were moved."""
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -82,7 +82,9 @@ def rebuildable(cls: _Class) -> _Class:
     @functools.wraps(construct)
     def construct_and_remember(self: object, *args: object, **kwargs: object) -> None:
         if type(self) is cls:
-            object.__setattr__(self, _BUILT, _Construction(_kept(args), _kept(kwargs)))
+            object.__setattr__(
+                self, _BUILT, _Construction(_copy_arguments(args), _copy_arguments(kwargs))
+            )
         construct(self, *args, **kwargs)
 
     cls.__init__ = construct_and_remember  # type: ignore[misc]
@@ -245,14 +247,14 @@ def marked_class(path: str) -> type:
     return found
 
 
-def _kept(arguments: Any) -> Any:
+def _copy_arguments(arguments: Any) -> Any:
     """Copies arrays, which their owner may change later; everything else is kept as it is."""
     if isinstance(arguments, dict):
-        return {key: _kept_one(value) for key, value in arguments.items()}
-    return tuple(_kept_one(value) for value in arguments)
+        return {key: _copy_if_array(value) for key, value in arguments.items()}
+    return tuple(_copy_if_array(value) for value in arguments)
 
 
-def _kept_one(value: Any) -> object:
+def _copy_if_array(value: Any) -> object:
     if isinstance(value, np.ndarray):
         return value.copy()
     return value.detach().clone() if _is_array(value) else value
@@ -273,7 +275,7 @@ def _path_of(cls: type, path: str) -> str:
         )
     if "<locals>" in cls.__qualname__:
         raise RecipeError(
-            f"{path}: {cls.__qualname__} is defined within a function, so nobody can import it: "
+            f"{path}: {cls.__qualname__} is defined within a function and cannot be imported: "
             "move it to a module"
         )
     return f"{cls.__module__}:{cls.__qualname__}"

@@ -46,13 +46,13 @@ def derive_generator(seed: int, role: str, *indices: int) -> np.random.Generator
 
 def generator_state(generator: np.random.Generator) -> StateTree:
     """Returns the state of a numpy generator as a tree that a snapshot can hold."""
-    state: StateTree = _jsonable(generator.bit_generator.state)
+    state: StateTree = _to_json(generator.bit_generator.state)
     return state
 
 
 def load_generator_state(generator: np.random.Generator, state: StateTree) -> None:
     """Restores a generator of the same kind from a state of `generator_state`."""
-    generator.bit_generator.state = _unjsonable(state)
+    generator.bit_generator.state = _from_json(state)
 
 
 def seed_global(seed: int) -> None:
@@ -108,7 +108,7 @@ def load_global_state(state: StateTree) -> None:
 
 
 @contextmanager
-def preserved_global_state() -> Iterator[None]:
+def preserve_global_state() -> Iterator[None]:
     """Restores the states of the global generators when the context is left."""
     before = global_state()
     try:
@@ -117,20 +117,20 @@ def preserved_global_state() -> Iterator[None]:
         load_global_state(before)
 
 
-def _jsonable(value: object) -> Any:
+def _to_json(value: object) -> Any:
     """Converts integers of more than 53 bits to text, because JSON readers may round them."""
     if isinstance(value, dict):
-        return {key: _jsonable(item) for key, item in value.items()}
+        return {key: _to_json(item) for key, item in value.items()}
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 53:
         return {"int": str(value)}
     return value
 
 
-def _unjsonable(value: object) -> Any:
+def _from_json(value: object) -> Any:
     if isinstance(value, dict):
         return (
             int(value["int"])
             if set(value) == {"int"}
-            else {key: _unjsonable(item) for key, item in value.items()}
+            else {key: _from_json(item) for key, item in value.items()}
         )
     return value

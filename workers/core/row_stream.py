@@ -46,7 +46,7 @@ class RowStream(Mapping[str, Array]):
         """
         if not self.first <= begin <= end <= self.end:
             raise ValueError(
-                f"rows {begin} to {end} are asked for, {self.first} to {self.end} are there"
+                f"rows {begin} to {end} are requested, {self.first} to {self.end} are stored"
             )
         places = np.arange(begin, end) % self.room
         return {name: column.take(places, axis=0) for name, column in self.columns.items()}

@@ -43,14 +43,14 @@ class SharedCount:
         return _seek(self._descriptor, amount, _FROM_HERE)
 
     def __reduce__(self) -> tuple[Callable[[object], "SharedCount"], tuple[object]]:
-        return _received_count, (DupFd(self._descriptor),)
+        return _rebuild_count, (DupFd(self._descriptor),)
 
     def _attach(self, descriptor: int) -> None:
         self._descriptor = descriptor
         weakref.finalize(self, os.close, descriptor)
 
 
-def _received_count(duplicate: Any) -> SharedCount:
+def _rebuild_count(duplicate: Any) -> SharedCount:
     count = SharedCount.__new__(SharedCount)
     count._attach(duplicate.detach())  # noqa: SLF001 - the constructor of a copy
     return count

@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 
 
-def without_tensors(tree: Any) -> Any:
+def tensors_to_arrays(tree: Any) -> Any:
     """Replaces each tensor of a tree by an array, marked as `{"$torch": array}`.
 
     The result can be sent to another process without torch.
     """
     if isinstance(tree, dict):
-        return {key: without_tensors(item) for key, item in tree.items()}
+        return {key: tensors_to_arrays(item) for key, item in tree.items()}
     if isinstance(tree, list):
-        return [without_tensors(item) for item in tree]
+        return [tensors_to_arrays(item) for item in tree]
     return (
         {"$torch": tree.detach().cpu().numpy()}
         if type(tree).__module__.split(".")[0] == "torch"
@@ -21,16 +21,16 @@ def without_tensors(tree: Any) -> Any:
     )
 
 
-def with_tensors(tree: object) -> Any:
-    """Inverse of `without_tensors`; the tensors are on the CPU."""
+def arrays_to_tensors(tree: object) -> Any:
+    """Inverse of `tensors_to_arrays`; the tensors are on the CPU."""
     if isinstance(tree, list):
-        return [with_tensors(item) for item in tree]
+        return [arrays_to_tensors(item) for item in tree]
     if not isinstance(tree, dict):
         return tree
     return (
         _tensor(tree["$torch"])
         if "$torch" in tree
-        else {key: with_tensors(item) for key, item in tree.items()}
+        else {key: arrays_to_tensors(item) for key, item in tree.items()}
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final, NamedTuple
 
-from workers.core.errors import WorkerError, packed_error, unwrapped_error
+from workers.core.errors import WorkerError, pickle_error, unwrapped_error
 
 Command = tuple[Any, ...]
 Handler = Callable[[Command], Any]
@@ -35,7 +35,7 @@ class CommandFailure(NamedTuple):
     traceback: str
     error: bytes | None
     """The exception pickled; `None` if it cannot be pickled."""
-    own: bytes | None
+    environment_error: bytes | None
     """The pickled exception that an environment raised; see `unwrapped_error`."""
 
 
@@ -110,13 +110,14 @@ class SubprocessPool:
             try:
                 one.pipe.send(command)
             except OSError as error:
-                raise self._dead(index) from error
+                raise self._end_error(index) from error
         results = [self._receive(index) for index in range(len(commands))]
         self.has_pending_results = False
         for index, result in enumerate(results):
             if isinstance(result, CommandFailure):
                 # Pickled by our subprocess.
-                cause = None if result.own is None else pickle.loads(result.own)  # noqa: S301
+                pickled = result.environment_error
+                cause = None if pickled is None else pickle.loads(pickled)  # noqa: S301
                 raise self._error(
                     f"{self._kind} {index} raised {result.description}\n\n{result.traceback}"
                 ) from cause
@@ -135,9 +136,9 @@ class SubprocessPool:
         try:
             return self._running[index].receive()
         except (EOFError, OSError) as error:
-            raise self._dead(index) from error
+            raise self._end_error(index) from error
 
-    def _dead(self, index: int) -> WorkerError:
+    def _end_error(self, index: int) -> WorkerError:
         process = self._running[index].process
         process.join(_EXIT_SECONDS)
         code = process.exitcode or 0
@@ -185,7 +186,7 @@ def _serve(pipe: Connection, maker: Maker) -> None:
                 CommandFailure(
                     description=f"{type(error).__name__}: {error}",
                     traceback=traceback.format_exc(),
-                    error=packed_error(error),
-                    own=packed_error(unwrapped_error(error)),
+                    error=pickle_error(error),
+                    environment_error=pickle_error(unwrapped_error(error)),
                 )
             )

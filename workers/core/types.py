@@ -107,7 +107,7 @@ class CollectPlan:
     """At least this many env_steps, in whole vector steps."""
     episodes: int | None = None
     """At least this many whole episodes, counted by start order; no other episode is begun."""
-    whole_episodes: bool = False
+    needs_whole_episodes: bool = False
     """With `env_steps`: whole episodes only, until their lengths sum up to at least that many
     (garage's sampler).
     """
@@ -132,7 +132,7 @@ class LearnSchedule:
     """Number of updates requested per multiple of `every_env_steps`."""
     warmup_env_steps: int = 0
     """Multiples below this number of env_steps are ignored."""
-    at_episode_end: bool = False
+    learns_at_episode_end: bool = False
     """Whether `learn` is also due once when an episode ended and no multiple was crossed."""
 
 
@@ -188,7 +188,7 @@ class Experience:
 
     A collector that does not return its transitions reports the steps here, with T of 0.
     """
-    learnt: Sequence[LearnReport] = ()
+    learn_reports: Sequence[LearnReport] = ()
     """Reports of updates that the collector made while collecting, in addition to `learn`."""
 
     @classmethod
@@ -264,7 +264,7 @@ class EvaluationResult:
 
     `None` if the environment does not report success.
     """
-    partial: bool = False
+    is_partial: bool = False
     """Whether no episode finished within the steps, so the only return is of a partial episode."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Means over examples of a supervised evaluation, whose one return is the score."""
@@ -274,7 +274,7 @@ class EvaluationResult:
 class RestoreReport:
     """What a resume could restore."""
 
-    exact: bool = True
+    is_exact: bool = True
     """Whether the continuation can be bit-exact."""
     notes: tuple[tuple[str, str], ...] = ()
     """Code and sentence of each thing that could not be restored."""

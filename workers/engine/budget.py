@@ -5,7 +5,7 @@ from typing import Final
 
 from workers.core.protocols import ClockView
 from workers.core.types import Unit
-from workers.engine.clock import reader
+from workers.engine.clock import counter_reader
 
 UNLIMITED = 2**63
 """The value of `room` for a unit without a bound."""
@@ -27,14 +27,14 @@ class Budget:
                 "a budget needs a bound in env_steps, updates, iterations, epochs, episodes or "
                 "seconds"
             )
-        self._by_unit = {unit: (reader(unit), bound) for unit, bound in self.bounds.items()}
+        self._by_unit = {unit: (counter_reader(unit), bound) for unit, bound in self.bounds.items()}
         self._bounds = tuple(self._by_unit.values())
         self.quiet_until: Final = (
             int(self.bounds.get(Unit.ENV_STEPS, 0)) if len(self.bounds) == 1 else 0
         )
         """The bound on env_steps, if there is no other."""
 
-    def exhausted(self, clock: ClockView) -> bool:
+    def is_exhausted(self, clock: ClockView) -> bool:
         """Returns whether a bound is reached."""
         # A generator costs four times as much, at every iteration.
         for read, bound in self._bounds:  # noqa: SIM110

@@ -1,6 +1,6 @@
 """The counters of a run.
 
-Only `collect`, `learn` and `boundary` of the engine may advance a clock; all others see it as
+Only `collect`, `learn` and `end_iteration` of the engine may advance a clock; all others see it as
 `ClockView`. Engines in several processes share one count of env_steps and episodes through a clock
 whose `count` is atomic (`SharedClock`).
 """
@@ -83,11 +83,11 @@ class StillClock:
     wall_seconds: float
 
     @classmethod
-    def of(cls, state: StateTree) -> Self:
+    def from_state(cls, state: StateTree) -> Self:
         """Returns the counters in the state of an engine."""
         return cls(**state["clock"])
 
 
-def reader(unit: Unit) -> Callable[[ClockView], float]:
+def counter_reader(unit: Unit) -> Callable[[ClockView], float]:
     """Returns a function that reads the counter of `unit` from a clock."""
     return attrgetter(unit.value)

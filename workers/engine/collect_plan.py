@@ -37,6 +37,6 @@ class CollectPlanner:
 def _vector_steps(plan: CollectPlan, num_envs: int) -> int:
     if plan.vector_steps is not None:
         return plan.vector_steps
-    if plan.env_steps is not None and not plan.whole_episodes:
+    if plan.env_steps is not None and not plan.needs_whole_episodes:
         return min(-(-plan.env_steps // num_envs), UNLIMITED)
     return 0

@@ -4,7 +4,7 @@ Glossary. An *env_step* is one transition in one environment. A *tick* or *itera
 collect, perhaps a learn, and one boundary. An *epoch* is a group of iterations: in `run` it closes
 when a multiple of its length is crossed, in `epochs` when the caller's body is done.
 
-The verbs are `collect`, `learn` and `boundary`. `run` (or `ticks`, which yields after each
+The verbs are `collect`, `learn` and `end_iteration`. `run` (or `ticks`, which yields after each
 iteration) calls them for an agent; `epochs` is for callers that call them: the body of their loop
 collects and learns, and each pass of the loop closes an epoch with a boundary.
 
@@ -55,7 +55,7 @@ from workers.engine.learn_trigger import LearnTrigger
 from workers.engine.part_states import restore_parts, states_of
 from workers.engine.parts import Cadence, Parts, RunResult
 from workers.engine.snapshot_schedule import SnapshotSchedule
-from workers.engine.triggers import Never, every
+from workers.engine.triggers import NeverTrigger, make_trigger
 
 
 class Engine:
@@ -75,14 +75,16 @@ class Engine:
         self._hooks = HookCalls(parts.hooks)
         self._tick_hooks, self._episode_hooks = self._hooks.on_tick, self._hooks.on_episode
         self._learning = LearnTrigger(parts.agent.learn_schedule)
-        self._epoch = every(cadence.epoch)
+        self._epoch = make_trigger(cadence.epoch)
         self._evaluations = EvaluationSchedule(
             parts.evaluator,
-            every(cadence.evaluation),
-            during_episode=cadence.evaluate_during_episode,
+            make_trigger(cadence.evaluation),
+            evaluates_during_episode=cadence.evaluates_during_episode,
         )
         self._snapshots = SnapshotSchedule(
-            parts.snapshotter, every(cadence.snapshot), best_apart=cadence.best_apart
+            parts.snapshotter,
+            make_trigger(cadence.snapshot),
+            saves_best_separately=cadence.saves_best_separately,
         )
         self._plans = CollectPlanner(parts.agent.collect_plan, parts.collector.num_envs)
         self._ended: list[tuple[int, EpisodeEnd]] = []
@@ -90,7 +92,7 @@ class Engine:
         self._best = parts.best
         self._epoch_closed_at = 0
         self._stop: StopReason | None = None
-        self._finishing = False
+        self._is_finishing = False
         self._in_epoch = False
         self._quiet_until = 0
         self._asks_budget = cadence.budget.quiet_until == 0
@@ -113,14 +115,14 @@ class Engine:
         If the caller stops iterating, no final evaluation or snapshot is made.
         """
         self._begin()
-        with self._saving_failures():
+        with self._save_on_error():
             while self._stop is None:
                 try:
                     self._gather()
                 except InputExhaustedError:
                     self._stop = StopReason.INPUT_EXHAUSTED
                     break
-                self.boundary()
+                self.end_iteration()
                 yield self.clock
             self._finish()
 
@@ -133,12 +135,12 @@ class Engine:
         caller that leaves the loop must call `leave_epochs` or `save_after`.
         """
         self._begin()
-        with self._saving_failures():
+        with self._save_on_error():
             while self._stop is None and self.clock.epochs < until:
                 self._in_epoch = True
                 yield self.clock.epochs
                 self._in_epoch = False
-                self.boundary(close_epoch=True)
+                self.end_iteration(closes_epoch=True)
             self._stop = self._stop or StopReason.BUDGET
             self._finish()
 
@@ -150,8 +152,8 @@ class Engine:
         if not self._in_epoch:
             return
         self._in_epoch = False
-        with self._saving_failures():
-            self.boundary(close_epoch=True)
+        with self._save_on_error():
+            self.end_iteration(closes_epoch=True)
             self._stop = self._stop or StopReason.REQUESTED
             self._finish()
 
@@ -184,7 +186,7 @@ class Engine:
         """
         experience = self._parts.collector.collect(plan or self._next_plan())
         self.clock.count(experience.env_steps, len(experience.episodes))
-        for report in experience.learnt:
+        for report in experience.learn_reports:
             self.clock.updates += report.updates
             self._reports.append(report)
         if experience.episodes:
@@ -214,11 +216,11 @@ class Engine:
         while self.clock.env_steps < end:
             self._gather()
 
-    def boundary(self, *, close_epoch: bool = False) -> bool:
+    def end_iteration(self, *, closes_epoch: bool = False) -> bool:
         """Ends an iteration: steps 4 to 10 of the order.
 
         Args:
-            close_epoch: Close an epoch here even if the cadence does not require it.
+            closes_epoch: Close an epoch here even if the cadence does not require it.
 
         Returns:
             Whether the run continues.
@@ -231,13 +233,13 @@ class Engine:
             for _, end in self._ended:
                 for on_episode in self._episode_hooks:
                     on_episode(self, end)
-        parts.recorder.tick(clock, self._ended, self._reports)
+        parts.recorder.record_iteration(clock, self._ended, self._reports)
         if (
             clock.env_steps >= self._quiet_until
-            or close_epoch
-            or (self._asks_budget and self._cadence.budget.exhausted(clock))
+            or closes_epoch
+            or (self._asks_budget and self._cadence.budget.is_exhausted(clock))
         ):
-            self._run_due_events(close_epoch=close_epoch)
+            self._run_due_events(closes_epoch=closes_epoch)
         if self._stop is None and parts.control.order is not None:
             self._stop = parts.control.order
             parts.control.acknowledge(self._stop)
@@ -265,7 +267,7 @@ class Engine:
     # State
 
     @property
-    def stopping(self) -> bool:
+    def is_stopping(self) -> bool:
         """Whether the run ends without further collects."""
         return self._stop is not None
 
@@ -281,7 +283,7 @@ class Engine:
     def state_dict(self) -> StateTree:
         """Returns the state of the run; it may refer to arrays of the parts, see `Stateful`."""
         memory = (
-            {"memory": self._parts.agent.memory.state_dict()} if self._cadence.save_memory else {}
+            {"memory": self._parts.agent.memory.state_dict()} if self._cadence.saves_memory else {}
         )
         return {**self._state_without_memory(), **memory}
 
@@ -303,7 +305,7 @@ class Engine:
     # Private, in the order of the iteration
 
     @contextmanager
-    def _saving_failures(self) -> Iterator[None]:
+    def _save_on_error(self) -> Iterator[None]:
         try:
             yield
         except (Exception, KeyboardInterrupt) as error:
@@ -315,7 +317,7 @@ class Engine:
         self._quiet_until = 0
         for on_start in self._hooks.on_start:
             on_start(self)
-        if self._stop is None and self._cadence.budget.exhausted(self.clock):
+        if self._stop is None and self._cadence.budget.is_exhausted(self.clock):
             self._stop = StopReason.BUDGET
 
     def _gather(self) -> None:
@@ -323,7 +325,7 @@ class Engine:
         self._parts.agent.observe(experience)
         clock, learning = self.clock, self._learning
         if (clock.env_steps >= learning.next or experience.episodes) and (
-            updates := learning.due(clock, experience.episodes)
+            updates := learning.take_due(clock, experience.episodes)
         ):
             self.learn(updates)
 
@@ -338,20 +340,20 @@ class Engine:
         )
         return self._plans.within(room)
 
-    def _run_due_events(self, *, close_epoch: bool) -> None:
+    def _run_due_events(self, *, closes_epoch: bool) -> None:
         """Runs the due events of steps 5 (the epoch) to 9.
 
         Then sets `_quiet_until`, the env_step before which none of them can be due: most
         iterations have nothing due.
         """
         clock, budget = self.clock, self._cadence.budget
-        if self._epoch.due(clock) or close_epoch:
+        if self._epoch.take_due(clock) or closes_epoch:
             self._close_epoch()
         if self._evaluations.is_due_or_running(clock):
             self._run_due_evaluations()
-        if self._stop is None and budget.exhausted(clock):
+        if self._stop is None and budget.is_exhausted(clock):
             self._stop = StopReason.BUDGET
-        if self._snapshots.due(clock):
+        if self._snapshots.take_due(clock):
             self._save_periodically()
         due = (
             self._epoch.quiet_until,
@@ -364,18 +366,18 @@ class Engine:
     def _close_epoch(self) -> None:
         self.clock.epochs += 1
         self._epoch_closed_at = self.clock.env_steps
-        self._parts.recorder.epoch(self.clock)
+        self._parts.recorder.record_epoch(self.clock)
 
     def _run_due_evaluations(self) -> None:
-        self._note(self._evaluations.finished(wait=False))
-        if self._evaluations.due(episode_ended=bool(self._ended)):
+        self._note(self._evaluations.take_result(wait=False))
+        if self._evaluations.is_due_now(has_episode_ended=bool(self._ended)):
             self._evaluate()
 
     def _evaluate(self) -> None:
-        if self._finishing or not self._evaluations.in_background:
+        if self._is_finishing or not self._evaluations.in_background:
             self._note(self._evaluations.evaluate(self.clock))
         else:
-            self._note(self._evaluations.finished(wait=True))
+            self._note(self._evaluations.take_result(wait=True))
             self._evaluations.begin(self._state_without_memory())
 
     def _note(self, evaluated: EvaluatedState | None) -> None:
@@ -389,19 +391,19 @@ class Engine:
             on_evaluation(self, evaluated.result)
         over = (
             self._stop is not None and self._stop.completes_run
-        ) or self._cadence.budget.exhausted(self.clock)
+        ) or self._cadence.budget.is_exhausted(self.clock)
         last = over and self._evaluations.has_evaluated(self.clock)
-        self._parts.recorder.evaluation(evaluated.clock, evaluated.result, final=last)
-        if not self._best.improved(evaluated.result.mean) or not self._cadence.save_best:
+        self._parts.recorder.record_evaluation(evaluated.clock, evaluated.result, is_final=last)
+        if not self._best.store_if_better(evaluated.result.mean) or not self._cadence.saves_best:
             return
         if evaluated.state is not None:
             self._snapshots.save_earlier(evaluated.state, evaluated.clock, evaluated.result.mean)
-        elif not self._finishing or self._cadence.best_apart:
+        elif not self._is_finishing or self._cadence.saves_best_separately:
             self._save(SnapshotReason.BEST)
 
     def _save_periodically(self) -> None:
         if self._stop is None and self._snapshots.is_needed(self.clock):
-            self._note(self._evaluations.finished(wait=True))
+            self._note(self._evaluations.take_result(wait=True))
             self._save(SnapshotReason.PERIODIC)
 
     def _save(self, reason: SnapshotReason) -> None:
@@ -412,12 +414,16 @@ class Engine:
             on_snapshot(self, snapshot_id)
 
     def _finish(self) -> None:
-        self._finishing = True
-        self._note(self._evaluations.finished(wait=True))
+        self._is_finishing = True
+        self._note(self._evaluations.take_result(wait=True))
         if self._stop is not None and self._stop.completes_run:
-            if self.clock.env_steps > self._epoch_closed_at and not isinstance(self._epoch, Never):
+            if self.clock.env_steps > self._epoch_closed_at and not isinstance(
+                self._epoch, NeverTrigger
+            ):
                 self._close_epoch()
-            if self._cadence.final_evaluation and not self._evaluations.has_evaluated(self.clock):
+            if self._cadence.has_final_evaluation and not self._evaluations.has_evaluated(
+                self.clock
+            ):
                 self._evaluate()
         reason = self.result.reason
         for on_finish in self._hooks.on_finish:
@@ -429,7 +435,7 @@ class Engine:
         elif self._snapshots.is_needed(self.clock):
             self._save(SnapshotReason.STOP)
         self._parts.recorder.flush()
-        self._finishing = False
+        self._is_finishing = False
 
     def _own_state(self) -> StateTree:
         return {

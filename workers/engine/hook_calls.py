@@ -16,20 +16,20 @@ class HookCalls:
 
     def __init__(self, hooks: Sequence[Hook]) -> None:
         self._hooks = tuple(hooks)
-        self.on_start: tuple[Callable[[EngineView], None], ...] = self._defined("on_start")
+        self.on_start: tuple[Callable[[EngineView], None], ...] = self._methods("on_start")
         self.on_tick: tuple[Callable[[EngineView, Sequence[LearnReport]], None], ...] = (
-            self._defined("on_tick")
+            self._methods("on_tick")
         )
-        self.on_episode: tuple[Callable[[EngineView, EpisodeEnd], None], ...] = self._defined(
+        self.on_episode: tuple[Callable[[EngineView, EpisodeEnd], None], ...] = self._methods(
             "on_episode"
         )
         self.on_evaluation: tuple[Callable[[EngineView, EvaluationResult], None], ...] = (
-            self._defined("on_evaluation")
+            self._methods("on_evaluation")
         )
-        self.on_snapshot: tuple[Callable[[EngineView, str], None], ...] = self._defined(
+        self.on_snapshot: tuple[Callable[[EngineView, str], None], ...] = self._methods(
             "on_snapshot"
         )
-        self.on_finish: tuple[Callable[[EngineView, StopReason], None], ...] = self._defined(
+        self.on_finish: tuple[Callable[[EngineView, StopReason], None], ...] = self._methods(
             "on_finish"
         )
 
@@ -43,7 +43,7 @@ class HookCalls:
             if state is not None and isinstance(hook, Stateful):
                 hook.load_state_dict(state)
 
-    def _defined(self, name: str) -> tuple[Any, ...]:
+    def _methods(self, name: str) -> tuple[Any, ...]:
         return tuple(
             method for hook in self._hooks if (method := getattr(hook, name, None)) is not None
         )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, LearnSchedule, StateTree
-from workers.engine.triggers import Every
+from workers.engine.triggers import IntervalTrigger
 
 
 class LearnTrigger:
@@ -16,20 +16,20 @@ class LearnTrigger:
 
     def __init__(self, schedule: LearnSchedule) -> None:
         self.per_multiple = schedule.updates
-        self._trigger = Every(schedule.every_env_steps)
+        self._trigger = IntervalTrigger(schedule.every_env_steps)
         self.next = self._trigger.next
         """env_steps of the next multiple; read at every step."""
         self._warmup_end = schedule.warmup_env_steps
-        self._at_episode_end = schedule.at_episode_end
+        self._at_episode_end = schedule.learns_at_episode_end
 
-    def due(self, clock: ClockView, episodes: Sequence[EpisodeEnd]) -> int:
+    def take_due(self, clock: ClockView, episodes: Sequence[EpisodeEnd]) -> int:
         """Returns the number of updates that became due since the last call.
 
         Args:
             clock: The engine's clock. Before `next`, updates are due only at the end of an episode.
             episodes: The episodes that ended since the last call.
         """
-        crossed = self._trigger.due(clock) or int(self._at_episode_end and bool(episodes))
+        crossed = self._trigger.take_due(clock) or int(self._at_episode_end and bool(episodes))
         self.next = self._trigger.next
         return crossed * self.per_multiple if crossed and clock.env_steps >= self._warmup_end else 0
 

@@ -27,7 +27,7 @@ def lockstep(engines: Sequence[Engine], on_end: Callable[[int], None]) -> list[R
         for index, ticks in tuple(running.items()):
             try:
                 ended = next(ticks, None) is None or (
-                    engines[index].stopping and next(ticks, None) is None
+                    engines[index].is_stopping and next(ticks, None) is None
                 )
             except BaseException as error:
                 for other in running.keys() - {index}:

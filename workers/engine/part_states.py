@@ -47,5 +47,5 @@ def restore_parts(parts: Parts, hooks: HookCalls, state: StateTree) -> RestoreRe
     load_global_state(state["rng"])
     notes = () if "memory" in state else (_NO_MEMORY,)
     return RestoreReport(
-        exact=environments.exact and not notes, notes=(*notes, *environments.notes)
+        is_exact=environments.is_exact and not notes, notes=(*notes, *environments.notes)
     )

@@ -19,13 +19,13 @@ from workers.core.types import StopReason, Unit
 from workers.engine.clock import Clock
 
 
-class Best:
+class BestScore:
     """The best mean evaluation return so far. Engines in several processes may share one."""
 
     def __init__(self) -> None:
         self.score: float | None = None
 
-    def improved(self, score: float) -> bool:
+    def store_if_better(self, score: float) -> bool:
         """Stores a score if it strictly exceeds the best; returns whether it was stored.
 
         NaN never exceeds the best.
@@ -43,10 +43,10 @@ class StopBudget(Protocol):
     def quiet_until(self) -> int:
         """The number of env_steps before which no bound is reached; 0 to always check.
 
-        Before it, `exhausted` is called only if another event is due.
+        Before it, `is_exhausted` is called only if another event is due.
         """
 
-    def exhausted(self, clock: ClockView) -> bool:
+    def is_exhausted(self, clock: ClockView) -> bool:
         """Returns whether a bound is reached."""
 
     def room(self, clock: ClockView, unit: Unit) -> int:
@@ -67,7 +67,7 @@ class Parts:
     control: Control
     evaluator: Evaluator | None = None
     hooks: tuple[Hook, ...] = ()
-    best: Best = field(default_factory=Best)
+    best: BestScore = field(default_factory=BestScore)
     clock: Clock | None = None
     """A clock that engines in several processes share; `None` creates one."""
 
@@ -82,18 +82,18 @@ class Cadence:
     budget: StopBudget
     epoch: int | Trigger | None = None
     evaluation: int | Trigger | None = None
-    evaluate_during_episode: bool = True
+    evaluates_during_episode: bool = True
     """Evaluate at the exact multiple.
 
     False waits for an iteration in which a training episode ended.
     """
-    final_evaluation: bool = True
+    has_final_evaluation: bool = True
     """Evaluate once at the end of the run; false if another process does."""
     snapshot: int | Trigger | None = None
-    save_best: bool = True
-    best_apart: bool = False
+    saves_best: bool = True
+    saves_best_separately: bool = False
     """Write each kind of due snapshot under its own name, even if another holds the same state."""
-    save_memory: bool = True
+    saves_memory: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,22 @@ from workers.core.types import SnapshotReason, StateTree
 
 
 class SnapshotSchedule:
-    """Saves snapshots, at most one per iteration unless `best_apart` is set.
+    """Saves snapshots, at most one per iteration unless `saves_best_separately` is set.
 
     Args:
         snapshotter: Writes the snapshots.
         trigger: Fires when a periodic snapshot is due.
-        best_apart: Write each kind of snapshot that is due, even if another one of the iteration
-            holds the same state.
+        saves_best_separately: Write each kind of snapshot that is due, even if another one of the
+            iteration holds the same state.
     """
 
-    def __init__(self, snapshotter: Snapshotter, trigger: Trigger, *, best_apart: bool) -> None:
+    def __init__(
+        self, snapshotter: Snapshotter, trigger: Trigger, *, saves_best_separately: bool
+    ) -> None:
         self._snapshotter = snapshotter
         self._trigger = trigger
-        self._best_apart = best_apart
-        self._requested = False
+        self._saves_best_separately = saves_best_separately
+        self._is_requested = False
         self._saved_at = -1
         self.last_id: str | None = None
         """ID of the last snapshot that `save` wrote; `None` before the first."""
@@ -26,21 +28,24 @@ class SnapshotSchedule:
     @property
     def quiet_until(self) -> int:
         """Number of env_steps before which no periodic snapshot is due; 0 if one is requested."""
-        return 0 if self._requested else self._trigger.quiet_until
+        return 0 if self._is_requested else self._trigger.quiet_until
 
     def request(self) -> None:
         """Makes a periodic snapshot due."""
-        self._requested = True
+        self._is_requested = True
 
-    def due(self, clock: ClockView) -> bool:
+    def take_due(self, clock: ClockView) -> bool:
         """Returns whether a periodic snapshot is due, and clears the request for it."""
-        due = bool(self._trigger.due(clock)) or self._requested
-        self._requested = False
+        due = bool(self._trigger.take_due(clock)) or self._is_requested
+        self._is_requested = False
         return due
 
     def is_needed(self, clock: ClockView) -> bool:
-        """Returns whether this iteration needs a snapshot; always true with `best_apart`."""
-        return self._best_apart or self._saved_at != clock.iterations
+        """Returns whether this iteration needs a snapshot.
+
+        Always true with `saves_best_separately`.
+        """
+        return self._saves_best_separately or self._saved_at != clock.iterations
 
     def save(
         self,

@@ -8,10 +8,10 @@ from typing import Final
 
 from workers.core.protocols import ClockView, Trigger
 from workers.core.types import StateTree, Unit
-from workers.engine.clock import reader
+from workers.engine.clock import counter_reader
 
 
-class Every:
+class IntervalTrigger:
     """Fires once for each multiple of `interval` that the clock crosses; 0 is no multiple.
 
     Args:
@@ -27,7 +27,7 @@ class Every:
         self.interval: Final = interval
         self.next = interval
         """The next multiple."""
-        self._read = reader(unit)
+        self._read = counter_reader(unit)
         self._in_env_steps = unit is Unit.ENV_STEPS
 
     @property
@@ -35,7 +35,7 @@ class Every:
         """The next multiple if the unit is env_steps, else 0."""
         return self.next if self._in_env_steps else 0
 
-    def due(self, clock: ClockView) -> int:
+    def take_due(self, clock: ClockView) -> int:
         """Returns the number of multiples crossed since the last call."""
         value = self._read(clock)
         if value < self.next:
@@ -57,7 +57,7 @@ class Every:
         self.next = int(state["next"])
 
 
-class Never:
+class NeverTrigger:
     """A trigger that never fires."""
 
     __slots__ = ()
@@ -65,7 +65,7 @@ class Never:
     next: Final = 2**63
     quiet_until: Final = 2**63
 
-    def due(self, clock: ClockView) -> int:
+    def take_due(self, clock: ClockView) -> int:
         """Returns 0: the event is never due."""
         del clock
         return 0
@@ -81,11 +81,11 @@ class Never:
         """Does nothing, since the trigger has no state."""
 
 
-def every(interval: int | Trigger | None, unit: Unit = Unit.ENV_STEPS) -> Trigger:
+def make_trigger(interval: int | Trigger | None, unit: Unit = Unit.ENV_STEPS) -> Trigger:
     """Returns a trigger for an interval in `unit`.
 
-    `None` gives `Never`; a trigger is returned unchanged.
+    `None` gives `NeverTrigger`; a trigger is returned unchanged.
     """
     if interval is None:
-        return Never()
-    return Every(interval, unit) if isinstance(interval, int) else interval
+        return NeverTrigger()
+    return IntervalTrigger(interval, unit) if isinstance(interval, int) else interval

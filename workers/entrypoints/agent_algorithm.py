@@ -73,7 +73,7 @@ class AgentAlgorithm:
             seed=self._seed,
             device=device,
         )
-        self.agent: TrainableAgent = make_agent(_checked(agent), context)
+        self.agent: TrainableAgent = make_agent(_parse_parameters(agent), context)
         self.collector = _SeededCollector(self._vector, self.agent, self._seed)
         self.policy = GreedyPolicy(self.agent)
 
@@ -131,7 +131,7 @@ class _SeededCollector(VectorCollector):
         return super().restore(state["collector"])
 
 
-def _checked(parameters: Mapping[str, object]) -> Any:
+def _parse_parameters(parameters: Mapping[str, object]) -> Any:
     try:
         return _PARAMETERS.validate_python(dict(parameters))
     except ValidationError as error:

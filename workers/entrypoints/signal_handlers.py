@@ -8,7 +8,7 @@ from types import FrameType
 
 
 @contextmanager
-def handled_signals(
+def handle_signals(
     numbers: Iterable[int], handler: Callable[[int, FrameType | None], object]
 ) -> Iterator[None]:
     """Installs a handler for signals during the body, then restores the previous handlers.

@@ -28,7 +28,7 @@ def rename_existing(path: Path) -> Path | None:
     return target
 
 
-def finished_lines(path: Path) -> list[str]:
+def complete_lines(path: Path) -> list[str]:
     """Returns the lines of a file, without a last line that lacks its newline.
 
     A killed process can leave such a line. Returns an empty list if there is no file.
@@ -37,7 +37,7 @@ def finished_lines(path: Path) -> list[str]:
     return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
-def step_in(cell: str) -> float:
+def parse_step(cell: str) -> float:
     """Returns the env_step in a cell; infinity if the cell holds no number."""
     try:
         return float(cell)

@@ -19,7 +19,7 @@ from workers.entrypoints.trainer_parts.epoch_records import (
     NotSetupError,
     TrainArgs,
 )
-from workers.entrypoints.trainer_parts.torch_session import TorchSession, materialise
+from workers.entrypoints.trainer_parts.torch_session import TorchSession, initialise_lazy_parameters
 from workers.snapshot.config import SnapshotConfig
 
 __all__ = [
@@ -50,11 +50,11 @@ class TorchTrainer(Trainer):
 
     def __init__(self, snapshot_config: Any = None, sess: Any = None, **options: Any) -> None:
         super().__init__(snapshot_config, **options)
-        self.sess = TorchSession.of(sess)
+        self.sess = TorchSession.from_value(sess)
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        self._open.enter_context(self.sess.active())
+        self._open.enter_context(self.sess.activate())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -65,7 +65,7 @@ class TorchTrainer(Trainer):
 
         Parameters that are initialised or loaded already are not changed.
         """
-        materialise(algo, env, "algo")
+        initialise_lazy_parameters(algo, env, "algo")
         super().setup(algo, env)
 
     def initialize_tf_vars(self) -> None:
@@ -77,7 +77,7 @@ class TorchTrainer(Trainer):
                 observation and an action.
         """
         self._session.engine("initialize_tf_vars")
-        materialise(self._session.algo, self._session.env, "algo")
+        initialise_lazy_parameters(self._session.algo, self._session.env, "algo")
 
 
 TFTrainer = TorchTrainer

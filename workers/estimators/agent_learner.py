@@ -62,10 +62,10 @@ class RewardStats:
 
     def labels(self) -> dict[str, float]:
         """Returns the reward statistics among the labels; zeros before the first step."""
-        known = self.length > 0
+        has_steps = self.length > 0
         return {
-            "max_reward": self.greatest if known else 0.0,
-            "min_reward": self.least if known else 0.0,
+            "max_reward": self.greatest if has_steps else 0.0,
+            "min_reward": self.least if has_steps else 0.0,
             "avg_reward": self.total / max(1, self.length),
             "total_reward": self.total,
         }
@@ -113,9 +113,9 @@ class AgentLearner(ModelLearner):
         )
         self._stats = RewardStats()
         self._since = session.now() if session is not None else 0.0
-        self._ends = False
+        self._ends_episode = False
         """Whether an episode has ended whose record no run has returned yet."""
-        self._ran = False
+        self._has_run = False
         self._record: EpisodeRecord | None = None
 
     # Actor
@@ -154,7 +154,7 @@ class AgentLearner(ModelLearner):
             state = experience.observation[0, 0]
             self._features = {STATE: {"shape": list(state.shape), "dtype": str(state.dtype)}}
         if experience.episodes:
-            self._ends = True
+            self._ends_episode = True
             self.options.update_episode_op()
 
     def learn(self, updates: int) -> LearnReport:
@@ -164,7 +164,7 @@ class AgentLearner(ModelLearner):
         """
         if updates < 1:
             return LearnReport(0)
-        op = self._update if self.memory.can_sample() else self._empty
+        op = self._update if self.memory.can_sample() else self._run_empty
         return learn_report(self._run(op))
 
     def close_boundary(self) -> None:
@@ -172,9 +172,9 @@ class AgentLearner(ModelLearner):
 
         They are due at the end of an episode, and at every step if `no_run_hooks` is false.
         """
-        if not self._ran and (self._ends or not self.options.no_run_hooks):
-            self._run(self._empty)
-        self._ran = False
+        if not self._has_run and (self._ends_episode or not self.options.no_run_hooks):
+            self._run(self._run_empty)
+        self._has_run = False
 
     def take_record(self) -> EpisodeRecord | None:
         """Returns and removes the record of the episode that ended; `None` if there is none."""
@@ -217,7 +217,7 @@ class AgentLearner(ModelLearner):
     # Private
 
     def _run(self, op: Callable[[], RunValues]) -> RunValues:
-        self._ran = True
+        self._has_run = True
         return op() if self._session is None else self._session.run(op)
 
     def _update(self) -> RunValues:
@@ -232,26 +232,28 @@ class AgentLearner(ModelLearner):
             self._variables, lambda: options.estimator_spec(features, labels, Modes.TRAIN)
         )
         self._stats.updates += options.global_step() - before
-        return self._closed(values)
+        return self._close_run(values)
 
-    def _empty(self) -> RunValues:
-        return self._closed(RunValues())
+    def _run_empty(self) -> RunValues:
+        return self._close_run(RunValues())
 
-    def _closed(self, values: RunValues) -> RunValues:
+    def _close_run(self, values: RunValues) -> RunValues:
         """Returns the values of a run; adds the episode's record if an episode has ended."""
         if values.loss is not None:
             self._stats.loss = values.loss
-        if not self._ends:
+        if not self._ends_episode:
             return values
-        self._ends = False
-        self._record = self._finished()
+        self._ends_episode = False
+        self._record = self._episode_record()
         self._stats, self._since = (
             RewardStats(),
             self._session.now() if self._session is not None else 0.0,
         )
-        return RunValues(values.results, values.scalars, values.loss, self._record, values.learned)
+        return RunValues(
+            values.results, values.scalars, values.loss, self._record, values.has_learned
+        )
 
-    def _finished(self) -> EpisodeRecord:
+    def _episode_record(self) -> EpisodeRecord:
         stats = self._stats
         return EpisodeRecord(
             episode=self._variables.global_episode,

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from workers.core.rng import preserved_global_state, seed_global
+from workers.core.rng import preserve_global_state, seed_global
 from workers.core.types import LearnSchedule, StateTree, StopReason
 from workers.engine.clock import Clock
 from workers.engine.engine import Engine
@@ -16,7 +16,7 @@ from workers.estimators.model_owner import ModelOwner
 from workers.estimators.training_services import ModelBudget
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.env_types import Env
-from workers.supervised.learner import SessionBridge
+from workers.supervised.learner import SessionHook
 from workers.supervised.run_session import EpisodeRecord, RunSession
 
 
@@ -43,7 +43,7 @@ class AgentSession:
     ) -> None:
         self.env = env
         self.session = session
-        self.ended = False
+        self.has_ended = False
         """Whether the training has ended."""
         self._learner = make_learner(LearnSchedule(every_env_steps=1, updates=1))
         self.default_options = self._learner.options
@@ -61,17 +61,17 @@ class AgentSession:
 
     def run_episode(self, options: EpisodeOptions, schedule: LearnSchedule) -> EpisodeRecord | None:
         """Runs the engine to the end of one episode; see `Agent.run_episode`."""
-        ticks = self._begun(schedule)
+        ticks = self._begin(schedule)
         self._learner.options = options
         self._learner.take_record()
         for _ in ticks:
             if (record := self._learner.take_record()) is not None:
                 return record
-        self.ended = True
+        self.has_ended = True
         return self._learner.take_record()
 
     def __enter__(self) -> Self:
-        self._open.enter_context(preserved_global_state())
+        self._open.enter_context(preserve_global_state())
         seed_global(self._owner.config.seed)
         return self
 
@@ -95,24 +95,24 @@ class AgentSession:
 
     def _finish(self) -> None:
         """Stops the engine, if the context was left before the training ended."""
-        if self._engine is None or self._ticks is None or self.ended:
+        if self._engine is None or self._ticks is None or self.has_ended:
             return
         self._engine.request_stop(StopReason.REQUESTED)
         for _ in self._ticks:
             pass
-        self.ended = True
+        self.has_ended = True
 
     def _has_failed(self) -> bool:
         """Returns whether the engine's own loop raised, in which case it has already saved."""
         return getattr(self._ticks, "gi_frame", None) is None
 
-    def _begun(self, schedule: LearnSchedule) -> Iterator[Clock]:
+    def _begin(self, schedule: LearnSchedule) -> Iterator[Clock]:
         """Returns the engine's loop; the first call builds and restores the engine."""
         if self._engine is None or self._ticks is None:
             self._learner.learn_schedule = schedule
             self._engine = self._new_engine()
-            if (newest := self._owner.newest()) is not None:
-                self._engine.restore(_with_schedule(newest.state, schedule))
+            if (newest := self._owner.newest_snapshot()) is not None:
+                self._engine.restore(_replace_schedule(newest.state, schedule))
             self._ticks = self._engine.ticks()
         elif self._learner.learn_schedule != schedule:
             raise ValueError(
@@ -130,12 +130,12 @@ class AgentSession:
             recorder=owner.services.recorder,
             snapshotter=owner.saver(self.session),
             control=owner.services.control,
-            hooks=(SessionBridge(self.session, learner.close_boundary),),
+            hooks=(SessionHook(self.session, learner.close_boundary),),
         )
         return Engine(parts, Cadence(budget=self._bound), owner.services.time)
 
 
-def _with_schedule(state: StateTree, schedule: LearnSchedule) -> StateTree:
+def _replace_schedule(state: StateTree, schedule: LearnSchedule) -> StateTree:
     """Replaces the learning schedule in an engine's state.
 
     The schedule is an argument of the call and is not restored from the checkpoint.

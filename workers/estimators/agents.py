@@ -12,7 +12,7 @@ from typing import Self
 
 from torch import Tensor
 
-from workers.core.rng import derive_seed, preserved_global_state, seed_global
+from workers.core.rng import derive_seed, preserve_global_state, seed_global
 from workers.core.types import JsonObject, LearnSchedule
 from workers.estimators.agent_evaluation import GreedyEpisodes, summary_of
 from workers.estimators.agent_learner import AgentLearner, EpisodeOptions
@@ -128,14 +128,14 @@ class Agent(ModelOwner):
         check_env(env)
         check_bounds(steps=steps, max_steps=max_steps, episodes=episodes, max_episodes=max_episodes)
         self._schedule(first_update, update_frequency)
-        if self._reached(max_steps, max_episodes):
+        if self._is_reached(max_steps, max_episodes):
             return self
         session = self.session(
             env, hooks, ModelBudget(max_steps, max_episodes), steps=steps, episodes=episodes
         )
         default = session.default_options
         with session:
-            while not session.ended:
+            while not session.has_ended:
                 self.run_episode(
                     env,
                     session,
@@ -293,7 +293,7 @@ class Agent(ModelOwner):
             self.services.time,
         )
         episodes = GreedyEpisodes(env, learner, self._config, training_seeds=training_seeds)
-        with preserved_global_state():
+        with preserve_global_state():
             seed_global(
                 derive_seed(
                     self._config.seed,
@@ -308,13 +308,13 @@ class Agent(ModelOwner):
                 session.run(lambda: RunValues(scalars=episodes.run(variables)))
             session.end()
         result = summary_of(episodes, variables)
-        write_result(self.model_dir, name, result, events=self._config.tensorboard)
+        write_result(self.model_dir, name, result, writes_events=self._config.tensorboard)
         log.info("agent.evaluated", series=name or "", **result)
         return result
 
-    def relocated(self, model_dir: str | Path) -> Self:
+    def copy_with_directory(self, model_dir: str | Path) -> Self:
         """Returns a copy of the agent that has another directory and a copy of the memory."""
-        other = super().relocated(model_dir)
+        other = super().copy_with_directory(model_dir)
         other.memory = deepcopy(self.memory)
         return other
 
@@ -331,14 +331,14 @@ class Agent(ModelOwner):
             every_env_steps=update_frequency,
             updates=1,
             warmup_env_steps=first_update + 1,
-            at_episode_end=True,
+            learns_at_episode_end=True,
         )
 
-    def _reached(self, max_steps: int | None, max_episodes: int | None) -> bool:
-        newest = self.newest()
+    def _is_reached(self, max_steps: int | None, max_episodes: int | None) -> bool:
+        newest = self.newest_snapshot()
         if newest is None:
             return False
-        reached = ModelBudget(max_steps, max_episodes).reached(
+        reached = ModelBudget(max_steps, max_episodes).is_reached(
             newest.manifest.update, newest.manifest.episode
         )
         if reached:
@@ -389,4 +389,4 @@ class PGAgent(Agent):
 
     def _schedule(self, first_update: int, update_frequency: int) -> LearnSchedule:
         del first_update, update_frequency
-        return LearnSchedule(every_env_steps=NEVER, updates=1, at_episode_end=True)
+        return LearnSchedule(every_env_steps=NEVER, updates=1, learns_at_episode_end=True)

@@ -61,16 +61,16 @@ class GlobalStepWaiterHook(SessionRunHook):
         self.wait_until_step: Final = wait_until_step
         self._global_step = global_step
         self._sleep = sleep
-        self._waited = False
+        self._has_waited = False
 
     def before_run(self, run_context: RunContext) -> None:
         """Waits before the first run."""
-        if self._waited:
+        if self._has_waited:
             return
         read = self._global_step or (lambda: run_context.session.global_step)
         while read() < self.wait_until_step:
             self._sleep(POLL_SECONDS)
-        self._waited = True
+        self._has_waited = True
 
 
 class FinalOpsHook(SessionRunHook):

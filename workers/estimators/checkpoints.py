@@ -72,14 +72,14 @@ class Checkpoints:
         See `workers.core.protocols.Snapshotter`.
         """
         self.model_dir.mkdir(parents=True, exist_ok=True)
-        failed = reason is SnapshotReason.EXCEPTION
-        if failed:
+        has_failed = reason is SnapshotReason.EXCEPTION
+        if has_failed:
             _remove(self.model_dir.glob(f"{FAILED}*"))
-        target = self.model_dir / f"{FAILED if failed else PREFIX}{clock.updates}"
+        target = self.model_dir / f"{FAILED if has_failed else PREFIX}{clock.updates}"
         manifest = write_snapshot(
             target, self.owner, state, Moment(clock=clock, reason=reason, score=score)
         )
-        if not failed:
+        if not has_failed:
             _remove(
                 list(all_checkpoints(self.model_dir).values())[: -self.keep_max]
                 if self.keep_max
@@ -177,7 +177,7 @@ def load_checkpoint(model_dir: str | Path, path: str | Path | None = None) -> Lo
     return None
 
 
-def training_ended(model_dir: str | Path) -> bool:
+def has_training_ended(model_dir: str | Path) -> bool:
     """Returns whether the training that wrote the newest checkpoint is over.
 
     A training is over if its budget was used up, its input ended, a stop was requested, or it

@@ -35,7 +35,7 @@ class Server:
 
     def __init__(self, config: RunConfig) -> None:
         config.require_cluster()
-        self._address = address_of(own_address(config))
+        self._address = address_of(process_address(config))
         self._store: Any = None
         self._stopped = threading.Event()
 
@@ -108,7 +108,7 @@ class SharedStepHook(SessionRunHook):
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
         """Adds one, if the run made an update."""
         del run_context
-        if not run_values.learned or self._add is None:
+        if not run_values.has_learned or self._add is None:
             return
         try:
             self._add(1)
@@ -117,7 +117,7 @@ class SharedStepHook(SessionRunHook):
             _log.warning("cluster.server_lost", error=str(error))
 
 
-def own_address(config: RunConfig) -> str:
+def process_address(config: RunConfig) -> str:
     """Returns the address of this process in its cluster."""
     return config.cluster[config.task_type or ""][config.task_id or 0]
 

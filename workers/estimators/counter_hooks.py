@@ -29,7 +29,7 @@ class _Counter:
 
 
 _STEPS: Final = _Counter(
-    "step", 100, lambda session: session.global_step, lambda values: values.learned
+    "step", 100, lambda session: session.global_step, lambda values: values.has_learned
 )
 _EPISODES: Final = _Counter(
     "episode", 1, lambda session: session.global_episode, lambda values: values.episode is not None
@@ -56,7 +56,9 @@ class _CounterHook(SessionRunHook, ABC):
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
         """Acts if this run advanced the counter and the timer is due."""
         session, counter = run_context.session, self._counter
-        if counter.advances(run_values) and self._timer.due(counter.read(session), session.now):
+        if counter.advances(run_values) and self._timer.restart_if_due(
+            counter.read(session), session.now
+        ):
             self._act(session, run_values)
 
     @abstractmethod

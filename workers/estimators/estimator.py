@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from workers.core.rng import derive_seed, preserved_global_state, seed_global
+from workers.core.rng import derive_seed, preserve_global_state, seed_global
 from workers.core.types import JsonObject
 from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
@@ -25,7 +25,7 @@ from workers.supervised.batches import (
     rows_in,
     tensors,
 )
-from workers.supervised.learner import SessionBridge, SupervisedLearner, evaluation_of, mean_values
+from workers.supervised.learner import SessionHook, SupervisedLearner, evaluate_batch, mean_values
 from workers.supervised.modes import Modes
 from workers.supervised.run_session import RunSession, SessionRunHook, check_hooks
 from workers.supervised.variables import Variables
@@ -86,7 +86,7 @@ class Estimator(ModelOwner):
             *extra,
             *([] if steps is None else [StopAtStepHook(num_steps=steps)]),
         ]
-        with preserved_global_state():
+        with preserve_global_state():
             seed_global(self._config.seed)
             engine = self._engine(input_fn, all_hooks, ModelBudget(updates=max_steps))
             result = engine.run()
@@ -127,7 +127,7 @@ class Estimator(ModelOwner):
         session = RunSession(
             variables, [*check_hooks(hooks), bound], self.model_dir, self.services.time
         )
-        with preserved_global_state():
+        with preserve_global_state():
             seed_global(
                 derive_seed(self._config.seed, "evaluation", variables.global_step, bits=53)
             )
@@ -136,7 +136,7 @@ class Estimator(ModelOwner):
                 "global_step": variables.global_step,
             }
         session.end()
-        write_result(self.model_dir, name, result, events=self._config.tensorboard)
+        write_result(self.model_dir, name, result, writes_events=self._config.tensorboard)
         log.info("estimator.evaluated", series=name or "", **result)
         return result
 
@@ -162,7 +162,7 @@ class Estimator(ModelOwner):
         given = input_fn()
         for features, _ in [given] if is_one_batch(given) else as_batches(given):
             spec = self._model(variables, tensors(features, variables.device), None, Modes.PREDICT)
-            chosen = _chosen(spec.predictions, predict_keys)
+            chosen = _select_predictions(spec.predictions, predict_keys)
             for row in range(rows_in(features)):
                 yield {key: value[row] for key, value in chosen.items()}
 
@@ -180,10 +180,10 @@ class Estimator(ModelOwner):
             recorder=self.services.recorder,
             snapshotter=self.saver(session),
             control=self.services.control,
-            hooks=(SessionBridge(session),),
+            hooks=(SessionHook(session),),
         )
         engine = Engine(parts, Cadence(budget=bound), self.services.time)
-        if (newest := self.newest()) is not None:
+        if (newest := self.newest_snapshot()) is not None:
             engine.restore(newest.state)
         return engine
 
@@ -202,12 +202,14 @@ class Estimator(ModelOwner):
         session.start()
 
         def evaluate(batch: tuple[object, object]) -> Mapping[str, object]:
-            return session.run(lambda: evaluation_of(self._model, session.variables, batch)).scalars
+            return session.run(
+                lambda: evaluate_batch(self._model, session.variables, batch)
+            ).scalars
 
-        return mean_values(_until_stop(session, batches), evaluate)[0]
+        return mean_values(_iterate_until_stop(session, batches), evaluate)[0]
 
 
-def _chosen(
+def _select_predictions(
     predictions: Mapping[str, torch.Tensor], keys: Sequence[str] | None
 ) -> dict[str, torch.Tensor]:
     if keys is None:
@@ -222,7 +224,7 @@ def _chosen(
     return {key: value for key, value in predictions.items() if key in keys}
 
 
-def _until_stop(
+def _iterate_until_stop(
     session: RunSession, batches: Iterator[tuple[object, object]]
 ) -> Iterator[tuple[object, object]]:
     while not session.should_stop() and (batch := next(batches, None)) is not None:

@@ -20,15 +20,19 @@ def series_directory(model_dir: str | Path, name: str | None) -> Path:
 
 
 def write_result(
-    model_dir: str | Path, name: str | None, result: Mapping[str, Any], *, events: bool = False
+    model_dir: str | Path,
+    name: str | None,
+    result: Mapping[str, Any],
+    *,
+    writes_events: bool = False,
 ) -> None:
     """Appends a result, with the seconds since the epoch as `wall`, to its series.
 
-    With `events`, also writes the result as TensorBoard events.
+    With `writes_events`, also writes the result as TensorBoard events.
     """
     directory = series_directory(model_dir, name)
     append_row(directory / RESULTS_FILE, {RESERVED: time.time(), **result})
-    if events:
+    if writes_events:
         board = ScalarEvents(directory)
         board.write(
             result["global_step"],

@@ -83,7 +83,7 @@ def make_export_strategy(
     return ExportStrategy(name, export)
 
 
-def checked_strategies(given: object) -> tuple[ExportStrategy, ...]:
+def check_strategies(given: object) -> tuple[ExportStrategy, ...]:
     """Converts one strategy, several or `None` to a tuple.
 
     Raises:

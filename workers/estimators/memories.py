@@ -131,7 +131,7 @@ class Memory:
         if not self.can_sample():
             raise ValueError(
                 f"{len(self)} rows are stored, a batch needs {self.batch_size}: "
-                "ask can_sample() first"
+                "check can_sample() first"
             )
 
     def _take(self, indices: object) -> dict[str, Array]:

@@ -15,10 +15,10 @@ from workers.core.errors import WorkerError
 from workers.core.protocols import Snapshotter
 from workers.estimators.basic_hooks import NanTensorHook
 from workers.estimators.checkpoints import (
+    has_training_ended,
     latest_checkpoint,
     load_checkpoint,
     make_saver,
-    training_ended,
 )
 from workers.estimators.counter_hooks import (
     EpisodeCheckpointSaverHook,
@@ -71,7 +71,7 @@ class ModelOwner:
         params: Mapping[str, object] | None = None,
     ) -> None:
         _check_types(model_fn, config, params)
-        self._config = _config_with(config or RunConfig(), model_dir)
+        self._config = _set_model_dir(config or RunConfig(), model_dir)
         self._model_fn = model_fn
         self._params = None if params is None else deepcopy(dict(params))
         self._model = ModelFunction(model_fn, self._params, self._config, self.model_dir)
@@ -103,14 +103,14 @@ class ModelOwner:
         """Returns the path of the newest checkpoint; `None` if there is none."""
         return latest_checkpoint(self.model_dir)
 
-    def training_ended(self) -> bool:
+    def has_training_ended(self) -> bool:
         """Returns whether the training of `model_dir` is over.
 
-        See `workers.estimators.checkpoints.training_ended`.
+        See `workers.estimators.checkpoints.has_training_ended`.
         """
-        return training_ended(self.model_dir)
+        return has_training_ended(self.model_dir)
 
-    def relocated(self, model_dir: str | Path) -> Self:
+    def copy_with_directory(self, model_dir: str | Path) -> Self:
         """Returns a copy of this object with another directory; no files are copied."""
         other = copy(self)
         other.move_to(str(model_dir))
@@ -151,7 +151,7 @@ class ModelOwner:
         write_module(module, Path(directory), formats, description, example_of(learner["features"]))
         return Path(directory)
 
-    def newest(self) -> LoadedSnapshot | None:
+    def newest_snapshot(self) -> LoadedSnapshot | None:
         """Returns the newest checkpoint if this process is the chief, else `None`.
 
         The other processes of a cluster start from the beginning.
@@ -206,7 +206,7 @@ class ModelOwner:
         raise NotImplementedError
 
     def _summaries(self) -> SummaryWriter:
-        return SummaryWriter(self.model_dir, events=self._config.tensorboard)
+        return SummaryWriter(self.model_dir, writes_events=self._config.tensorboard)
 
 
 def check_bounds(**bounds: int | None) -> None:
@@ -215,7 +215,7 @@ def check_bounds(**bounds: int | None) -> None:
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, not {value}; None is no bound")
         if value is not None and bounds.get(f"max_{name}") is not None:
-            raise ValueError(f"set {name} (so many more) or max_{name} (so many in all), not both")
+            raise ValueError(f"set {name} (further ones) or max_{name} (the total), not both")
 
 
 def _check_types(model_fn: object, config: object, params: object) -> None:
@@ -234,7 +234,7 @@ def _check_types(model_fn: object, config: object, params: object) -> None:
         )
 
 
-def _config_with(config: RunConfig, model_dir: str | Path | None) -> RunConfig:
+def _set_model_dir(config: RunConfig, model_dir: str | Path | None) -> RunConfig:
     if model_dir is None:
         model_dir = config.model_dir or Path(tempfile.gettempdir()) / str(uuid.uuid4())
     elif config.model_dir is not None and Path(config.model_dir) != Path(model_dir):

@@ -35,7 +35,7 @@ class RepeatTimer:
         count = self._count or 1
         self._next = (value // count + 1) * count if self._secs is None else now() + self._secs
 
-    def due(self, value: int, now: Callable[[], float]) -> bool:
+    def restart_if_due(self, value: int, now: Callable[[], float]) -> bool:
         """Returns whether the action is due, and then starts the next interval."""
         if self._next is None:
             self.start(max(0, value - 1), now)

@@ -22,12 +22,12 @@ class SummaryWriter:
 
     Args:
         directory: Directory of the file; created with the first row.
-        events: Whether to also write the numbers as TensorBoard events.
+        writes_events: Whether to also write the numbers as TensorBoard events.
     """
 
-    def __init__(self, directory: str | Path, *, events: bool = False) -> None:
+    def __init__(self, directory: str | Path, *, writes_events: bool = False) -> None:
         self._path = Path(directory) / SUMMARIES_FILE
-        self._events = ScalarEvents(Path(directory)) if events else None
+        self._events = ScalarEvents(Path(directory)) if writes_events else None
 
     def write(self, session: RunSession, values: Mapping[str, object]) -> None:
         """Appends a row; numbers that are not finite become text."""
@@ -49,8 +49,7 @@ def append_row(path: Path, row: Mapping[str, object]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(
-            json.dumps({key: _jsonable(value) for key, value in row.items()}, allow_nan=False)
-            + "\n"
+            json.dumps({key: _to_json(value) for key, value in row.items()}, allow_nan=False) + "\n"
         )
 
 
@@ -93,5 +92,5 @@ def _rewards(values: RunValues) -> JsonObject:
     )
 
 
-def _jsonable(value: object) -> object:
+def _to_json(value: object) -> object:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -21,11 +21,11 @@ class ModelBudget:
 
     quiet_until: ClassVar[int] = 0
 
-    def exhausted(self, clock: ClockView) -> bool:
+    def is_exhausted(self, clock: ClockView) -> bool:
         """Returns whether a bound is reached."""
-        return self.reached(clock.updates, clock.episodes)
+        return self.is_reached(clock.updates, clock.episodes)
 
-    def reached(self, updates: int, episodes: int) -> bool:
+    def is_reached(self, updates: int, episodes: int) -> bool:
         """Returns whether a bound is reached with these counts."""
         return (self.updates is not None and updates >= self.updates) or (
             self.episodes is not None and episodes >= self.episodes

@@ -1,4 +1,4 @@
-"""Writes what is needed to act, and nothing else."""
+"""Writes the weights and the traced program with which a policy or model acts or predicts."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ def write_module(
         formats: `weights`: `weights.safetensors` and `policy.json`; `program`: `policy.pt2`, a
             `torch.export` program; `onnx`: `policy.onnx`, which needs the packages onnx and
             onnxscript.
-        description: What `policy.json` says, JSON values only.
+        description: Content of `policy.json`, JSON values only.
         example: One tensor [N, ...] per input, with N of at least 2, to trace the program.
 
     Returns:

@@ -26,10 +26,10 @@ def missing_packages() -> list[str]:
 
 
 def require_packages() -> None:
-    """Refuses where a package is missing.
+    """Checks that the packages of the format are installed.
 
     Raises:
-        PartNotFoundError: With what to install.
+        PartNotFoundError: If one is missing; the message says how to install it.
     """
     missing = missing_packages()
     if missing:
@@ -53,7 +53,7 @@ def write_onnx(module: torch.nn.Module, path: Path, example: tuple[torch.Tensor,
         PartNotFoundError: If a package is missing.
     """
     require_packages()
-    with _quiet():
+    with _suppress_output():
         converted = torch.onnx.export(
             trace_module(module, example),
             input_names=[f"input_{index}" for index in range(len(example))],
@@ -68,7 +68,7 @@ def write_onnx(module: torch.nn.Module, path: Path, example: tuple[torch.Tensor,
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _suppress_output() -> Iterator[None]:
     """Suppresses the exporter's output, logs and warnings."""
     level = logging.getLogger("torch.onnx").level
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)

@@ -93,7 +93,7 @@ class OptunaPrunerHook(EvaluationHook):
             raise self._pruned(f"pruned at step {step} with a mean return of {eval_stats['mean']}")
 
 
-def reaches(score: float | None, value: float) -> bool:
+def is_reached(score: float | None, value: float) -> bool:
     """Returns whether `value`, a mean return, is at least `score`.
 
     Returns false if `score` is `None` or `value` is NaN.
@@ -115,7 +115,7 @@ class SuccessScoreHook:
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
         """Requests a stop if the score is reached."""
-        if reaches(self._score, result.mean):
+        if is_reached(self._score, result.mean):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 

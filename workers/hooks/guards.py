@@ -7,7 +7,7 @@ import numpy as np
 from workers.core.protocols import EngineView
 from workers.core.report_values import read_values
 from workers.core.types import EvaluationResult, LearnReport, StateTree, StopReason
-from workers.hooks.evaluation_hooks import reaches
+from workers.hooks.evaluation_hooks import is_reached
 
 _LOOK_EVERY: int = 50
 """Most reports that are collected before their losses are read from the device."""
@@ -41,7 +41,7 @@ class NanGuardHook:
             return
         self._pending.extend(reports)
         if len(self._pending) >= self._look_every:
-            self._judge()
+            self._check_reports()
             if self._bad >= self._updates:
                 view.request_stop(StopReason.DIVERGED)
 
@@ -49,7 +49,7 @@ class NanGuardHook:
         """Returns the count, and for each pending report whether it is finite."""
         rows = [
             [report.updates, finite]
-            for report, finite in zip(self._pending, self._finite(), strict=True)
+            for report, finite in zip(self._pending, self._finite_reports(), strict=True)
         ]
         return {"bad": self._bad, "pending": rows}
 
@@ -61,14 +61,14 @@ class NanGuardHook:
             for updates, finite in state["pending"]
         ]
 
-    def _judge(self) -> None:
-        for report, finite in zip(self._pending, self._finite(), strict=True):
+    def _check_reports(self) -> None:
+        for report, finite in zip(self._pending, self._finite_reports(), strict=True):
             self._bad = 0 if finite else self._bad + report.updates
             if self._bad >= self._updates:
                 break
         self._pending.clear()
 
-    def _finite(self) -> list[bool]:
+    def _finite_reports(self) -> list[bool]:
         """Returns for each pending report whether all its losses are finite, in one transfer."""
         if not self._pending:
             return []
@@ -91,12 +91,12 @@ class SuccessHook:
 
     def on_start(self, view: EngineView) -> None:
         """Requests a stop if the score was already reached before a resume."""
-        self._ask(view)
+        self._stop_if_reached(view)
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
         """Counts consecutive evaluations that reach the score; requests a stop if they suffice."""
-        self._reached = self._reached + 1 if reaches(self._score, result.mean) else 0
-        self._ask(view)
+        self._reached = self._reached + 1 if is_reached(self._score, result.mean) else 0
+        self._stop_if_reached(view)
 
     def state_dict(self) -> StateTree:
         """Returns the number of consecutive evaluations that reached the score."""
@@ -106,6 +106,6 @@ class SuccessHook:
         """Restores the number of consecutive evaluations that reached the score."""
         self._reached = int(state["reached"])
 
-    def _ask(self, view: EngineView) -> None:
+    def _stop_if_reached(self, view: EngineView) -> None:
         if self._reached >= self._evaluations:
             view.request_stop(StopReason.SUCCESS_SCORE)

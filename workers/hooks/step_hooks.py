@@ -106,7 +106,7 @@ class FiniteStatisticsHook(StepHook):
             return
         for name, value in agent.get_statistics():
             if self._names is None or name in self._names:
-                self._judge(name, value, step)
+                self._check_statistic(name, value, step)
 
     def state_dict(self) -> StateTree:
         """Returns the names of the statistics that were finite before."""
@@ -116,7 +116,7 @@ class FiniteStatisticsHook(StepHook):
         """Restores the names of the statistics that were finite before."""
         self._numbers = set(state["numbers"])
 
-    def _judge(self, name: str, value: object, step: int) -> None:
+    def _check_statistic(self, name: str, value: object, step: int) -> None:
         if not isinstance(value, int | float):
             return
         if math.isfinite(value):

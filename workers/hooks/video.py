@@ -58,9 +58,9 @@ class VideoHook:
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
         """Writes a video if one is due at this evaluation."""
-        due = self._evaluations % self._every == 0
+        is_due = self._evaluations % self._every == 0
         self._evaluations += 1
-        if not due:
+        if not is_due:
             return
         episode, env_step = chosen_episode(result.returns, self._choice), view.clock.env_steps
         self._directory.mkdir(parents=True, exist_ok=True)

@@ -114,7 +114,7 @@ def install_transport(on_malformed: Callable[[], None] | None = None) -> None:
     kombu.transport.TRANSPORT_ALIASES.update(redis=_TRANSPORT, rediss=_TRANSPORT)
 
 
-def real_url(url: str) -> str:
+def kombu_url(url: str) -> str:
     """Returns a broker address with a scheme that kombu knows."""
     return next(
         (

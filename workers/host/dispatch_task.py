@@ -69,7 +69,7 @@ class DispatchOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchTaskSettings:
-    """The settings of the dispatch task.
+    """Server, state directory, slots and GPUs that a dispatch task uses.
 
     They are passed to the Celery pool's processes by forking.
     """
@@ -206,15 +206,15 @@ class DispatchTask:
 
         If the release fails, the attempt ends when its lease expires.
         """
-        full = any(
+        is_full = any(
             full_disk.is_full_error(one) for one in (error, error.__cause__) if one is not None
         )
-        advice = f"{full_disk.ADVICE} " if full else ""
+        advice = f"{full_disk.ADVICE} " if is_full else ""
         failure = Failure(
             message=f"{advice}The worker could not start the attempt: {error}"[:4_000]
         )
         outcome, cause = (
-            (Outcome.FAILED, Cause.DISK_FULL) if full else (Outcome.LOST, Cause.WORKER_LOST)
+            (Outcome.FAILED, Cause.DISK_FULL) if is_full else (Outcome.LOST, Cause.WORKER_LOST)
         )
         report = AttemptReport(outcome=outcome, cause=cause, failure=failure)
         try:

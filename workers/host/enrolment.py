@@ -30,7 +30,7 @@ class Enrolment:
     secret: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, state_directory: Path, name: str) -> Self:
+    def load_or_create(cls, state_directory: Path, name: str) -> Self:
         """Returns the enrolment that a state directory holds for a name, else creates one.
 
         A new enrolment is written to the state directory.
@@ -51,7 +51,7 @@ class Enrolment:
             OSError: If it cannot be written.
         """
         fresh = cls(name=name, number=secrets.token_hex(32))
-        fresh.keep(state_directory)
+        fresh.write(state_directory)
         return fresh
 
     @classmethod
@@ -65,7 +65,7 @@ class Enrolment:
         except TypeError:
             return None
 
-    def keep(self, state_directory: Path) -> None:
+    def write(self, state_directory: Path) -> None:
         """Writes the enrolment atomically.
 
         Raises:
@@ -82,7 +82,7 @@ class Enrolment:
     def record_answer(self, state_directory: Path, worker_id: str, secret: str) -> Self:
         """Returns the enrolment with the server's answer, after writing it."""
         found = replace(self, worker_id=worker_id, secret=secret)
-        found.keep(state_directory)
+        found.write(state_directory)
         return found
 
 

@@ -75,11 +75,11 @@ def parse_options(arguments: list[str] | None = None) -> WorkerOptions:
     return WorkerOptions(
         server=_server(found.server),
         token=read_token(found.token_file),
-        pool=None if found.pool is None else _checked(_POOL, found.pool, "--pool"),
+        pool=None if found.pool is None else _check_text(_POOL, found.pool, "--pool"),
         slots=_slots(found.slots),
         gpus=choose_gpus(found.gpus, list_gpus() if found.gpus else ()),
         state_directory=found.state_dir.expanduser().resolve(),
-        name=_checked(_TITLE, found.name, "--name"),
+        name=_check_text(_TITLE, found.name, "--name"),
         broker=found.broker,
         on_stop=cast("OnStop", found.on_stop),
         drain_seconds=found.drain_seconds,
@@ -225,7 +225,7 @@ def _slots(count: int) -> int:
     return count
 
 
-def _checked(adapter: TypeAdapter[str], text: str, option: str) -> str:
+def _check_text(adapter: TypeAdapter[str], text: str, option: str) -> str:
     try:
         return adapter.validate_python(text)
     except ValidationError as error:

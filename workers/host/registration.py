@@ -64,12 +64,12 @@ class WorkerHost:
         self._stop = stop
         self._log = get_logger()
         self._slots = Slots(options.state_directory, options.slots)
-        self._enrolment = Enrolment.of(options.state_directory, options.name)
+        self._enrolment = Enrolment.load_or_create(options.state_directory, options.name)
         self._api = WorkerApi(open_client(options.server, self._enrolment.secret or options.token))
         self._adopter = Adopter(options.server, self._slots)
         self._registration: Registration | None = None
         self._answer: RegistrationAnswer | None = None
-        self.draining = False
+        self.is_draining = False
         """Whether the server ordered this worker to claim no further jobs."""
 
     @property
@@ -122,7 +122,7 @@ class WorkerHost:
             enrolment
         )
         if answer.secret is None:
-            raise ServerUnreachableError("the server gave no secret: it has another version")
+            raise ServerUnreachableError("the server returned no secret: it has another version")
         self._enrolment = self._enrolment.record_answer(
             self._options.state_directory, answer.worker_id, answer.secret
         )
@@ -154,7 +154,7 @@ class WorkerHost:
                 attempt.attempt_id for attempt in (*attempts.live, *attempts.orphaned)
             ),
             dead_attempts=tuple(attempt.attempt_id for attempt in attempts.dead),
-            busy_slots=self._slots.busy(),
+            busy_slots=self._slots.busy_indices(),
         )
         try:
             answer = self._api.heartbeat(self.worker_id, heartbeat)
@@ -166,7 +166,7 @@ class WorkerHost:
             if refusal.status in {_NOT_FOUND, _UNAUTHENTICATED}:
                 self._register_again()
             return 0.0
-        self.draining = answer.order == "drain"
+        self.is_draining = answer.order == "drain"
         if answer.secret is not None and answer.secret != self._enrolment.secret:
             self._take_secret(answer.secret)
         for attempt in attempts.dead:

@@ -14,7 +14,7 @@ from typing import Final
 
 _PAUSE_SECONDS: Final = 0.005
 _LOOK_SECONDS: Final = 0.015
-"""Maximum seconds for which `free` or `busy` of another process may lock a free slot."""
+"""Maximum seconds for which another process locks a free slot in `count_free` or `busy_indices`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,20 @@ class Slots:
         `None` if no such slot becomes free within `patience` seconds.
         """
         end = time.monotonic() + patience
-        while (slot := self._first_free(besides)) is None and time.monotonic() < end:
+        while (slot := self._take_first_free(besides)) is None and time.monotonic() < end:
             time.sleep(_PAUSE_SECONDS)
         return slot
 
     def take_one(self, index: int) -> HeldSlot | None:
         """Locks the slot `index`; `None` if it is held."""
-        return next(iter(self._free_among([index])), None)
+        return next(iter(self._take_free([index])), None)
 
-    def _first_free(self, besides: frozenset[int]) -> HeldSlot | None:
+    def _take_first_free(self, besides: frozenset[int]) -> HeldSlot | None:
         return next(
-            self._free_among(index for index in range(self.count) if index not in besides), None
+            self._take_free(index for index in range(self.count) if index not in besides), None
         )
 
-    def _free_among(self, indices: Iterable[int]) -> Iterator[HeldSlot]:
+    def _take_free(self, indices: Iterable[int]) -> Iterator[HeldSlot]:
         """Locks and yields the free slots one by one, until the caller stops iterating."""
         for index in indices:
             descriptor = self._open(index)
@@ -72,15 +72,18 @@ class Slots:
             else:
                 os.close(descriptor)
 
-    def free(self) -> int:
+    def count_free(self) -> int:
         """Returns the number of free slots.
 
         Acquires a shared lock on each slot for a moment; a concurrent `take` waits for it.
         """
-        return self.count - len(self.busy())
+        return self.count - len(self.busy_indices())
 
-    def busy(self) -> tuple[int, ...]:
-        """Returns the indices of the slots that are held, found with shared locks as in `free`."""
+    def busy_indices(self) -> tuple[int, ...]:
+        """Returns the indices of the slots that are held.
+
+        Acquires shared locks as `count_free` does.
+        """
         return tuple(index for index in range(self.count) if not self._is_free(index))
 
     def _is_free(self, index: int) -> bool:

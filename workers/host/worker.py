@@ -23,7 +23,7 @@ from celery.worker import state as celery_state
 from kombu.entity import Queue
 
 from palestra.contract.registration import RegistrationAnswer
-from workers.host.broker import SETTINGS, install_transport, mask_password, real_url
+from workers.host.broker import SETTINGS, install_transport, kombu_url, mask_password
 from workers.host.dispatch_task import DispatchTask, DispatchTaskSettings
 from workers.host.options import UsageError, WorkerOptions, parse_options
 from workers.host.registration import WorkerHost, list_local_attempts
@@ -49,16 +49,16 @@ def main(arguments: list[str] | None = None) -> int:
         lock = StateLock(options.state_directory)
         set_allowed_imports(options.imports, os.environ)
     except UsageError as error:
-        return _refused(error)
+        return _report_refusal(error)
     try:
         return _Worker(options).run()
     except UsageError as error:
-        return _refused(error)
+        return _report_refusal(error)
     finally:
         lock.release()
 
 
-def _refused(error: UsageError) -> int:
+def _report_refusal(error: UsageError) -> int:
     sys.stderr.write(f"palestra worker: {error}\n")
     return error.exit_status
 
@@ -67,12 +67,12 @@ def make_app(broker: str, queue: str, task: DispatchTask | None = None) -> Celer
     """Creates the Celery application with its only task.
 
     Args:
-        broker: An address that `real_url` accepts.
+        broker: An address that `kombu_url` accepts.
         queue: The pool's queue.
         task: The function that the task calls.
     """
     install_transport(task.count_malformed if task is not None else None)
-    app = Celery("palestra", broker=real_url(broker), set_as_current=False)
+    app = Celery("palestra", broker=kombu_url(broker), set_as_current=False)
     queues = [Queue(queue)]  # type: ignore[no-untyped-call]
     app.conf.update(SETTINGS, task_queues=queues, task_default_queue=queue)
     if task is not None:
@@ -113,7 +113,8 @@ class _Worker:
         thread.start()
         try:
             status = self._listen(answer)
-        except SystemExit:  # stopped before Celery took the signals over
+        except SystemExit:
+            # A signal arrived before Celery had set its own handlers.
             status = 0
         if self._options.on_stop == "drain" and celery_state.should_terminate is None:
             drain(self._options.state_directory, self._options.drain_seconds)
@@ -165,7 +166,9 @@ class _Worker:
 
     def _tick(self) -> None:
         if self._listener is not None:
-            self._listener.want(not self._agent.draining and self._slots.free() > 0)
+            self._listener.set_listening(
+                not self._agent.is_draining and self._slots.count_free() > 0
+            )
 
 
 def _leave(_number: int, _frame: object) -> None:
@@ -181,33 +184,34 @@ class _Listener:
     def __init__(self, queue: str) -> None:
         self._queue = queue
         self._consumer: Any = None
-        self._wanted = True
+        self._is_wanted = True
         self._applied_at = 0.0
 
     def attach(self, sender: object, **_: object) -> None:
         """Stores Celery's consumer; called each time that it is ready."""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._consumer = sender
-        self._wanted = True
+        self._is_wanted = True
 
-    def want(self, listen: bool) -> None:
+    def set_listening(self, is_wanted: bool) -> None:
         """Starts or stops consuming the queue.
 
         The change is made in the consumer's thread, and is repeated periodically.
         """
         if self._consumer is None or (
-            listen == self._wanted and time.monotonic() - self._applied_at < _SECOND_LOOK_SECONDS
+            is_wanted == self._is_wanted
+            and time.monotonic() - self._applied_at < _SECOND_LOOK_SECONDS
         ):
             return
-        self._wanted, self._applied_at = listen, time.monotonic()
+        self._is_wanted, self._applied_at = is_wanted, time.monotonic()
         self._consumer.call_soon(self._apply)
 
     def _apply(self, *_: object) -> None:
         listening = self._consumer.task_consumer.consuming_from(self._queue)
-        if self._wanted and not listening:
+        if self._is_wanted and not listening:
             get_logger().info("worker.listens_again")
             self._consumer.add_task_queue(self._queue)
-        elif not self._wanted and listening:
+        elif not self._is_wanted and listening:
             get_logger().info("worker.stops_listening")
             self._consumer.cancel_task_queue(self._queue)
 

@@ -67,7 +67,7 @@ class AttemptDirectory:
         return self.root.name
 
     @property
-    def compiled(self) -> Path:
+    def compiled_code(self) -> Path:
         """Folder of compiled code, which all trainers of this worker share."""
         return self.root.parents[1] / "compiled"
 

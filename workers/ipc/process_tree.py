@@ -105,7 +105,8 @@ def _locker(pid: int, path: Path) -> int | None:
     """
     try:
         descriptors = [entry.name for entry in (PROC / str(pid) / "fd").iterdir()]
-    except OSError:  # it is gone, or another user's
+    except OSError:
+        # The process has ended, or belongs to another user.
         return None
     open_here = [name for name in descriptors if _is_same_file(PROC / str(pid) / "fd" / name, path)]
     lockers = [_flock_of(PROC / str(pid) / "fdinfo" / name) for name in open_here]
@@ -125,7 +126,8 @@ def _flock_of(information: Path) -> int:
     0 for a file without one.
     """
     for line in read_lines(information):
-        fields = line.split()  # lock: 1: FLOCK ADVISORY WRITE <pid> <device>:<inode> 0 EOF
+        # The format is `lock: 1: FLOCK ADVISORY WRITE <pid> <device>:<inode> 0 EOF`.
+        fields = line.split()
         if (
             len(fields) > 5
             and fields[0] == "lock:"
@@ -141,7 +143,7 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def tree(
+def find_processes(
     mark: str, session: int | None, *, besides: frozenset[int] = frozenset()
 ) -> dict[int, ProcessIdentity]:
     """Returns the running processes of an attempt by pid.
@@ -176,7 +178,7 @@ def kill_tree(
     Returns false if some still run after `within` seconds, in uninterruptible sleep.
     """
     deadline = time.monotonic() + within
-    while members := tree(mark, session, besides=besides):
+    while members := find_processes(mark, session, besides=besides):
         for identity in members.values():
             identity.send(signal.SIGKILL)
         if time.monotonic() > deadline:

@@ -39,7 +39,7 @@ from palestra.telemetry.transport import read_problem, retry_after
 
 _JSON: Final = {"Content-Type": "application/json"}
 _CHUNK: Final = 256 * 1024
-_PASSING: Final = frozenset({408, 425, 429})
+_RETRYABLE: Final = frozenset({408, 425, 429})
 _CLIENT_ERRORS: Final = range(400, 500)
 _UNAUTHORIZED: Final = frozenset({401, 403})
 _CONFLICT: Final = 409
@@ -126,7 +126,7 @@ class AttemptApi:
 
     def release(self, release: Release) -> None:
         """Ends the attempt."""
-        _checked(
+        _check_answer(
             _call(
                 self._client,
                 "POST",
@@ -146,7 +146,7 @@ class AttemptApi:
             "Content-Type": "application/octet-stream",
             "Content-Length": str(path.stat().st_size),
         }
-        _checked(
+        _check_answer(
             _call(
                 self._client,
                 "PUT",
@@ -170,7 +170,7 @@ class AttemptApi:
             ) as answer:
                 if answer.is_error:
                     answer.read()
-                _checked(answer)
+                _check_answer(answer)
                 digest, size = _save(answer, partial)
         except httpx.HTTPError as error:
             raise ServerUnreachableError(f"{type(error).__name__}: {error}") from error
@@ -202,7 +202,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 def _post(
     client: httpx.Client, path: str, body: Document, model: type[Answer], **options: object
 ) -> Answer:
-    answer = _checked(
+    answer = _check_answer(
         _call(client, "POST", path, content=body.model_dump_json(), headers=_JSON, **options)
     )
     try:
@@ -222,14 +222,14 @@ def _call(client: httpx.Client, method: str, path: str, **options: Any) -> httpx
         raise ServerUnreachableError(f"{type(error).__name__}: {error}") from error
 
 
-def _checked(answer: httpx.Response) -> httpx.Response:
+def _check_answer(answer: httpx.Response) -> httpx.Response:
     if answer.is_success:
         return answer
     problem = read_problem(answer)
     if (
         problem.get("code")
         and answer.status_code in _CLIENT_ERRORS
-        and answer.status_code not in _PASSING
+        and answer.status_code not in _RETRYABLE
     ):
         raise RefusedError(answer.status_code, problem)
     raise ServerUnreachableError(

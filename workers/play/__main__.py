@@ -75,7 +75,7 @@ def play(order: PlayOrder, on_episode: EpisodeCallback) -> None:
     definition: Definition = order.definition
     if not isinstance(definition, RlDefinition):
         raise DefinitionError(
-            "a supervised run plays no episodes: `palestra evaluate` says how good it is"
+            "a supervised run has no episodes to play: use `palestra evaluate` instead"
         )
     _check_code(order)
     snapshot = load_snapshot(
@@ -124,7 +124,7 @@ def _show(
     try:
         if player.env.render_mode != "human":
             raise DefinitionError(
-                f"{definition.env.id} shows itself in no window: write a video with --video "
+                f"{definition.env.id} cannot be shown in a window: write a video with --video "
                 "FILE.mp4"
             )
         for episode in range(order.episodes):

@@ -73,7 +73,7 @@ class RecordedRun:
 
 
 class SpoolRecorder:
-    """The recorder of one run.
+    """Records the training loop of one run as telemetry.
 
     Args:
         run: ID, series and metrics of the run.
@@ -105,16 +105,16 @@ class SpoolRecorder:
 
     def start(self) -> None:
         """Starts writing in the background thread."""
-        self._writer.add(self._write_beside)
+        self._writer.add(self._write_in_background)
 
     def close(self) -> None:
         """Stops the background writing and writes the remaining records."""
-        self._writer.remove(self._write_beside)
+        self._writer.remove(self._write_in_background)
         self._write()
 
     # The loop's calls
 
-    def tick(
+    def record_iteration(
         self,
         clock: ClockView,
         episodes: Sequence[tuple[int, EpisodeEnd]],
@@ -128,7 +128,7 @@ class SpoolRecorder:
         if clock.env_steps >= self._window_end:
             self._close_window(clock)
 
-    def point(self, clock: ClockView, series: str, value: SupportsFloat) -> None:
+    def record_point(self, clock: ClockView, series: str, value: SupportsFloat) -> None:
         """Records one value of a series by itself.
 
         A tensor is read later, by the writing thread.
@@ -137,17 +137,19 @@ class SpoolRecorder:
             (series, clock.env_steps, clock.updates, clock.episodes, self._wall(), value)
         )
 
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+    def record_evaluation(
+        self, clock: ClockView, result: EvaluationResult, *, is_final: bool
+    ) -> None:
         """Records an evaluation during training."""
         if len(result.returns) > MAX_EVALUATION_RETURNS:
             message = (
                 f"The returns of {len(result.returns)} evaluation episodes at env_step "
                 f"{clock.env_steps}"
             )
-            self.note("evaluation_returns_dropped", f"{message} do not fit one record.")
-        self.emit(evaluation_record(self._run.run_id, clock, result, self._wall(), final=final))
+            self.record_note("evaluation_returns_dropped", f"{message} do not fit one record.")
+        self.emit(evaluation_record(self._run.run_id, clock, result, self._wall(), final=is_final))
 
-    def epoch(self, clock: ClockView) -> None:
+    def record_epoch(self, clock: ClockView) -> None:
         """Records the statistics of the epoch that ended."""
         summary = (
             tuple(
@@ -170,7 +172,7 @@ class SpoolRecorder:
             )
         )
 
-    def note(self, code: str, message: str) -> None:
+    def record_note(self, code: str, message: str) -> None:
         """Records a fact about the attempt."""
         self.emit(Note(run=self._run.run_id, wall=self._wall(), code=code, message=message[:2_000]))
 
@@ -235,9 +237,9 @@ class SpoolRecorder:
                 (values, clock.env_steps, clock.updates, clock.episodes, self._wall())
             )
         for series, gauge in self._run.metrics().items():
-            self.point(clock, series, gauge)
+            self.record_point(clock, series, gauge)
 
-    def _write_beside(self) -> None:
+    def _write_in_background(self) -> None:
         """Writes in the background; an error is raised at the end of the next window."""
         if self._failure is None:
             try:
@@ -341,7 +343,7 @@ def _points_records(run_id: str, rows: list[_PointRow]) -> list[RunRecord]:
     return [
         _points_record(run_id, series, piece)
         for series, points in by_series.items()
-        for piece in _pieces(points)
+        for piece in _split_rows(points)
     ]
 
 
@@ -360,7 +362,7 @@ def _points_record(run_id: str, series: str, rows: list[_PointRow]) -> Points:
 
 
 def _episodes_records(run_id: str, rows: list[_EpisodeRow]) -> list[RunRecord]:
-    return [_episodes_record(run_id, piece) for piece in _pieces(rows)]
+    return [_episodes_record(run_id, piece) for piece in _split_rows(rows)]
 
 
 def _episodes_record(run_id: str, rows: list[_EpisodeRow]) -> Episodes:
@@ -380,7 +382,7 @@ def _episodes_record(run_id: str, rows: list[_EpisodeRow]) -> Episodes:
     )
 
 
-def _pieces(rows: list[_Row]) -> Iterator[list[_Row]]:
+def _split_rows(rows: list[_Row]) -> Iterator[list[_Row]]:
     """Yields the rows in chunks of at most `MAX_COLUMN`, the limit of one record."""
     for begin in range(0, len(rows), MAX_COLUMN):
         yield rows[begin : begin + MAX_COLUMN]

@@ -49,8 +49,7 @@ def write_video(path: Path, frames: Iterable[Frame], fps: float) -> VideoFiles:
     first = next(pictures, None)
     if first is None:
         raise ValueError(
-            "a video needs at least one frame: was the environment made with "
-            "render_mode='rgb_array'?"
+            "a video needs at least one frame: make the environment with render_mode='rgb_array'?"
         )
     temporary = path.with_name(f".{path.name}.tmp")
     try:

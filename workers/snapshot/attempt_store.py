@@ -70,7 +70,7 @@ class SnapshotStore:
         manifest = write_snapshot(target, self._owner, state, moment, self._last)
         self._remember(target, manifest)
         self._announce(_record(manifest, describe_file(target / MANIFEST, target)))
-        self._forget_old()
+        self._delete_old()
         return snapshot_id
 
     def _remember(self, target: Path, manifest: Manifest) -> None:
@@ -78,7 +78,7 @@ class SnapshotStore:
         shared = {
             file.name
             for file in manifest.files
-            if before is not None and before.shared(target / file.name, file.name)
+            if before is not None and before.find_shared_file(target / file.name, file.name)
         }
         self._last = PreviousSnapshot(target, manifest)
         self._checked &= shared
@@ -87,19 +87,19 @@ class SnapshotStore:
         if manifest.score is not None and (self._best is None or manifest.score > self._best[0]):
             self._best = (manifest.score, manifest.snapshot_id)
 
-    def _forget_old(self) -> None:
+    def _delete_old(self) -> None:
         """Deletes the snapshots that need not be kept, if the newest one can be verified.
 
         The supervisor then uploads the newer ones instead.
         """
         kept = set(self._written[-self._keep_last :]) | ({self._best[1]} if self._best else set())
         unneeded = [one for one in self._written if one not in kept]
-        if unneeded and self._last_is_whole():
+        if unneeded and self._is_last_complete():
             for snapshot_id in unneeded:
                 self._written.remove(snapshot_id)
                 shutil.rmtree(self._directory / snapshot_id, ignore_errors=True)
 
-    def _last_is_whole(self) -> bool:
+    def _is_last_complete(self) -> bool:
         assert self._last is not None
         try:
             self._checked = {

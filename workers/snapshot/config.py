@@ -58,7 +58,7 @@ class SnapshotConfig:
             )
 
     @classmethod
-    def of(cls, config: Any) -> Self:
+    def from_object(cls, config: Any) -> Self:
         """Returns a config from any object with `snapshot_dir`, `snapshot_mode` and `snapshot_gap`.
 
         `None` is the default one.
@@ -83,14 +83,14 @@ class SnapshotConfig:
         """`snapshot_dir` as a path."""
         return Path(self.snapshot_dir)
 
-    def names(self, epoch: int, *, always: bool = False) -> tuple[str, ...]:
+    def names(self, epoch: int, *, ignores_gap: bool = False) -> tuple[str, ...]:
         """Returns the directories that a snapshot of an epoch is written to.
 
         Args:
             epoch: Index of the epoch.
-            always: Whether to ignore the gap, as for the state in which a run was interrupted.
+            ignores_gap: Whether to ignore the gap, as for the state in which a run was interrupted.
         """
-        on_gap = always or epoch % self.snapshot_gap == 0
+        on_gap = ignores_gap or epoch % self.snapshot_gap == 0
         numbered = (f"{_PREFIX}{epoch}",)
         by_mode: dict[str, tuple[str, ...]] = {
             "last": (PARAMS,),

@@ -114,7 +114,7 @@ def read_manifest(directory: Path) -> Manifest:
     try:
         if path.stat().st_size > _MAX_MANIFEST_BYTES:
             raise SnapshotUnreadableError(
-                f"{directory.name}: the manifest is larger than any that we write"
+                f"{directory.name}: the manifest has more than {_MAX_MANIFEST_BYTES} bytes"
             )
         raw = path.read_bytes()
         _check_format(directory.name, json.loads(raw))

@@ -15,7 +15,7 @@ def snapshot_owner(  # noqa: PLR0913 - one for each fact that differs
     definition_hash: str,
     seed: int,
     device: str,
-    exact: bool = True,
+    is_exact: bool = True,
     run_id: str | None = None,
     attempt_id: str | None = None,
     experiment_id: str = "",
@@ -27,7 +27,7 @@ def snapshot_owner(  # noqa: PLR0913 - one for each fact that differs
         definition_hash: Text that is equal for two snapshots of the same training.
         seed: The run's seed.
         device: Type of the torch device: `cpu` or `cuda`.
-        exact: Whether the training can be resumed bit-exactly if it runs on the CPU.
+        is_exact: Whether the training can be resumed bit-exactly if it runs on the CPU.
         run_id: ID of the run; `None` creates a new one.
         attempt_id: ID of the attempt; `None` creates a new one.
         experiment_id: Name of the experiment, function or directory.
@@ -42,7 +42,7 @@ def snapshot_owner(  # noqa: PLR0913 - one for each fact that differs
         parent=parent,
         versions=versions(),
         device=device_name(device),
-        resume_exact=exact and device == "cpu",
+        resume_exact=is_exact and device == "cpu",
     )
 
 
@@ -55,7 +55,8 @@ def versions() -> dict[str, str]:
     return {
         "palestra": palestra.__version__,
         "python": platform.python_version(),
-        "torch": str(torch.__version__),  # else a process that it is sent to loads torch for it
+        # A process would load torch to unpickle the original object, which is a `TorchVersion`.
+        "torch": str(torch.__version__),
         "numpy": np.__version__,
         "gymnasium": gymnasium.__version__,
         "cuda": torch.version.cuda or "",

@@ -60,12 +60,14 @@ def write_stream(directory: Path, name: str, stream: RowStream, before: Path | N
         if (
             before is None
             or segment is None
-            or not _linked(before / segment.name, directory / segment.name)
+            or not _try_link(before / segment.name, directory / segment.name)
         ):
             segment = _write(directory, name, stream, first, end)
         segments.append(segment)
     if not segments:
-        segments.append(_write(directory, name, stream, 0, 0))  # says which fields there are
+        segments.append(
+            _write(directory, name, stream, 0, 0)
+        )  # The first row gives the names of the fields.
     return {"end": stream.end, "room": stream.room, "files": [segment.name for segment in segments]}
 
 
@@ -128,10 +130,9 @@ def _segment(name: str) -> Segment:
     return segment
 
 
-def _linked(old: Path, new: Path) -> bool:
-    with contextlib.suppress(
-        OSError
-    ):  # a file system without links, or an old snapshot that is gone by now
+def _try_link(old: Path, new: Path) -> bool:
+    # The file system may have no links, or the old snapshot may have been deleted meanwhile.
+    with contextlib.suppress(OSError):
         os.link(old, new)
         return True
     return False
@@ -158,7 +159,7 @@ def _read(directory: Path, segment: Segment) -> dict[str, Array]:
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise SnapshotUnreadableError(f"{segment.name} cannot be read: {error}") from error
     if any(len(column) != segment.end - segment.first for column in rows.values()):
-        raise SnapshotUnreadableError(f"{segment.name} does not hold the rows that it is said to")
+        raise SnapshotUnreadableError(f"{segment.name} does not hold the rows that its name states")
     return rows
 
 

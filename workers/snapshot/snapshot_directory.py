@@ -37,7 +37,7 @@ from workers.snapshot.manifest import (
     verify,
 )
 from workers.snapshot.state_files import read_tree, write_tree
-from workers.snapshot.upgrade import upgraded
+from workers.snapshot.upgrade import upgrade_state
 
 NEW: Final = ".tmp"
 """Suffix of a directory that is being written."""
@@ -94,7 +94,7 @@ class PreviousSnapshot:
     directory: Path
     manifest: Manifest
 
-    def shared(self, path: Path, name: str) -> SnapshotFile | None:
+    def find_shared_file(self, path: Path, name: str) -> SnapshotFile | None:
         """Returns the manifest's entry of the file `name`, if `path` is a hard link to that file.
 
         Returns `None` otherwise.
@@ -118,9 +118,9 @@ def write_snapshot(
         TypeError: If the state holds a value that cannot be saved.
         OSError: If the disk is full or fails. An existing `target` is not changed.
     """
-    with _temporary(target) as temporary:
+    with _temporary_directory(target) as temporary:
         manifest = _write(temporary, owner, state, moment, before)
-        with _locked(target.parent):
+        with _hold_lock(target.parent):
             _put_in_place(temporary, target)
     sync_file(target.parent)
     return manifest
@@ -134,7 +134,7 @@ def read_snapshot(directory: Path) -> LoadedSnapshot:
             links or unlisted files.
     """
     manifest = verify(directory)
-    return LoadedSnapshot(manifest, upgraded(read_tree(directory), manifest.format_version))
+    return LoadedSnapshot(manifest, upgrade_state(read_tree(directory), manifest.format_version))
 
 
 def repair_snapshots(parent: Path, names: str = "*") -> None:
@@ -148,7 +148,7 @@ def repair_snapshots(parent: Path, names: str = "*") -> None:
     """
     if not parent.is_dir():
         return
-    with _locked(parent):
+    with _hold_lock(parent):
         for old in parent.glob(f"{names}{OLD}"):
             current = old.with_name(old.name.removesuffix(OLD))
             if current.exists():
@@ -169,13 +169,13 @@ def check_free_space(directory: Path, needed: int) -> None:
 
 
 @contextmanager
-def _temporary(target: Path) -> Iterator[Path]:
+def _temporary_directory(target: Path) -> Iterator[Path]:
     """Makes a directory beside `target` that is locked within the body.
 
     One that is still there afterwards is removed.
     """
     directory = target.with_name(f"{target.name}.{secrets.token_hex(4)}{NEW}")
-    with _locked(target.parent):
+    with _hold_lock(target.parent):
         directory.mkdir()
         descriptor = _lock(directory, fcntl.LOCK_EX)
     try:
@@ -186,7 +186,7 @@ def _temporary(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
+def _hold_lock(directory: Path) -> Iterator[None]:
     descriptor = _lock(directory, fcntl.LOCK_EX)
     try:
         yield
@@ -241,7 +241,7 @@ def _write(
     before: PreviousSnapshot | None,
 ) -> Manifest:
     write_tree(directory, state, None if before is None else before.directory)
-    files = tuple(_described(directory, name, before) for name in files_below(directory))
+    files = tuple(_describe(directory, name, before) for name in files_below(directory))
     clock, reason = moment.clock, moment.reason
     manifest = Manifest(
         snapshot_id=moment.snapshot_id or new_id("snp"),
@@ -276,9 +276,9 @@ def _write(
     return manifest
 
 
-def _described(root: Path, name: str, before: PreviousSnapshot | None) -> SnapshotFile:
+def _describe(root: Path, name: str, before: PreviousSnapshot | None) -> SnapshotFile:
     path = root / name
-    if before is not None and (shared := before.shared(path, name)) is not None:
+    if before is not None and (shared := before.find_shared_file(path, name)) is not None:
         return shared
     sync_file(path)
     try:

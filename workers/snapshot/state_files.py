@@ -57,7 +57,7 @@ def write_tree(directory: Path, tree: StateTree, before: Path | None = None) -> 
     _write_own_files(directory, [one for packer in packers.values() for one in packer.own_files])
     for part, packer in packers.items():
         packer.write(directory, part, before)
-    path = _unused(directory / STATE_FILE)
+    path = _check_unused(directory / STATE_FILE)
     path.write_text(json.dumps(document, allow_nan=False))
 
 
@@ -107,10 +107,11 @@ class _Packer:
             from safetensors.torch import save_file  # noqa: PLC0415 - loads torch
 
             save_file(
-                _copy_shared_tensors(self._tensors), _unused(directory / f"{part}.safetensors")
+                _copy_shared_tensors(self._tensors),
+                _check_unused(directory / f"{part}.safetensors"),
             )
         if self._arrays:
-            with _unused(directory / f"{part}.npz").open("wb") as file:
+            with _check_unused(directory / f"{part}.npz").open("wb") as file:
                 np.savez(
                     file,
                     allow_pickle=False,
@@ -183,14 +184,12 @@ def _load_tensors(path: Path) -> dict[str, torch.Tensor]:
 
 def _write_own_files(directory: Path, own: list[PartFiles]) -> None:
     if len(own) > 1:
-        raise TypeError(
-            "two parts write files of their own into one snapshot: only one can lie at its top"
-        )
+        raise TypeError("two parts write files of their own into one snapshot: only one part can")
     for one in own:
         one.save(str(directory))
 
 
-def _unused(path: Path) -> Path:
+def _check_unused(path: Path) -> Path:
     if path.exists():
         raise TypeError(
             f"the agent's own save wrote {path.name}, a name that the snapshot needs itself: use "

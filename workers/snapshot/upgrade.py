@@ -3,7 +3,7 @@
 from workers.core.types import StateTree
 
 
-def upgraded(state: StateTree, version: int) -> StateTree:
+def upgrade_state(state: StateTree, version: int) -> StateTree:
     """Returns the state in the current format.
 
     Args:

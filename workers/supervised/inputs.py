@@ -155,17 +155,17 @@ def _make_batches(
             and `shuffle` (true for training, else false).
         make: Returns features and labels of all examples.
     """
-    training = mode is Modes.TRAIN
+    is_training = mode is Modes.TRAIN
     seed = int(options.get("seed", 0))
-    features, labels = make(derive_generator(seed, f"input/{'train' if training else 'eval'}"))
-    shuffled = bool(options.get("shuffle", training))
-    epochs = options.get("epochs", None if training else 1)
+    features, labels = make(derive_generator(seed, f"input/{'train' if is_training else 'eval'}"))
+    is_shuffled = bool(options.get("shuffle", is_training))
+    epochs = options.get("epochs", None if is_training else 1)
     return ArrayBatches(
         features,
         labels,
         batch_size=int(options.get("batch_size", 64)),
         epochs=epochs,
-        seed=seed if shuffled else None,
+        seed=seed if is_shuffled else None,
     )
 
 

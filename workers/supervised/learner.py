@@ -43,18 +43,20 @@ def update(variables: Variables, make_spec: Callable[[], EstimatorSpec]) -> RunV
     with torch.enable_grad():
         spec.train_op()
     variables.global_step += 1
-    return values_of(spec, learned=True)
+    return values_of(spec, has_learned=True)
 
 
-def values_of(spec: EstimatorSpec, *, learned: bool = False) -> RunValues:
+def values_of(spec: EstimatorSpec, *, has_learned: bool = False) -> RunValues:
     """Returns the values of a spec that hooks may read; calls its callable extra ops."""
     loss = None if spec.loss is None else spec.loss.detach()
     extra = {name: op() if callable(op) else op for name, op in spec.extra_ops.items()}
     scalars = {**spec.metrics, **({} if loss is None else {"loss": loss})}
-    return RunValues({**spec.predictions, **extra, **scalars}, scalars, loss, learned=learned)
+    return RunValues(
+        {**spec.predictions, **extra, **scalars}, scalars, loss, has_learned=has_learned
+    )
 
 
-def evaluation_of(
+def evaluate_batch(
     model: ModelFunction, variables: Variables, batch: tuple[object, object]
 ) -> RunValues:
     """Returns the values that a model computes in mode EVAL on one batch (features, labels)."""
@@ -91,7 +93,7 @@ def learn_report(values: RunValues) -> LearnReport:
     """Returns the report of a run for the engine: its loss, or no updates if it made none."""
     return (
         LearnReport(1, values.loss.reshape(1))
-        if values.learned and values.loss is not None
+        if values.has_learned and values.loss is not None
         else LearnReport(0)
     )
 
@@ -194,7 +196,7 @@ class SupervisedLearner(ModelLearner):
         return {"learning_rate": self.learning_rate}
 
 
-class SessionBridge:
+class SessionHook:
     """A hook of the engine that calls a session's hooks and passes their requests to the engine.
 
     Args:
@@ -235,8 +237,8 @@ class SessionBridge:
 
     def _pass_on(self, view: EngineView) -> None:
         session = self._session
-        if session.checkpoint_requested:
-            session.checkpoint_requested = False
+        if session.is_checkpoint_requested:
+            session.is_checkpoint_requested = False
             view.request_snapshot()
         if session.stop_reason is not None:
             view.request_stop(session.stop_reason)
@@ -254,11 +256,11 @@ def describe(features: Any) -> StateTree:
     }
 
 
-def example_of(described: StateTree, rows: int = 2) -> tuple[torch.Tensor, ...]:
+def example_of(description: StateTree, rows: int = 2) -> tuple[torch.Tensor, ...]:
     """Returns features of zeros, [rows, ...] each, in the order of their names."""
     return tuple(
         torch.zeros((rows, *one["shape"]), dtype=getattr(torch, one["dtype"]))
-        for one in described.values()
+        for one in description.values()
     )
 
 

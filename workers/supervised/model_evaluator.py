@@ -6,11 +6,11 @@ from itertools import islice
 
 from workers.core.errors import DefinitionError
 from workers.core.protocols import ClockView
-from workers.core.rng import preserved_global_state, seed_global
+from workers.core.rng import preserve_global_state, seed_global
 from workers.core.types import EvaluationResult
 from workers.rl.evaluate.vector_evaluator import SeedRule, summarise
 from workers.supervised.batches import InputFn, as_batches, is_one_batch
-from workers.supervised.learner import evaluation_of, mean_values
+from workers.supervised.learner import evaluate_batch, mean_values
 from workers.supervised.model_function import ModelFunction
 from workers.supervised.variables import Variables
 
@@ -20,7 +20,7 @@ class Scoring:
     """Selects the metric of a model that is the score of an evaluation."""
 
     metric: str = "loss"
-    minimize: bool = True
+    is_minimized: bool = True
     """Whether a lower metric is better: the score is then minus the metric."""
 
     def score(self, metrics: Mapping[str, float]) -> float:
@@ -34,7 +34,7 @@ class Scoring:
                 f"evaluation.metric: the model has no {self.metric!r}; "
                 f"it has {', '.join(sorted(metrics))}"
             )
-        return -metrics[self.metric] if self.minimize else metrics[self.metric]
+        return -metrics[self.metric] if self.is_minimized else metrics[self.metric]
 
 
 class ModelEvaluator:
@@ -70,13 +70,13 @@ class ModelEvaluator:
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
         seed = self._seeds(clock)
-        with preserved_global_state():
+        with preserve_global_state():
             seed_global(seed)
             given = self._input_fn()
             batches = [given] if self._steps is None and is_one_batch(given) else as_batches(given)
             metrics, count = mean_values(
                 islice(batches, self._steps),
-                lambda batch: evaluation_of(self._model, self._variables, batch).scalars,
+                lambda batch: evaluate_batch(self._model, self._variables, batch).scalars,
             )
         result = summarise([self._scoring.score(metrics)], [count], seed)
         return replace(result, metrics=metrics)

@@ -88,7 +88,7 @@ class ModelFunction:
         if "params" in self._accepted:
             arguments["params"] = deepcopy(self._params)
         with (
-            variables.running(mode, exploring=exploring),
+            variables.activate(mode, exploring=exploring),
             torch.set_grad_enabled(mode is Modes.TRAIN),
         ):
             spec = self._function(features=features, labels=labels, **arguments)
@@ -120,7 +120,7 @@ def _names_of(function: ModelFn) -> frozenset[str]:
     unknown = sorted(set(given) - {*_REQUIRED, *_OPTIONAL})
     if unknown:
         raise ValueError(
-            f"model_fn accepts {', '.join(unknown)}, which nobody passes; "
+            f"model_fn accepts {', '.join(unknown)}, which are not passed to it; "
             f"known are {', '.join((*_REQUIRED, *_OPTIONAL))}"
         )
     return frozenset(given)

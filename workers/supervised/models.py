@@ -55,7 +55,7 @@ def classifier(features: Any, labels: Any, mode: Modes, params: Params) -> Estim
     loss = cross_entropy(logits, labels)
     metrics = {"accuracy": (predictions[RESULTS] == labels).float().mean()}
     train_op = (
-        minimize(loss, adam(params, 0.001), learning_rate=_schedule(params, 0.001))
+        minimize(loss, adam_factory(params, 0.001), learning_rate=_schedule(params, 0.001))
         if mode is Modes.TRAIN
         else None
     )
@@ -111,7 +111,7 @@ def dqn(features: Any, labels: Any, mode: Modes, params: Params) -> EstimatorSpe
     train_op = None
     if mode is Modes.TRAIN:
         rate, clip = _schedule(params, 0.001), params.get("clip_norm", CLIP_NORM)
-        learned = minimize(loss, adam(params, 0.001), learning_rate=rate, clip_norm=clip)
+        learned = minimize(loss, adam_factory(params, 0.001), learning_rate=rate, clip_norm=clip)
         train_op = sequence(learned, copy_every(params.get("target_update", 5), online, target))
     return EstimatorSpec(
         mode, loss=loss, train_op=train_op, metrics={"q/mean": taken.detach().mean()}
@@ -155,7 +155,7 @@ def vpg(features: Any, labels: Any, mode: Modes, params: Params) -> EstimatorSpe
     if mode is Modes.TRAIN:
         train_op = minimize(
             loss,
-            adam(params, 0.004),
+            adam_factory(params, 0.004),
             learning_rate=_schedule(params, 0.004),
             clip_norm=params.get("clip_norm"),
         )
@@ -217,7 +217,7 @@ def mlp(sizes: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
-def adam(params: Params, default: float) -> OptimizerFactory:
+def adam_factory(params: Params, default: float) -> OptimizerFactory:
     """Returns a factory of Adam with `params["learning_rate"]`, or `default` without that key."""
     return lambda parameters: torch.optim.Adam(parameters, lr=params.get("learning_rate", default))
 

@@ -51,6 +51,6 @@ class PredictModule(nn.Module):
         if len(predictions) > 1:
             raise ValueError(
                 f"the model predicts {', '.join(predictions)} and none is called "
-                f"{RESULTS!r}: name one of them so to export it"
+                f"{RESULTS!r}: give one of them this name to export it"
             )
         return next(iter(predictions.values()))

@@ -52,7 +52,7 @@ class RunValues:
     """The loss; `None` if the run computed none."""
     episode: EpisodeRecord | None = None
     """The episode that this run closes; `None` if it closes none."""
-    learned: bool = False
+    has_learned: bool = False
     """Whether an update was made."""
 
 
@@ -129,7 +129,7 @@ class RunSession:
         self.model_dir: Final = model_dir
         self.now: Final = now
         self.hooks: Final = check_hooks(hooks)
-        self.checkpoint_requested = False
+        self.is_checkpoint_requested = False
         self.checkpoint: Path | None = None
         """The newest checkpoint that this training wrote; `None` before the first."""
         self.stop_reason: StopReason | None = None
@@ -182,7 +182,7 @@ class RunSession:
 
     def request_checkpoint(self) -> None:
         """Requests a checkpoint after the present run; without effect in an evaluation."""
-        self.checkpoint_requested = True
+        self.is_checkpoint_requested = True
 
     def note_checkpoint(self, checkpoint: Path) -> None:
         """Records a checkpoint that was written as the newest one."""

@@ -60,13 +60,13 @@ class Variables:
         self.exploring = False
         self._seed = seed
         self._modules: dict[str, nn.Module] = {}
-        self._optimizers: dict[str, _Trained] = {}
+        self._optimizers: dict[str, _TrainedParameters] = {}
         self._explorations: dict[str, Exploration] = {}
         self._stored: StateTree = {"modules": {}, "optimizers": {}, "explorations": {}}
         """Loaded states of objects that have not been requested yet."""
 
     @contextmanager
-    def running(self, mode: Modes, *, exploring: bool = False) -> Iterator[None]:
+    def activate(self, mode: Modes, *, exploring: bool = False) -> Iterator[None]:
         """Makes this the current model for one call of a model function.
 
         `get_module`, `minimize` and `explore` use the current model.
@@ -84,18 +84,20 @@ class Variables:
         """Returns the module called `name`; see `get_module`."""
         module = self._modules.get(name)
         if module is None:
-            module = self._modules[name] = self._made(name, factory, trainable=trainable)
+            module = self._modules[name] = self._create_module(name, factory, trainable=trainable)
         training = self.mode is Modes.TRAIN and not self.exploring
         if module.training != training:
             module.train(training)
         return module  # type: ignore[return-value]
 
-    def minimize(self, loss: Tensor, optimizer: OptimizerFactory, options: "Minimizing") -> TrainOp:
+    def minimize(
+        self, loss: Tensor, optimizer: OptimizerFactory, options: "MinimizeOptions"
+    ) -> TrainOp:
         """Returns the update; see the function `minimize`."""
         trained = self._optimizers.get(options.name)
         if trained is None:
-            trained = self._optimizers[options.name] = _Trained(
-                self._trainable(options.modules), optimizer, len(self._modules)
+            trained = self._optimizers[options.name] = _TrainedParameters(
+                self._trainable_parameters(options.modules), optimizer, len(self._modules)
             )
             if (state := self._stored["optimizers"].pop(options.name, None)) is not None:
                 trained.load_state_dict(state)
@@ -182,7 +184,9 @@ class Variables:
         }
         self._modules, self._optimizers, self._explorations = {}, {}, {}
 
-    def _made(self, name: str, factory: Callable[[], _Module], *, trainable: bool) -> _Module:
+    def _create_module(
+        self, name: str, factory: Callable[[], _Module], *, trainable: bool
+    ) -> _Module:
         with torch.random.fork_rng(devices=[]):
             # `torch.manual_seed` would also seed CUDA's generator, which must not change.
             torch.default_generator.manual_seed(derive_seed(self._seed, f"agent/module/{name}"))
@@ -191,7 +195,7 @@ class Variables:
             _load(module, name, state)
         return module.to(self.device).requires_grad_(trainable)
 
-    def _trainable(self, modules: Iterable[nn.Module] | None) -> list[nn.Parameter]:
+    def _trainable_parameters(self, modules: Iterable[nn.Module] | None) -> list[nn.Parameter]:
         chosen = (
             [module for _, module in sorted(self._modules.items())]
             if modules is None
@@ -214,7 +218,7 @@ class Variables:
 
 
 @dataclass(frozen=True, slots=True)
-class Minimizing:
+class MinimizeOptions:
     """Options of the function `minimize`."""
 
     name: str
@@ -223,7 +227,7 @@ class Minimizing:
     clip_norm: float | None
 
 
-class _Trained:
+class _TrainedParameters:
     """An optimiser with the parameters that it updates."""
 
     def __init__(
@@ -233,7 +237,7 @@ class _Trained:
         self.optimizer = optimizer(parameters)
         self.modules = modules
 
-    def step(self, loss: Tensor, options: Minimizing, global_step: int) -> None:
+    def step(self, loss: Tensor, options: MinimizeOptions, global_step: int) -> None:
         if options.learning_rate is not None:
             for group in self.optimizer.param_groups:
                 group["lr"] = options.learning_rate(global_step)
@@ -277,7 +281,7 @@ def current() -> Variables:
     found = _CURRENT.get(None)
     if found is None:
         raise RuntimeError(
-            "get_module, minimize and explore belong into a model function: "
+            "get_module, minimize and explore can be called only in a model function: "
             "an Estimator or an Agent calls it"
         )
     return found
@@ -319,7 +323,9 @@ def minimize(
             `Decay(...).schedule(0.1)`; `None` keeps that of the optimiser.
         clip_norm: Norm to which larger gradients are scaled down; `None` for no clipping.
     """
-    return current().minimize(loss, optimizer, Minimizing(name, modules, learning_rate, clip_norm))
+    return current().minimize(
+        loss, optimizer, MinimizeOptions(name, modules, learning_rate, clip_norm)
+    )
 
 
 def explore(
@@ -358,10 +364,10 @@ def copy_every(updates: int, source: nn.Module, target: nn.Module) -> TrainOp:
 
     The update in which the op runs is counted.
     """
-    due = (current().global_step + 1) % updates == 0
+    is_due = (current().global_step + 1) % updates == 0
 
     def run() -> None:
-        if due:
+        if is_due:
             target.load_state_dict(source.state_dict())
 
     return run

@@ -23,7 +23,7 @@ from workers.ipc.process_tree import out_of_memory_kills, reap_orphans
 from workers.supervisor.attempt_telemetry import Observer
 from workers.supervisor.limits import MEMORY_EVERY_SECONDS, Breach, LimitWatch
 from workers.supervisor.outcome import TrainerExit, report_of
-from workers.supervisor.pending_order import OrderBox
+from workers.supervisor.pending_order import PendingOrder
 from workers.supervisor.resource_usage import ResourceSampler, resident_mib
 from workers.supervisor.server_link import LinkParts, ServerLink
 from workers.supervisor.snapshot_download import InputError, fetch_inputs
@@ -56,7 +56,7 @@ class Supervision:
         self._options = options
         self._log = log
         self._spool = SpoolWriter(directory.spool)
-        self._box = OrderBox()
+        self._box = PendingOrder()
         schedule = self._work_order.schedule
         self._observer = Observer(
             directory,
@@ -69,7 +69,7 @@ class Supervision:
         self._trainer: TrainerProcess | None = None
         self._breach: Breach | None = None
         self._feed: SnapshotFeed | None = None
-        self._terminated = False
+        self._has_terminate_signal = False
         self._link = ServerLink(
             LinkParts(
                 client=open_client(credentials.server, credentials.token),
@@ -85,7 +85,7 @@ class Supervision:
 
     def on_terminate(self, _number: int, _frame: FrameType | None) -> None:
         """Handles SIGTERM: only sets a flag, since a handler may interrupt any statement."""
-        self._terminated = True
+        self._has_terminate_signal = True
 
     def run(self) -> bool:
         """Executes the attempt and releases it; `False` if the attempt is stale."""
@@ -109,7 +109,7 @@ class Supervision:
         ending = _read_report(self._directory.ending)
         if ending is not None or not self._directory.report.exists():
             return ending
-        return report_of(self._ending(kernel_killed_for_memory=False))
+        return report_of(self._trainer_exit(was_killed_for_memory=False))
 
     def _write_ending(self, report: AttemptReport) -> None:
         """Stores the report, so that a supervisor that adopts the attempt only uploads results."""
@@ -123,7 +123,7 @@ class Supervision:
             f"attempt {self._work_order.attempt_number} of {self._work_order.job_id} begins on "
             f"{socket.gethostname()}"
         )
-        report = self._executed()
+        report = self._execute()
         if run_log.is_recorded(report):
             ended = {end.run_id for end in report.runs}
             self._observer.log(
@@ -132,13 +132,13 @@ class Supervision:
             )
         return report
 
-    def _executed(self) -> AttemptReport:
+    def _execute(self) -> AttemptReport:
         """Executes the attempt and returns its report.
 
         A full disk ends the attempt with `disk_full` even if only this process met it.
         """
         try:
-            return self._trained()
+            return self._train()
         except OSError as error:
             if not is_full_error(error):
                 raise
@@ -148,7 +148,7 @@ class Supervision:
                 failure=Failure(message=f"{ADVICE} ({error})"),
             )
 
-    def _trained(self) -> AttemptReport:
+    def _train(self) -> AttemptReport:
         kills_before = out_of_memory_kills()
         try:
             fetch_inputs(
@@ -164,11 +164,11 @@ class Supervision:
         if self._order() is Order.CONTINUE:
             self._supervise()
         return report_of(
-            self._ending(kernel_killed_for_memory=out_of_memory_kills() > kills_before)
+            self._trainer_exit(was_killed_for_memory=out_of_memory_kills() > kills_before)
         )
 
     def _order(self) -> Order:
-        if self._terminated:
+        if self._has_terminate_signal:
             self._box.give(Order.DRAIN)
         return self._box.order
 
@@ -190,14 +190,14 @@ class Supervision:
         """Starts the snapshot feed of a continuous evaluation; returns the event that stops it."""
         stop, (run, *_) = threading.Event(), self._work_order.runs
         if run.follow is not None:
-            first = self._work_order.attempt_number == 1
+            is_first = self._work_order.attempt_number == 1
             self._feed = SnapshotFeed(
                 FeedParts(
                     api=self._link.api,
                     directory=self._directory,
                     run=run,
                     log=self._log,
-                    first_attempt=first,
+                    is_first_attempt=is_first,
                 )
             )
             threading.Thread(target=self._feed.run, args=(stop,), name="feed", daemon=True).start()
@@ -257,15 +257,15 @@ class Supervision:
             spooled_seq=self._spool.last_seq(),
         )
 
-    def _ending(self, *, kernel_killed_for_memory: bool) -> TrainerExit:
+    def _trainer_exit(self, *, was_killed_for_memory: bool) -> TrainerExit:
         at = self._observer.progress()
         return TrainerExit(
             exit_status=self._trainer.poll() if self._trainer is not None else None,
             report=_read_report(self._directory.report),
             order=self._order(),
             breach=self._breach,
-            kernel_killed_for_memory=kernel_killed_for_memory,
-            disk_is_full=is_almost_full(self._directory.root),
+            was_killed_for_memory=was_killed_for_memory,
+            is_disk_full=is_almost_full(self._directory.root),
             last_line=self._observer.last_line,
             env_step=at.env_step,
             update=at.update,

@@ -75,7 +75,7 @@ class Observer:
         self._log = log
         self._tail = LogTail(directory.trainer_log, self._run)
         self._sampled = time.monotonic()
-        self._disk_full = False
+        self._is_disk_full = False
 
     @property
     def last_line(self) -> str:
@@ -127,9 +127,9 @@ class Observer:
         except OSError as error:
             if not is_full_error(error):
                 raise
-            if not self._disk_full:
+            if not self._is_disk_full:
                 self._log.error("spool.disk_full")
-            self._disk_full = True
+            self._is_disk_full = True
 
 
 def _counter(raw: Mapping[str, object], name: str) -> int:

@@ -22,7 +22,7 @@ class OutputLine(NamedTuple):
     """A line of output as the run's log shows it."""
 
     text: str
-    cut: int
+    dropped: int
     """Characters (beyond what is kept, bytes) that were cut off."""
 
 
@@ -52,7 +52,7 @@ class LineSplitter:
         self._overflow += max(0, len(part) - room)
 
     def _finish(self) -> OutputLine:
-        text, cut = _readable(bytes(self._line))
+        text, cut = _decode_line(bytes(self._line))
         line = OutputLine(text, cut + self._overflow)
         self._line.clear()
         self._overflow = 0
@@ -79,7 +79,7 @@ class LogTail:
         self._splitter = LineSplitter()
         self._offset = 0
         self._read_at = 0.0
-        self.exhausted = False
+        self.is_exhausted = False
         """True once the file grew beyond what is followed."""
         self.last_line = ""
         """Text of the last line that was not blank."""
@@ -101,7 +101,7 @@ class LogTail:
 
     def _read(self) -> bytes:
         if self._offset >= MAX_LOG_BYTES:
-            self.exhausted = True
+            self.is_exhausted = True
             return b""
         try:
             with self._path.open("rb") as file:
@@ -124,11 +124,11 @@ class LogTail:
                 stream="stdout",
                 wall=self._clock(),
                 lines=texts,
-                truncated=sum(line.cut for line in some),
+                truncated=sum(line.dropped for line in some),
             )
 
 
-def _readable(line: bytes) -> tuple[str, int]:
+def _decode_line(line: bytes) -> tuple[str, int]:
     text = line.decode("utf-8", "replace").rstrip("\r")
     text = text[text.rfind("\r") + 1 :].replace("\0", "\ufffd")
     return text[:MAX_LOG_LINE], max(0, len(text) - MAX_LOG_LINE)

@@ -17,7 +17,7 @@ class MissingResults:
         self._snapshots: dict[str, tuple[tuple[int, int], str]] = {}
         self._exports: dict[str, str] = {}
 
-    def snapshot(self, snapshot: SnapshotWritten, reason: str) -> None:
+    def record_missing_snapshot(self, snapshot: SnapshotWritten, reason: str) -> None:
         """Records that a snapshot will not be stored.
 
         It counts as missing until a later snapshot of its run is stored.
@@ -27,7 +27,7 @@ class MissingResults:
             self._snapshots.get(snapshot.run, (place, "")), (place, f"the last snapshot: {reason}")
         )
 
-    def stored(self, snapshot: SnapshotWritten) -> None:
+    def record_stored(self, snapshot: SnapshotWritten) -> None:
         """Records that a snapshot is stored."""
         if snapshot.run in self._snapshots and self._snapshots[snapshot.run][0] <= (
             snapshot.env_step,
@@ -35,7 +35,7 @@ class MissingResults:
         ):
             del self._snapshots[snapshot.run]
 
-    def export(self, run: str, name: str, reason: str) -> None:
+    def record_missing_export(self, run: str, name: str, reason: str) -> None:
         """Records that an export will not be stored."""
         self._exports[run] = f"the export {name}: {reason}"
 
@@ -46,7 +46,7 @@ class MissingResults:
         """
         ends = tuple(
             end.model_copy(update=self._verdict(end.run_id))
-            if self._spoils(end.outcome, end.run_id)
+            if self._is_missing(end.outcome, end.run_id)
             else end
             for end in report.runs
         )
@@ -60,7 +60,7 @@ class MissingResults:
             return spoilt
         return spoilt.model_copy(update=self._verdict(lost[0]))
 
-    def _spoils(self, outcome: Outcome, run: str) -> bool:
+    def _is_missing(self, outcome: Outcome, run: str) -> bool:
         return outcome is Outcome.SUCCEEDED and (run in self._snapshots or run in self._exports)
 
     def _verdict(self, run: str) -> dict[str, object]:

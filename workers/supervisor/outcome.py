@@ -22,8 +22,8 @@ class TrainerExit:
     """The strongest order that was given; `continue` if none was."""
     breach: Breach | None = None
     """The limit that was reached, if any."""
-    kernel_killed_for_memory: bool = False
-    disk_is_full: bool = False
+    was_killed_for_memory: bool = False
+    is_disk_full: bool = False
     """Whether the attempt's disk is full."""
     last_line: str = ""
     """Last line of the trainer's output."""
@@ -44,37 +44,37 @@ def report_of(ending: TrainerExit) -> AttemptReport:
     if report is not None and report.outcome in {Outcome.SUCCEEDED, Outcome.FAILED}:
         return report
     if breach is not None:
-        return _failed(ending, breach.cause, breach.message)
+        return _failure_report(ending, breach.cause, breach.message)
     if report is not None:
         return report
     if ending.order in ORDER_ENDS:
         outcome, cause = ORDER_ENDS[ending.order]
-        return _bare(ending, outcome, cause)
-    return _sudden(ending)
+        return _plain_report(ending, outcome, cause)
+    return _report_sudden_end(ending)
 
 
-def _sudden(ending: TrainerExit) -> AttemptReport:
+def _report_sudden_end(ending: TrainerExit) -> AttemptReport:
     status = ending.exit_status
     if status == EXIT_STATUS or (
-        ending.disk_is_full and status is not None and (status > 0 or status == -signal.SIGBUS)
+        ending.is_disk_full and status is not None and (status > 0 or status == -signal.SIGBUS)
     ):
-        return _failed(ending, Cause.DISK_FULL, ADVICE)
+        return _failure_report(ending, Cause.DISK_FULL, ADVICE)
     tail = f" Its last line: {ending.last_line}" if ending.last_line else ""
-    if ending.kernel_killed_for_memory:
+    if ending.was_killed_for_memory:
         advice = (
             "The host ran out of memory. Lower agent.buffer_size or env.num_envs, or give the "
             "worker fewer slots."
         )
-        return _failed(ending, Cause.HOST_OUT_OF_MEMORY, advice)
+        return _failure_report(ending, Cause.HOST_OUT_OF_MEMORY, advice)
     if status is not None and status < 0:
-        return _failed(
+        return _failure_report(
             ending,
             Cause.TRAINER_KILLED,
             f"The trainer was killed by {_signal_name(-status)}.{tail}",
         )
     if status is None:
-        return _bare(ending, Outcome.LOST, Cause.WORKER_LOST)
-    return _failed(
+        return _plain_report(ending, Outcome.LOST, Cause.WORKER_LOST)
+    return _failure_report(
         ending,
         Cause.NO_RESULT,
         f"The trainer ended with exit status {status} and without a result.{tail}",
@@ -88,13 +88,13 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _failed(ending: TrainerExit, cause: Cause, message: str) -> AttemptReport:
-    return _bare(ending, Outcome.FAILED, cause).model_copy(
+def _failure_report(ending: TrainerExit, cause: Cause, message: str) -> AttemptReport:
+    return _plain_report(ending, Outcome.FAILED, cause).model_copy(
         update={"failure": Failure(message=message[:4_000])}
     )
 
 
-def _bare(ending: TrainerExit, outcome: Outcome, cause: Cause) -> AttemptReport:
+def _plain_report(ending: TrainerExit, outcome: Outcome, cause: Cause) -> AttemptReport:
     base = ending.report or AttemptReport(
         outcome=outcome,
         cause=cause,

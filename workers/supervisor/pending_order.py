@@ -13,7 +13,7 @@ _STRENGTH: Final = {
 }
 
 
-class OrderBox:
+class PendingOrder:
     """Stores the strongest order that was given.
 
     Threads give orders; the supervisor's main thread waits for them.

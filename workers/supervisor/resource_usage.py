@@ -55,9 +55,9 @@ class ResourceSampler:
             "processes": float(len(cpu)),
             "threads": float(threads),
         }
-        return usage_by_name | self._of_host() | self._of_gpus()
+        return usage_by_name | self._measure_host() | self._measure_gpus()
 
-    def _of_host(self) -> dict[str, float]:
+    def _measure_host(self) -> dict[str, float]:
         before, self._host = self._host, _host_seconds()
         busy, total = (now - then for now, then in zip(self._host, before, strict=True))
         memory = psutil.virtual_memory()
@@ -66,7 +66,7 @@ class ResourceSampler:
             "host_memory_percent": 100.0 * (1 - memory.available / memory.total),
         }
 
-    def _of_gpus(self) -> dict[str, float]:
+    def _measure_gpus(self) -> dict[str, float]:
         values: dict[str, float] = {}
         if self._gpus:
             for row in self._query(",".join(("index", *_GPU_FIELDS))):

@@ -1,6 +1,6 @@
 """A supervisor's requests to the server: lease, telemetry and uploads, one thread each.
 
-Retries while the server is unreachable. The server's orders are put into the `OrderBox`; this
+Retries while the server is unreachable. The server's orders are put into the `PendingOrder`; this
 module does not act on the trainer.
 """
 
@@ -20,7 +20,7 @@ from palestra.telemetry.transport import HttpTransport
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.json_log import Logger
 from workers.ipc.server_api import AttemptApi, RefusedError, ServerUnreachableError
-from workers.supervisor.pending_order import OrderBox
+from workers.supervisor.pending_order import PendingOrder
 from workers.supervisor.uploads import Uploader
 
 LONGEST_WAIT: Final = 10.0
@@ -45,7 +45,7 @@ class LinkParts:
     client: httpx.Client
     directory: AttemptDirectory
     spool: SpoolWriter
-    box: OrderBox
+    box: PendingOrder
     log: Logger
     renew_seconds: float
     renewal: Callable[[], Renewal]
@@ -73,7 +73,7 @@ class ServerLink:
             parts.spool,
             lambda reason: parts.log.warning("upload.left_out", reason=reason),
         )
-        self._delivering = False
+        self._is_delivering = False
         self._given_up = threading.Event()
         """Set once a user discarded the results that are not uploaded."""
         self._stop_work = threading.Event()
@@ -111,7 +111,7 @@ class ServerLink:
         lease meanwhile. Returns the report with which the attempt was released; `None` if the
         attempt is stale.
         """
-        self._delivering = True
+        self._is_delivering = True
         self._renew_now.set()
         self._stop_work.set()
         for thread in self._work:
@@ -183,7 +183,7 @@ class ServerLink:
             self._renew_now.wait(renew_seconds)
 
     def _renewal(self) -> Renewal:
-        backlog = self._uploader.backlog.model_copy(update={"delivering": self._delivering})
+        backlog = self._uploader.backlog.model_copy(update={"delivering": self._is_delivering})
         return self._parts.renewal().model_copy(update={"backlog": backlog})
 
     def _ship(self) -> None:

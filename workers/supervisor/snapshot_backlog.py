@@ -35,7 +35,7 @@ class _Run:
     """env_step and update of the newest stored snapshot."""
     best: float = -math.inf
     """Score of the best stored snapshot."""
-    owes_best: bool = False
+    is_best_next: bool = False
     """Whether the first snapshot of the run's turn is stored, so that the best one comes next."""
 
     def choose(self) -> SnapshotWritten | None:
@@ -45,12 +45,12 @@ class _Run:
         best = max(self.waiting, key=_rank)
         has_better = _score(best) > self.best and best is not newest
         is_newer = _place(newest) > self.newest
-        return best if has_better and (self.owes_best or not is_newer) else newest
+        return best if has_better and (self.is_best_next or not is_newer) else newest
 
-    def settle(self, snapshot: SnapshotWritten, *, stored: bool) -> None:
+    def settle(self, snapshot: SnapshotWritten, *, is_stored: bool) -> None:
         self.waiting.remove(snapshot)
-        if stored:
-            self.owes_best = not self.owes_best and any(
+        if is_stored:
+            self.is_best_next = not self.is_best_next and any(
                 _score(one) > max(self.best, _score(snapshot)) for one in self.waiting
             )
             self.newest = max(self.newest, _place(snapshot))
@@ -78,14 +78,14 @@ class SnapshotBacklog:
             (chosen for run in self._runs.values() if (chosen := run.choose()) is not None), None
         )
 
-    def settle(self, snapshot: SnapshotWritten, *, stored: bool) -> None:
+    def settle(self, snapshot: SnapshotWritten, *, is_stored: bool) -> None:
         """Removes a snapshot that is stored or will never be.
 
         The turn of its run ends unless the run's best snapshot is to be uploaded next.
         """
         run = self._runs[snapshot.run]
-        run.settle(snapshot, stored=stored)
-        if stored and not run.owes_best:
+        run.settle(snapshot, is_stored=is_stored)
+        if is_stored and not run.is_best_next:
             self._runs[snapshot.run] = self._runs.pop(snapshot.run)
 
     def keep_only(self, exists: Callable[[SnapshotWritten], bool]) -> None:

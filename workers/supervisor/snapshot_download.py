@@ -25,7 +25,10 @@ class InputError(Exception):
 
 
 def fetch_inputs(
-    api: AttemptApi, directory: AttemptDirectory, order: WorkOrder, interrupted: Callable[[], bool]
+    api: AttemptApi,
+    directory: AttemptDirectory,
+    order: WorkOrder,
+    is_interrupted: Callable[[], bool],
 ) -> None:
     """Downloads every snapshot of the work order to `inputs/<snapshot id>/` and verifies it.
 
@@ -35,7 +38,7 @@ def fetch_inputs(
         api: Calls with the attempt's token.
         directory: Directory of the attempt.
         order: Names the snapshots.
-        interrupted: Called between retries; if it returns true, the function returns.
+        is_interrupted: Called between retries; if it returns true, the function returns.
 
     Raises:
         InputError: If a snapshot cannot be downloaded or stored.
@@ -44,17 +47,17 @@ def fetch_inputs(
         run.snapshot.snapshot_id: run.snapshot for run in order.runs if run.snapshot is not None
     }
     for snapshot in snapshots.values():
-        fetch_snapshot(api, directory.inputs / snapshot.snapshot_id, snapshot, interrupted)
+        fetch_snapshot(api, directory.inputs / snapshot.snapshot_id, snapshot, is_interrupted)
 
 
 def fetch_snapshot(
-    api: AttemptApi, target: Path, snapshot: SnapshotRef, interrupted: Callable[[], bool]
+    api: AttemptApi, target: Path, snapshot: SnapshotRef, is_interrupted: Callable[[], bool]
 ) -> None:
     """Downloads one snapshot into the directory `target`; see `fetch_inputs`."""
     for file in snapshot.files:
         try:
             (target / file.name).parent.mkdir(parents=True, exist_ok=True)
-            _fetch_file(api, target / file.name, file, interrupted)
+            _fetch_file(api, target / file.name, file, is_interrupted)
         except DamagedError as error:
             raise InputError(
                 Cause.NO_RESULT,
@@ -75,10 +78,10 @@ def fetch_snapshot(
 
 
 def _fetch_file(
-    api: AttemptApi, target: Path, file: SnapshotFileRef, interrupted: Callable[[], bool]
+    api: AttemptApi, target: Path, file: SnapshotFileRef, is_interrupted: Callable[[], bool]
 ) -> None:
     backoff, damaged = Backoff(threading.Event(), longest=_LONGEST_WAIT), 0
-    while not interrupted():
+    while not is_interrupted():
         try:
             api.download(file, target)
         except DamagedError:

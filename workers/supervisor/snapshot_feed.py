@@ -3,8 +3,8 @@
 It requests them from the server and downloads them, one at a time.
 
 All waiting happens here: for the server, for a snapshot, for `throttle_seconds` and
-`delay_seconds`. The trainer only waits for its which counts as progress
-(`workers.supervisor.limits`). While nobody trains the run, perhaps because this attempt has the
+`delay_seconds`. The trainer only polls for its answer, which counts as progress
+(`workers.supervisor.limits`). While no attempt trains the run, perhaps because this attempt has the
 slot, the remaining snapshots are passed on without delay.
 """
 
@@ -50,7 +50,7 @@ class FeedParts:
     directory: AttemptDirectory
     run: RunOrder
     log: Logger
-    first_attempt: bool = True
+    is_first_attempt: bool = True
     """Whether this is the job's first attempt; `delay_seconds` applies only to that."""
     monotonic: Callable[[], float] = time.monotonic
 
@@ -69,7 +69,7 @@ class SnapshotFeed:
         self._answered = 0
         self._lost = 0
         self._earliest = parts.monotonic() + (
-            self._follow.delay_seconds if parts.first_attempt else 0.0
+            self._follow.delay_seconds if parts.is_first_attempt else 0.0
         )
         self.breach: Breach | None = None
 
@@ -79,7 +79,7 @@ class SnapshotFeed:
         Any exception sets `breach`, so that the trainer does not wait for a feed that failed.
         """
         try:
-            self._serve_all(stop)
+            self._answer_requests(stop)
         except Exception as error:
             if not stop.is_set():
                 self._parts.log.exception("follow.failed")
@@ -89,7 +89,7 @@ class SnapshotFeed:
                     f"{type(error).__name__}: {error}.",
                 )
 
-    def serve(self, pending: SnapshotRequest, stop: threading.Event) -> bool:
+    def answer_request(self, pending: SnapshotRequest, stop: threading.Event) -> bool:
         """Tries once to answer a request; `False` if there is no answer yet.
 
         Raises:
@@ -98,14 +98,14 @@ class SnapshotFeed:
         """
         if self._follow.only_once:
             self._clear(keep=None)
-        again = not self._follow.only_once and not self._until_allowed()
+        is_repeated = not self._follow.only_once and not self._seconds_until_allowed()
         request = FollowRequest(
-            run_id=self._parts.run.run_id, evaluated=pending.evaluated, again=again
+            run_id=self._parts.run.run_id, evaluated=pending.evaluated, again=is_repeated
         )
         answered = self._parts.api.follow(request)
         if answered.snapshot is None:
             return self._end(pending, answered)
-        if answered.training != "waiting" and self._until_allowed():
+        if answered.training != "waiting" and self._seconds_until_allowed():
             return False
         if not self._fetch(answered.snapshot, stop):
             return False
@@ -119,7 +119,7 @@ class SnapshotFeed:
         )
         return True
 
-    def _serve_all(self, stop: threading.Event) -> None:
+    def _answer_requests(self, stop: threading.Event) -> None:
         backoff, pause = Backoff(stop), _FIRST_PAUSE
         while not stop.is_set() and self.breach is None:
             pending = read_request(self._parts.directory)
@@ -127,7 +127,7 @@ class SnapshotFeed:
                 stop.wait(_LOOK_SECONDS)
                 continue
             try:
-                done = self.serve(pending, stop)
+                done = self.answer_request(pending, stop)
             except ServerUnreachableError as error:
                 self._parts.log.warning("follow.delayed", reason=str(error))
                 backoff.wait(error.wait)
@@ -139,7 +139,7 @@ class SnapshotFeed:
             backoff.reset()
             pause = _FIRST_PAUSE if done else min(_PAUSE_GROWTH * pause, _LONGEST_PAUSE)
             if not done:
-                stop.wait(min(pause, self._until_allowed() or pause))
+                stop.wait(min(pause, self._seconds_until_allowed() or pause))
 
     def _end(self, pending: SnapshotRequest, answered: FollowAnswer) -> bool:
         if answered.training == "live":
@@ -152,7 +152,7 @@ class SnapshotFeed:
         write_answer(self._parts.directory, answer)
         self._answered = answer.number
 
-    def _until_allowed(self) -> float:
+    def _seconds_until_allowed(self) -> float:
         return max(0.0, self._earliest - self._parts.monotonic())
 
     def _fetch(self, snapshot: SnapshotRef, stop: threading.Event) -> bool:

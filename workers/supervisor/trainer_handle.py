@@ -22,7 +22,13 @@ from workers.ipc.attempt_directory import (
     AttemptDirectory,
     write_identity,
 )
-from workers.ipc.process_tree import ProcessIdentity, identify, kill_tree, python_environment, tree
+from workers.ipc.process_tree import (
+    ProcessIdentity,
+    find_processes,
+    identify,
+    kill_tree,
+    python_environment,
+)
 from workers.supervisor.trainer_launch import SUPERVISOR_VARIABLE
 
 TRAINER_MODULE: Final = "workers.trainer_process"
@@ -103,7 +109,7 @@ class TrainerProcess:
 
     def pids(self) -> frozenset[int]:
         """Returns the living processes of the trainer."""
-        return frozenset(tree(self._directory.mark, self.pid))
+        return frozenset(find_processes(self._directory.mark, self.pid))
 
     def dump_stacks(self) -> None:
         """Makes the trainer write the stacks of all its threads to its log, which ends it."""
@@ -185,7 +191,7 @@ def trainer_environment(
         and (not _OWN_NAME.match(name) or _KEPT_OWN_NAME.match(name))
     }
     return (
-        {COMPILED_VARIABLE: str(directory.compiled)}
+        {COMPILED_VARIABLE: str(directory.compiled_code)}
         | python_environment(kept)
         | {
             ATTEMPT_VARIABLE: directory.attempt_id,

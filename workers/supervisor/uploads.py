@@ -43,7 +43,7 @@ Item = TypeVar("Item")
 
 
 class UploadResult(Enum):
-    """The result of an upload."""
+    """How an upload ended: stored, replaced by newer files, or refused permanently."""
 
     STORED = "stored"
     UNWANTED = "unwanted"
@@ -121,10 +121,12 @@ class Uploader:
         """Discards all files that are not uploaded yet, at a user's request."""
         with self._lock:
             for snapshot in list(self._waiting):
-                self.missing.snapshot(snapshot, "given up by a person")
-                self._waiting.settle(snapshot, stored=False)
+                self.missing.record_missing_snapshot(snapshot, "given up by a person")
+                self._waiting.settle(snapshot, is_stored=False)
             for path in self._exports():
-                self.missing.export(path.parent.name, path.name, "given up by a person")
+                self.missing.record_missing_export(
+                    path.parent.name, path.name, "given up by a person"
+                )
                 self._done.add(path)
             self._done.update(path for path in self._videos())
             self._current = None
@@ -176,8 +178,8 @@ class Uploader:
 
     def _settle(self, snapshot: SnapshotWritten, sent: UploadResult) -> None:
         if sent is UploadResult.STORED:
-            self.missing.stored(snapshot)
-        self._waiting.settle(snapshot, stored=sent is UploadResult.STORED)
+            self.missing.record_stored(snapshot)
+        self._waiting.settle(snapshot, is_stored=sent is UploadResult.STORED)
         self._current = None
         held = self._directory.outgoing / snapshot.snapshot_id
         self._done = {path for path in self._done if held not in path.parents}
@@ -278,12 +280,14 @@ class Uploader:
         if refusal.code in _UNWANTED:
             self._report(f"{path.name} is not wanted any more: {refusal}")
             return UploadResult.UNWANTED
-        if self._may_pass(refusal, declared, path):
+        if self._may_succeed_later(refusal, declared, path):
             raise ServerUnreachableError(str(refusal))
         self._keep(refusal, declared, path)
         return UploadResult.REFUSED
 
-    def _may_pass(self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path) -> bool:
+    def _may_succeed_later(
+        self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path
+    ) -> bool:
         """Returns whether a retry can succeed after a refusal.
 
         It can if the artifact was deleted in between, or the content was damaged in transit.
@@ -311,9 +315,9 @@ class Uploader:
         self._report(message)
         self._note(declared.run_id, "upload_refused", message)
         if declared.kind == "export":
-            self.missing.export(declared.run_id, declared.name, str(refusal))
+            self.missing.record_missing_export(declared.run_id, declared.name, str(refusal))
         elif declared.kind == "snapshot" and self._current is not None:
-            self.missing.snapshot(self._current, str(refusal))
+            self.missing.record_missing_snapshot(self._current, str(refusal))
 
     def _note(self, run: str, code: str, message: str) -> None:
         try:

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     attempt = RunningAttempt(
         directory, WorkOrder.model_validate_json(directory.work_order.read_bytes()), ControlFlag()
     )
-    attempt.control.obey_sigterm()
+    attempt.control.drain_at_sigterm()
     if options.control_fd is not None:
         attempt.control.listen(options.control_fd)
     report = execute(attempt)
@@ -62,7 +62,7 @@ def execute(attempt: RunningAttempt) -> AttemptReport:
     try:
         order = attempt.order
         attempt.other_code = check_code(
-            order.definition, order.code, allow_change=order.allow_code_change
+            order.definition, order.code, allows_change=order.allow_code_change
         )
         _check_formats(attempt)
         attempt.device = prepare_process(attempt.order.resources, attempt.order.runs[0].seed)
@@ -110,7 +110,7 @@ def _follow(attempt: RunningAttempt) -> AttemptReport:
 
 def _evaluate(attempt: RunningAttempt) -> AttemptReport:
     snapshot = attempt.load_snapshot(attempt.run)
-    attempt.clock = StillClock.of(snapshot.state)
+    attempt.clock = StillClock.from_state(snapshot.state)
     attempt.end_at_orders()
     record = native.evaluate(
         attempt.order.definition, attempt.run, snapshot, time.time(), attempt.device
@@ -123,7 +123,7 @@ def _evaluate(attempt: RunningAttempt) -> AttemptReport:
 def _export(attempt: RunningAttempt) -> AttemptReport:
     run, definition = attempt.run, attempt.order.definition
     snapshot = attempt.load_snapshot(attempt.run)
-    attempt.clock = StillClock.of(snapshot.state)
+    attempt.clock = StillClock.from_state(snapshot.state)
     attempt.end_at_orders()
     agent = native.load_agent(definition, run.seed, snapshot, attempt.device)
     native.export(

@@ -53,7 +53,7 @@ class ControlFlag:
         """
         threading.Thread(target=self._read, args=(descriptor,), name="control", daemon=True).start()
 
-    def obey_sigterm(self) -> None:
+    def drain_at_sigterm(self) -> None:
         """Handles SIGTERM as the order `drain`."""
         signal.signal(signal.SIGTERM, lambda *_: self.give(StopReason.DRAIN))
 

@@ -37,7 +37,7 @@ def describe_failure(error: BaseException, directory: Path | None = None) -> tup
 
 
 def _cause_of(error: BaseException, directory: Path | None) -> Cause:
-    if any(is_full_error(one, directory) for one in _chain(error, contexts=True)):
+    if any(is_full_error(one, directory) for one in _chain(error, includes_contexts=True)):
         return Cause.DISK_FULL
     for one in _chain(error):
         if isinstance(one, torch.OutOfMemoryError):
@@ -55,7 +55,7 @@ def _cause_of(error: BaseException, directory: Path | None) -> Cause:
     )
 
 
-def _chain(error: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
+def _chain(error: BaseException, *, includes_contexts: bool = False) -> Iterator[BaseException]:
     """Yields an exception and its causes.
 
     On request also the exceptions that were being handled when each was raised.
@@ -63,7 +63,7 @@ def _chain(error: BaseException, *, contexts: bool = False) -> Iterator[BaseExce
     one: BaseException | None = error
     while one is not None:
         yield one
-        context = one.__context__ if contexts and not one.__suppress_context__ else None
+        context = one.__context__ if includes_contexts and not one.__suppress_context__ else None
         one = one.__cause__ or context
 
 

@@ -33,7 +33,7 @@ def train(attempt: RunningAttempt) -> AttemptReport:
         attempt.records() as sink,
         _training(attempt, sink, attempt.directory.snapshots) as training,
     ):
-        attempt.resume_quality = _resumed(training, snapshot)
+        attempt.resume_quality = _resume(training, snapshot)
         with _write_progress(attempt, training):
             reason = native.train(training).reason
         _write_exports(attempt, run, training, reason)
@@ -56,7 +56,7 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
         for training in pack.trainings:
             _note_code(attempt, training)
         qualities = [
-            _resumed(training, snapshot)
+            _resume(training, snapshot)
             for training, snapshot in zip(pack.trainings, snapshots, strict=True)
         ]
 
@@ -90,10 +90,10 @@ def _reason_of_pack(reasons: Sequence[StopReason]) -> StopReason:
     return (ordered or complete or list(reasons))[0]
 
 
-def _resumed(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuality:
+def _resume(training: Training, snapshot: LoadedSnapshot | None) -> ResumeQuality:
     if snapshot is None:
         return ResumeQuality.FRESH
-    exact = training.resume(snapshot).exact and snapshot.manifest.resume_exact
+    exact = training.resume(snapshot).is_exact and snapshot.manifest.resume_exact
     return ResumeQuality.EXACT if exact else ResumeQuality.STATISTICAL
 
 
@@ -103,7 +103,7 @@ def _write_exports(
     """Writes the exports of a run that is complete."""
     if reason.completes_run:
         definition, implied = attempt.order.definition, attempt.order.schedule in _IMPLY_EXPORTS
-        formats = native.export_formats(definition, training.agent, implied=implied)
+        formats = native.export_formats(definition, training.agent, exports_by_default=implied)
         native.export(
             definition, run, training.agent, training.engine.clock, attempt.exports(run), formats
         )
@@ -144,7 +144,7 @@ def _note_code(attempt: RunningAttempt, training: Training) -> None:
         message = (
             f"This attempt runs other code than the experiment's: {shown_code(attempt.other_code)}"
         )
-        training.recorder.note("code_changed", message)
+        training.recorder.record_note("code_changed", message)
 
 
 def _context(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from workers.core.counts import check_count
 from workers.entrypoints.async_training.messages import AsyncSettings, UserParts
-from workers.entrypoints.async_training.spawn_pickling import check_crosses, crosses
+from workers.entrypoints.async_training.spawn_pickling import check_picklable, pickling_error
 from workers.hooks.evaluation_hooks import check_support
 from workers.hooks.step_hooks import check_step_hooks
 
@@ -29,7 +29,7 @@ class AsyncCall:
     logger: logging.Logger
     random_seeds: Sequence[int] | None
     exception_event: Any
-    share: bool
+    shares_tensors: bool
     resume: str | None
     start_method: str
 
@@ -75,24 +75,24 @@ def seeds_of(call: AsyncCall) -> list[int]:
     return seeds
 
 
-def stop_event_crosses(call: AsyncCall) -> bool:
+def can_send_stop_event(call: AsyncCall) -> bool:
     """Returns whether `stop_event` can be sent to the processes.
 
     If not, for example for an event of `threading`, the caller's process polls it.
     """
     event = call.user.stop_event
     return isinstance(event, synchronize.Event) and (
-        call.start_method == "fork" or crosses(event) is None
+        call.start_method == "fork" or pickling_error(event) is None
     )
 
 
-def check_crossing(call: AsyncCall, user: UserParts) -> None:
+def check_user_parts(call: AsyncCall, user: UserParts) -> None:
     """Raises TypeError if a part in `user` cannot be pickled for a new process."""
     if call.start_method == "fork":
         return
-    check_crosses("make_env", user.make_env)
-    check_crosses("make_agent", user.make_agent)
-    check_crosses(
+    check_picklable("make_env", user.make_env)
+    check_picklable("make_agent", user.make_agent)
+    check_picklable(
         "agent", user.agent, "give make_agent, a function of a module, instead of or beside agent"
     )
     for name, hooks in (
@@ -100,5 +100,5 @@ def check_crossing(call: AsyncCall, user: UserParts) -> None:
         ("evaluation_hooks", user.evaluation_hooks),
     ):
         for hook in hooks:
-            check_crosses(name, hook)
-    check_crosses("the agent's shared tensors", user.tensors)
+            check_picklable(name, hook)
+    check_picklable("the agent's shared tensors", user.tensors)

@@ -9,7 +9,11 @@ from typing import Final, cast
 
 from workers.core.types import SnapshotReason
 from workers.entrypoints.async_training.async_call import AsyncCall
-from workers.entrypoints.async_training.messages import EpisodesEnded, Evaluated, Saved
+from workers.entrypoints.async_training.messages import (
+    EpisodesMessage,
+    EvaluationMessage,
+    SnapshotMessage,
+)
 from workers.entrypoints.functional_parts.episodes_csv import EPISODES_FILE, EpisodesFile
 from workers.entrypoints.functional_parts.evaluation_records import (
     EpisodeCount,
@@ -20,8 +24,8 @@ from workers.entrypoints.functional_parts.evaluation_records import (
 from workers.entrypoints.functional_parts.evaluator import ExternalAgentEvaluator
 from workers.entrypoints.functional_parts.log_recorder import LogRecorder
 from workers.entrypoints.functional_parts.scores_file import SCORES_FILE
-from workers.entrypoints.table_files import finished_lines, rename_existing, replace_text
-from workers.rl.evaluate.vector_evaluator import share_reaching
+from workers.entrypoints.table_files import complete_lines, rename_existing, replace_text
+from workers.rl.evaluate.vector_evaluator import success_share
 
 HISTORY_FILE: Final = "history.jsonl"
 SUCCESS_RATE: Final = "success_rate"
@@ -36,7 +40,8 @@ class AsyncRecords:
         agent_statistics: Statistics of the caller's agent; their names become columns of
             `scores.txt`.
         start: Env_step at which training begins; records of later env_steps are removed.
-        fresh: Whether to rename the record files of an earlier training before writing new ones.
+        is_new_training: Whether to rename the record files of an earlier training before writing
+            new ones.
         stack: Exit stack with which the files are closed.
     """
 
@@ -47,18 +52,18 @@ class AsyncRecords:
         start: int,
         stack: ExitStack,
         *,
-        fresh: bool,
+        is_new_training: bool,
     ) -> None:
         outdir = call.settings.outdir
-        if fresh:
+        if is_new_training:
             for name in (SCORES_FILE, EPISODES_FILE, HISTORY_FILE):
                 rename_existing(outdir / name)
         self.snapshot: str | None = None
         """Name of the newest snapshot that is neither the best nor a periodic one."""
         self._call = call
-        self._message: Evaluated | EpisodesEnded | None = None
+        self._message: EvaluationMessage | EpisodesMessage | None = None
         self._log = LogRecorder(
-            call.logger, os.fspath(outdir), self._agent_statistics, per_episode=True
+            call.logger, os.fspath(outdir), self._agent_statistics, logs_episodes=True
         )
         self._episodes = EpisodesFile(outdir / EPISODES_FILE, start)
         stack.callback(self._episodes.close)
@@ -71,7 +76,7 @@ class AsyncRecords:
                 agent_statistics,
                 start,
                 stack,
-                tensorboard=call.tensorboard,
+                writes_events=call.tensorboard,
             )
             kept = [entry for entry in _entries(self._history) if entry["step"] <= start]
             replace_text(self._history, "".join(json.dumps(entry) + "\n" for entry in kept))
@@ -82,18 +87,18 @@ class AsyncRecords:
     def receive(self, index: int, message: object) -> None:
         """Records a message that the process `index` sent."""
         match message:
-            case EpisodesEnded():
+            case EpisodesMessage():
                 self._message = message
-                self._episodes.tick(message.clock, message.episodes, ())
+                self._episodes.record_iteration(message.clock, message.episodes, ())
                 if index == 0:
-                    self._log.tick(message.clock, message.episodes, ())
-            case Evaluated():
+                    self._log.record_iteration(message.clock, message.episodes, ())
+            case EvaluationMessage():
                 self._message = message
-                self._log.evaluation(message.clock, message.result, final=False)
-                self._evaluations.evaluation(message.clock, message.result, final=False)
+                self._log.record_evaluation(message.clock, message.result, is_final=False)
+                self._evaluations.record_evaluation(message.clock, message.result, is_final=False)
                 with self._history.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(self._evaluations.history[-1], default=float) + "\n")
-            case Saved():
+            case SnapshotMessage():
                 if message.reason not in {SnapshotReason.BEST, SnapshotReason.PERIODIC}:
                     self.snapshot = message.name
                 self._call.logger.info(
@@ -105,8 +110,8 @@ class AsyncRecords:
     def statistics(self) -> list[tuple[str, object]]:
         """Returns the environment statistics and the success rate of the newest evaluation."""
         message, threshold = self._message, self._call.success_threshold
-        assert isinstance(message, Evaluated)
-        rate = share_reaching(message.result, threshold)
+        assert isinstance(message, EvaluationMessage)
+        rate = success_share(message.result, threshold)
         return [*message.env_statistics, (SUCCESS_RATE, rate)]
 
     def _agent_statistics(self) -> list[tuple[str, object]]:
@@ -123,4 +128,4 @@ def read_history(outdir: str | os.PathLike[str]) -> History:
 
 
 def _entries(path: Path) -> History:
-    return [json.loads(line) for line in finished_lines(path)]
+    return [json.loads(line) for line in complete_lines(path)]

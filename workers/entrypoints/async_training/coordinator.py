@@ -15,14 +15,14 @@ from types import FrameType
 from typing import Any, Final
 
 from palestra.contract.documents import sha256_of
-from workers.core.rng import preserved_global_state, seed_global
+from workers.core.rng import preserve_global_state, seed_global
 from workers.entrypoints.async_training.async_call import (
     FUNCTION,
     AsyncCall,
+    can_send_stop_event,
     check_call,
-    check_crossing,
+    check_user_parts,
     seeds_of,
-    stop_event_crosses,
 )
 from workers.entrypoints.async_training.async_records import AsyncRecords
 from workers.entrypoints.async_training.messages import ProcessTask
@@ -36,7 +36,7 @@ from workers.entrypoints.functional_parts.named_snapshots import (
     find_snapshot,
     repair_named_snapshots,
 )
-from workers.entrypoints.signal_handlers import handled_signals
+from workers.entrypoints.signal_handlers import handle_signals
 from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.agents.shared_tensors import share
 from workers.snapshot.owner import snapshot_owner
@@ -61,9 +61,9 @@ def run_async(call: AsyncCall) -> Any:
     """
     check_call(call)
     run, signals = _Run(call), _Signals()
-    run.start_over()
+    run.restore_start()
     try:
-        with signals.listening():
+        with signals.handle_signals():
             run.train(signals)
     finally:
         if call.user.stop_event is not None:
@@ -78,15 +78,15 @@ class _Run:
         self._call = call
         self._seeds = seeds_of(call)
         self._block = SharedBlock(call.processes)
-        self._end = EndOfRun(self._block.opened(), 0)
+        self._end = EndOfRun(self._block.reopen(), 0)
         self.agent = self._host()
         self._wrapped = ExternalAgent(
-            self.agent, num_envs=1, batch=False, save_memory=call.settings.save_memory
+            self.agent, num_envs=1, is_batch=False, save_memory=call.settings.save_memory
         )
         self._found: Path | None = None
         self._snapshot: LoadedSnapshot | None = None
 
-    def start_over(self) -> None:
+    def restore_start(self) -> None:
         """Sets the initial env_step and, for a resume, restores agent and counts."""
         call, count = self._call, self._block.env_steps
         count.value = call.step_offset
@@ -108,16 +108,16 @@ class _Run:
         call, outdir, start = self._call, self._call.settings.outdir, self._block.env_steps.value
         user = call.user._replace(
             agent=None if call.user.make_agent is not None else self.agent,
-            tensors=share(self.agent) if call.share else {},
-            stop_event=call.user.stop_event if stop_event_crosses(call) else None,
+            tensors=share(self.agent) if call.shares_tensors else {},
+            stop_event=call.user.stop_event if can_send_stop_event(call) else None,
         )
-        check_crossing(call, user)
+        check_user_parts(call, user)
         outdir.mkdir(parents=True, exist_ok=True)
         repair_named_snapshots(outdir)
         with ExitStack() as stack:
-            fresh = self._snapshot is None and start == 0
+            is_new_training = self._snapshot is None and start == 0
             statistics = self.agent.get_statistics()
-            records = AsyncRecords(call, statistics, start, stack, fresh=fresh)
+            records = AsyncRecords(call, statistics, start, stack, is_new_training=is_new_training)
             if records.best is not None:
                 self._block.reals[Slot.BEST] = records.best
             group = stack.enter_context(
@@ -127,7 +127,7 @@ class _Run:
             task = partial(ProcessTask, call.settings, self._owner(), self._found)
             shared = (self._block, SharedBlock(0), PickledValue(user))
             group.start([task(seed, *shared) for seed in self._seeds])
-            group.serve(watch, _TICK_SECONDS)
+            group.receive_messages(watch, _TICK_SECONDS)
             repair_named_snapshots(outdir)
             self._conclude(watch, records)
 
@@ -135,7 +135,7 @@ class _Run:
         """Returns the agent of the caller's process, which owns the shared tensors."""
         if self._call.user.agent is not None or self._call.user.make_agent is None:
             return self._call.user.agent
-        with preserved_global_state():
+        with preserve_global_state():
             seed_global(self._seeds[0])
             return self._call.user.make_agent(0)
 
@@ -148,7 +148,7 @@ class _Run:
             seed=self._seeds[0],
             parent=before.snapshot_id if before else None,
             device="cpu",
-            exact=self._wrapped.exact and self._call.processes == 1,
+            is_exact=self._wrapped.exact and self._call.processes == 1,
         )
 
     def _identity(self) -> str:
@@ -215,7 +215,7 @@ class _Watch:
         """Passes a message of a process to the records."""
         self._records.receive(index, message)
 
-    def failed(self, index: int, error: BaseException, *, alive: Sequence[int]) -> None:
+    def on_failure(self, index: int, error: BaseException, *, alive: Sequence[int]) -> None:
         """Stops the other processes and stores the error; only the first error is raised."""
         del index
         self.error = self.error or error
@@ -224,16 +224,16 @@ class _Watch:
     def on_tick(self) -> None:
         """Ends the training if an event is set or a signal was received."""
         end = self._end
-        if not end.over and self._stop_event is not None and self._stop_event.is_set():
+        if not end.is_over and self._stop_event is not None and self._stop_event.is_set():
             end.claim(StopCause.REQUESTED)
-        if not end.aborted and (
+        if not end.is_aborted and (
             self.signals.received is not None
             or (self._exception_event is not None and self._exception_event.is_set())
         ):
             self._abort(self._group.alive)
 
     def _abort(self, alive: Sequence[int]) -> None:
-        if self._group.begun:
+        if self._group.has_begun:
             self._end.abort(min(alive, default=None))
             self._group.expect_end(_GRACE_SECONDS)
         else:
@@ -251,11 +251,11 @@ class _Signals:
     def __init__(self) -> None:
         self.received: int | None = None
 
-    def listening(self) -> AbstractContextManager[None]:
+    def handle_signals(self) -> AbstractContextManager[None]:
         """Returns a context that handles both signals, except a signal that is set to `SIG_IGN`."""
         both = (signal.SIGINT, signal.SIGTERM)
         numbers = [one for one in both if signal.getsignal(one) is not signal.SIG_IGN]
-        return handled_signals(numbers, self._receive)
+        return handle_signals(numbers, self._receive)
 
     def raise_received(self) -> None:
         """Raises TerminatedError after SIGTERM and KeyboardInterrupt after SIGINT."""

@@ -23,7 +23,7 @@ class AsyncSettings:
     evaluation: EvaluationSettings | None
     max_episode_len: int | None
     successful_score: float | None
-    save_best: bool
+    saves_best: bool
     profile: bool
     save_memory: bool
 
@@ -58,7 +58,7 @@ class ProcessTask:
     """Contains the `UserParts`."""
 
 
-class EpisodesEnded(NamedTuple):
+class EpisodesMessage(NamedTuple):
     """Training episodes that ended, sent to the parent."""
 
     clock: StillClock
@@ -67,7 +67,7 @@ class EpisodesEnded(NamedTuple):
     """Sent by process 0; empty from the other processes."""
 
 
-class Evaluated(NamedTuple):
+class EvaluationMessage(NamedTuple):
     """An evaluation, sent to the parent."""
 
     clock: StillClock
@@ -76,7 +76,7 @@ class Evaluated(NamedTuple):
     env_statistics: tuple[tuple[str, object], ...]
 
 
-class Saved(NamedTuple):
+class SnapshotMessage(NamedTuple):
     """A snapshot that was written, sent to the parent."""
 
     name: str

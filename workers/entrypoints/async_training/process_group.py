@@ -34,17 +34,17 @@ class RemoteTraceback(Exception):  # noqa: N818 - shown as the cause of an error
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessReady:
+class ReadyMessage:
     """Sent by a process that has initialised and waits for the others."""
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class DoneMessage:
     """Sent by a process whose body returned without an exception."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailureMessage:
     """Sent by a process that an exception ended."""
 
     error: bytes | None
@@ -52,7 +52,7 @@ class Failed:
     summary: str
     traceback: str
 
-    def raised(self, index: int) -> BaseException:
+    def to_exception(self, index: int) -> BaseException:
         """Returns the exception to raise in the parent, with a `RemoteTraceback` as its cause."""
         error: BaseException | None = None
         if self.error is not None:
@@ -69,13 +69,13 @@ class GroupListener(Protocol):
     """Interface of an object that handles the processes' events in the parent."""
 
     def receive(self, index: int, message: object) -> None:
-        """Called with each message other than `ProcessReady`, `Done` and `Failed`."""
+        """Handles a message other than `ReadyMessage`, `DoneMessage` and `FailureMessage`."""
 
-    def failed(self, index: int, error: BaseException, *, alive: Sequence[int]) -> None:
-        """Called once for a process that failed; `alive` are the indices of those still running."""
+    def on_failure(self, index: int, error: BaseException, *, alive: Sequence[int]) -> None:
+        """Handles a process that failed, once; `alive` are the indices of the running ones."""
 
     def on_tick(self) -> None:
-        """Called at least once per tick."""
+        """Checks for signals and events; called at least once per tick."""
 
 
 @dataclass(slots=True)
@@ -84,9 +84,9 @@ class _Child:
     process: BaseProcess
     link: connection.Connection
     pidfd: int = -1
-    done: bool = False
-    failed: bool = False
-    ended: bool = False
+    is_done: bool = False
+    has_failed: bool = False
+    has_ended: bool = False
 
 
 class ProcessGroup:
@@ -114,7 +114,7 @@ class ProcessGroup:
             Exception: Any exception of pickling an order. Processes that were started before wait
                 for the start message and are killed with the group.
         """
-        with _for_children():
+        with _set_inherited_settings():
             for index, order in enumerate(orders):
                 ours, theirs = self._starter.Pipe()
                 try:
@@ -135,37 +135,37 @@ class ProcessGroup:
         return [
             child.index
             for child in self._children
-            if not (child.ended or child.failed or child.done)
+            if not (child.has_ended or child.has_failed or child.is_done)
         ]
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Whether all processes were ready and were sent the start message."""
         return not self._waiting
 
-    def serve(self, listener: GroupListener, tick: float) -> None:
+    def receive_messages(self, listener: GroupListener, tick: float) -> None:
         """Receives messages until all processes have ended, and starts the run once all are ready.
 
         Args:
             listener: Called for each event.
             tick: Longest wait for messages in seconds, after which `listener.on_tick` is called.
         """
-        while running := [child for child in self._children if not child.ended]:
+        while running := [child for child in self._children if not child.has_ended]:
             sources = {child.link: child for child in running} | {
                 child.pidfd: child for child in running
             }
             for ready in connection.wait(list(sources), tick):
                 child = sources[ready]  # type: ignore[index]
-                if child.ended:
+                if child.has_ended:
                     continue
-                if ready is not child.link or not self._listen(child, listener):
+                if ready is not child.link or not self._receive_message(child, listener):
                     self._finish(child, listener)
             listener.on_tick()
             if self._deadline is not None and time.monotonic() > self._deadline:
                 self.kill()
 
     def expect_end(self, seconds: float) -> None:
-        """Sets the time, `seconds` from now, after which `serve` kills all processes.
+        """Sets the time, `seconds` from now, after which `receive_messages` kills all processes.
 
         Only the first call has an effect.
         """
@@ -189,26 +189,26 @@ class ProcessGroup:
             if child.process.exitcode is not None:
                 child.process.close()
 
-    def _listen(self, child: _Child, listener: GroupListener) -> bool:
+    def _receive_message(self, child: _Child, listener: GroupListener) -> bool:
         """Receives one message; returns False if the process has closed its connection."""
         try:
             message = child.link.recv()
         except (EOFError, OSError):
             return False
         match message:
-            case ProcessReady():
+            case ReadyMessage():
                 self._release(child)
-            case Done():
-                child.done = True
-            case Failed():
-                self._fail(child, listener, message.raised(child.index))
+            case DoneMessage():
+                child.is_done = True
+            case FailureMessage():
+                self._fail(child, listener, message.to_exception(child.index))
             case _:
                 listener.receive(child.index, message)
         return True
 
     def _fail(self, child: _Child, listener: GroupListener, error: BaseException) -> None:
-        child.failed = True
-        listener.failed(child.index, error, alive=self.alive)
+        child.has_failed = True
+        listener.on_failure(child.index, error, alive=self.alive)
 
     def _release(self, child: _Child) -> None:
         self._waiting.discard(child.index)
@@ -222,11 +222,11 @@ class ProcessGroup:
         connection.wait([child.pidfd], _JOIN_SECONDS)
         _kill_session(child)
         child.process.join(_JOIN_SECONDS)
-        while _poll(child.link) and self._listen(child, listener):
+        while _has_message(child.link) and self._receive_message(child, listener):
             pass
-        child.ended = True
-        if not child.failed and not child.done:
-            self._fail(child, listener, _lost(child, waiting=child.index in self._waiting))
+        child.has_ended = True
+        if not child.has_failed and not child.is_done:
+            self._fail(child, listener, _loss_error(child, is_waiting=child.index in self._waiting))
 
 
 def wait_for_go(link: connection.Connection) -> bool:
@@ -234,21 +234,21 @@ def wait_for_go(link: connection.Connection) -> bool:
 
     Returns False if the parent closed the connection before it started the run.
     """
-    link.send(ProcessReady())
+    link.send(ReadyMessage())
     try:
         return bool(link.recv() == _GO)
     except (EOFError, OSError):
         return False
 
 
-def _lost(child: _Child, *, waiting: bool) -> ProcessFailedError:
+def _loss_error(child: _Child, *, is_waiting: bool) -> ProcessFailedError:
     code = child.process.exitcode
     name = f"process {child.index} (pid {child.process.pid})"
     if code is None:
         return ProcessFailedError(f"{name} does not end, though it closed its connection")
     if code < 0:
         return ProcessFailedError(f"{name} was killed by {signal.Signals(-code).name}")
-    if waiting:
+    if is_waiting:
         hint = (
             "its standard error says why; with spawn, a script must start training "
             "under `if __name__ == '__main__':`"
@@ -257,7 +257,7 @@ def _lost(child: _Child, *, waiting: bool) -> ProcessFailedError:
     return ProcessFailedError(f"{name} ended with status {code} and said nothing")
 
 
-def _poll(link: connection.Connection) -> bool:
+def _has_message(link: connection.Connection) -> bool:
     try:
         return link.poll(0)
     except OSError:
@@ -266,7 +266,7 @@ def _poll(link: connection.Connection) -> bool:
 
 def _kill_session(child: _Child) -> None:
     """Sends SIGKILL to a process and to the process group that it leads."""
-    if child.ended or child.process.pid is None:
+    if child.has_ended or child.process.pid is None:
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.process.pid, signal.SIGKILL)
@@ -275,7 +275,7 @@ def _kill_session(child: _Child) -> None:
 
 
 @contextlib.contextmanager
-def _for_children() -> Iterator[None]:
+def _set_inherited_settings() -> Iterator[None]:
     """Sets the environment and the signal mask that started processes inherit.
 
     `OMP_NUM_THREADS` is 1, and SIGINT is blocked until the started process has set it to ignored.

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from multiprocessing import connection
 from typing import Final
 
-from workers.core.errors import packed_error, unwrapped_error
+from workers.core.errors import pickle_error, unwrapped_error
 from workers.core.subprocess_pool import watch_parent
-from workers.entrypoints.async_training.process_group import Done, Failed
+from workers.entrypoints.async_training.process_group import DoneMessage, FailureMessage
 from workers.ipc.process_tree import die_with_parent
 
 FAILED_EXIT: Final = 1
@@ -36,11 +36,11 @@ def run(
     Raises:
         SystemExit: With status 1, if `body` raised.
     """
-    _settle_in(parent)
+    _start_session(parent)
     status = 0
     try:
         body(index, link)
-        link.send(Done())
+        link.send(DoneMessage())
     except BaseException as error:  # noqa: BLE001 - the parent decides
         status = FAILED_EXIT
         _report(link, unwrapped_error(error))
@@ -49,7 +49,7 @@ def run(
         raise SystemExit(status)
 
 
-def _settle_in(parent: int) -> None:
+def _start_session(parent: int) -> None:
     """Starts a new session, so that it can be killed as a whole, and sets the signal handlers."""
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -68,6 +68,7 @@ def _end_session() -> None:
 def _report(link: connection.Connection, error: BaseException) -> None:
     text = "".join(traceback.format_exception(error))
     try:
-        link.send(Failed(packed_error(error), f"{type(error).__name__}: {error}", text))
+        link.send(FailureMessage(pickle_error(error), f"{type(error).__name__}: {error}", text))
     except OSError:
-        os._exit(FAILED_EXIT)  # the parent has closed the connection
+        # The parent has closed the connection, so no message can be sent.
+        os._exit(FAILED_EXIT)

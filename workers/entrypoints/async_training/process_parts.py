@@ -20,11 +20,16 @@ from workers.core.types import (
     StopReason,
 )
 from workers.engine.clock import StillClock
-from workers.entrypoints.async_training.messages import EpisodesEnded, Evaluated, ProcessTask, Saved
+from workers.entrypoints.async_training.messages import (
+    EpisodesMessage,
+    EvaluationMessage,
+    ProcessTask,
+    SnapshotMessage,
+)
 from workers.entrypoints.async_training.shared_block import StopCause
 from workers.entrypoints.async_training.shared_parts import (
     EndOfRun,
-    SharedBest,
+    SharedBestScore,
     SharedBudget,
     SharedClock,
 )
@@ -40,7 +45,7 @@ from workers.entrypoints.functional_parts.named_snapshots import (
     FINISH,
     SUCCESSFUL,
 )
-from workers.hooks.evaluation_hooks import reaches
+from workers.hooks.evaluation_hooks import is_reached
 from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.snapshot.snapshot_directory import Moment, write_snapshot
 
@@ -65,12 +70,12 @@ class FollowRunHook:
         """Stops before the first step if the run is over or the budget is used up."""
         if self._end.writes_last_snapshot:
             view.request_stop(StopReason.REQUESTED)
-        elif self._end.over or (self._end.index > 0 and self._budget.reached):
+        elif self._end.is_over or (self._end.index > 0 and self._budget.is_reached):
             view.request_stop(StopReason.DRAIN)
 
     def on_evaluation(self, view: EngineView, result: EvaluationResult) -> None:
         """Ends the run for all processes if the mean return reaches the successful score."""
-        if reaches(self._score, result.mean) and self._end.claim(StopCause.SUCCESS):
+        if is_reached(self._score, result.mean) and self._end.claim(StopCause.SUCCESS):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 
@@ -106,16 +111,16 @@ class ProcessControl:
             return None
         if (
             self._stop_event is not None
-            and not end.over
+            and not end.is_over
             and self._stop_event.is_set()
             and end.index == 0
         ):
             end.claim(StopCause.REQUESTED)
-        if end.over:
+        if end.is_over:
             return self._reason()
         if end.index == 0:
-            return StopReason.BUDGET if self._budget.exhausted(self._clock) else None
-        stopped = self._budget.reached or (
+            return StopReason.BUDGET if self._budget.is_exhausted(self._clock) else None
+        stopped = self._budget.is_reached or (
             self._stop_event is not None and self._stop_event.is_set()
         )
         return StopReason.DRAIN if stopped else None
@@ -126,7 +131,7 @@ class ProcessControl:
     def _reason(self) -> StopReason:
         if not self._end.writes_last_snapshot:
             return StopReason.DRAIN
-        if self._end.aborted:
+        if self._end.is_aborted:
             raise RunAbortedError("the run was ended from outside this process")
         return StopReason.REQUESTED
 
@@ -141,12 +146,12 @@ class ProcessSnapshots:
         self,
         order: ProcessTask,
         clock: SharedClock,
-        best: SharedBest,
+        best: SharedBestScore,
         end: EndOfRun,
         link: Connection,
     ) -> None:
         self._order = order
-        self._writing = order.writing.opened()
+        self._writing = order.writing.reopen()
         self._clock = clock
         self._best = best
         self._end = end
@@ -175,7 +180,7 @@ class ProcessSnapshots:
 
     def _save_best(self, state: StateTree, clock: ClockView, score: float | None) -> str:
         """Writes the snapshot `best`, unless another process has reported a better score since."""
-        with self._writing.locked():
+        with self._writing.hold_lock():
             best = self._best.score
             if score is None or best is None or score >= best:
                 return self._write(
@@ -192,12 +197,12 @@ class ProcessSnapshots:
             # PFRL's scripts load the snapshot under this name. The env_steps in its manifest can be
             # more, because the other processes finish the step that they have begun.
             return f"{self._order.settings.steps}_{FINISH}"
-        return f"{env_steps}_{EXCEPT if self._end.aborted else FINISH}"
+        return f"{env_steps}_{EXCEPT if self._end.is_aborted else FINISH}"
 
     def _write(self, name: str, state: StateTree, moment: Moment) -> str:
         order = self._order
         write_snapshot(order.settings.outdir / name, order.owner, state, moment)
-        self._link.send(Saved(name, moment.reason))
+        self._link.send(SnapshotMessage(name, moment.reason))
         return name
 
 
@@ -223,7 +228,7 @@ class LinkRecorder(NoRecorder):
         self._hooks = hooks
         self._speaks = sends_statistics
 
-    def tick(
+    def record_iteration(
         self,
         clock: ClockView,
         episodes: Sequence[tuple[int, EpisodeEnd]],
@@ -233,15 +238,19 @@ class LinkRecorder(NoRecorder):
         del reports
         if episodes:
             statistics = tuple(self._agent.wrapped.get_statistics()) if self._speaks else ()
-            self._link.send(EpisodesEnded(_still(clock), tuple(episodes), statistics))
+            self._link.send(EpisodesMessage(_copy_counters(clock), tuple(episodes), statistics))
 
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+    def record_evaluation(
+        self, clock: ClockView, result: EvaluationResult, *, is_final: bool
+    ) -> None:
         """Sends an evaluation, then calls the evaluation hooks."""
-        del final
+        del is_final
         evaluator = self._evaluator
         assert evaluator is not None
         agent_stats, env_stats = list(self._agent.wrapped.get_statistics()), evaluator.statistics()
-        self._link.send(Evaluated(_still(clock), result, tuple(agent_stats), tuple(env_stats)))
+        self._link.send(
+            EvaluationMessage(_copy_counters(clock), result, tuple(agent_stats), tuple(env_stats))
+        )
         call_evaluation_hooks(
             self._hooks,
             evaluator,
@@ -252,7 +261,7 @@ class LinkRecorder(NoRecorder):
         )
 
 
-def _still(clock: ClockView) -> StillClock:
+def _copy_counters(clock: ClockView) -> StillClock:
     return StillClock(
         clock.env_steps,
         clock.updates,

@@ -52,7 +52,7 @@ class StopCause(IntEnum):
 class SharedBlock:
     """Shared words of 8 bytes, a lock, and the shared counts of the run.
 
-    Can be pickled for a process that is being started. A forked process must call `opened`:
+    Can be pickled for a process that is being started. A forked process must call `reopen`:
     otherwise it and its parent would hold the same lock, which would not exclude them.
 
     Args:
@@ -71,7 +71,7 @@ class SharedBlock:
         return len(self.integers) - Slot.FIRST_PROCESS
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Holds the lock during the body. Not reentrant."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         try:
@@ -79,7 +79,7 @@ class SharedBlock:
         finally:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
-    def opened(self) -> "SharedBlock":
+    def reopen(self) -> "SharedBlock":
         """Returns another object for the same memory, with a file descriptor of its own.
 
         The locks of the two objects exclude each other, also within one process.
@@ -98,7 +98,7 @@ class SharedBlock:
         self._close_descriptor()
 
     def __reduce__(self) -> tuple[Callable[..., "SharedBlock"], tuple[object, ...]]:
-        return _received, (DupFd(self._descriptor), self.env_steps, self.episodes, self.updates)
+        return _rebuild, (DupFd(self._descriptor), self.env_steps, self.episodes, self.updates)
 
     def _attach(
         self, descriptor: int, env_steps: SharedCount, episodes: SharedCount, updates: SharedCount
@@ -113,9 +113,9 @@ class SharedBlock:
         """The same words as float64."""
 
 
-def _received(duplicate: Any, *counts: SharedCount) -> SharedBlock:
+def _rebuild(duplicate: Any, *counts: SharedCount) -> SharedBlock:
     block = SharedBlock.__new__(SharedBlock)
     block._attach(duplicate.detach(), *counts)  # noqa: SLF001 - the constructor of a copy
-    reopened = block.opened()
+    reopened = block.reopen()
     block.close()
     return reopened

@@ -11,7 +11,7 @@ from workers.core.protocols import ClockView, TimeSource
 from workers.core.types import StateTree, Unit
 from workers.engine.budget import UNLIMITED
 from workers.engine.clock import Clock
-from workers.engine.parts import Best
+from workers.engine.parts import BestScore
 from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, StopCause
 
 
@@ -103,7 +103,7 @@ class SharedClock(Clock):
         )
 
 
-class SharedEvery:
+class SharedIntervalTrigger:
     """Fires for each multiple of `interval`, in the process to which that env_step belongs.
 
     Has no state to save: every env_step belongs to exactly one process, so each multiple fires
@@ -135,7 +135,7 @@ class SharedEvery:
         """The same as `next`."""
         return self.next
 
-    def due(self, clock: ClockView) -> int:
+    def take_due(self, clock: ClockView) -> int:
         """Returns the number of multiples among the env_steps that this process added last.
 
         Returns 0 when called again at the same env_step.
@@ -155,7 +155,7 @@ class SharedEvery:
         """Does nothing; see `state_dict`."""
 
 
-class SharedBest(Best):
+class SharedBestScore(BestScore):
     """The best score of all processes, in shared memory.
 
     Args:
@@ -175,10 +175,10 @@ class SharedBest(Best):
     def score(self, value: float | None) -> None:
         self._block.reals[Slot.BEST] = math.nan if value is None else value
 
-    def improved(self, score: float) -> bool:
+    def store_if_better(self, score: float) -> bool:
         """Sets the best score if `score` strictly exceeds it, and returns whether it did."""
-        with self._block.locked():
-            return super().improved(score)
+        with self._block.hold_lock():
+            return super().store_if_better(score)
 
 
 class EndOfRun:
@@ -208,7 +208,7 @@ class EndOfRun:
         return bool(words[Slot.BOUND_REACHED] or words[Slot.ENDING])
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether a process has ended the run."""
         return bool(self._words[Slot.ENDING])
 
@@ -222,7 +222,7 @@ class EndOfRun:
         )
 
     @property
-    def aborted(self) -> bool:
+    def is_aborted(self) -> bool:
         """Whether an error, a signal or the exception event ended the run."""
         return bool(self._words[Slot.ENDING] >= StopCause.ABORTED)
 
@@ -231,7 +231,7 @@ class EndOfRun:
 
         Returns whether the run has ended for the reason `ending` with this process as the writer.
         """
-        with self._block.locked():
+        with self._block.hold_lock():
             words = self._words
             if words[Slot.ENDING] == StopCause.RUNNING:
                 words[Slot.WRITER] = self.index
@@ -244,18 +244,18 @@ class EndOfRun:
         Args:
             writer: Index of the process that writes the last snapshot; `None` if no process can.
         """
-        with self._block.locked():
+        with self._block.hold_lock():
             words = self._words
             if words[Slot.ENDING] < StopCause.ABORTED:
                 words[Slot.WRITER] = -1 if writer is None else writer
                 words[Slot.ENDING] = StopCause.ABANDONED if writer is None else StopCause.ABORTED
 
-    def stopped_stepping(self) -> None:
+    def mark_stopped(self) -> None:
         """Sets this process's word, which means that it makes no further env_step."""
         self._words[Slot.FIRST_PROCESS + self.index] = 1
 
-    def others_have_stopped(self) -> bool:
-        """Returns whether all other processes have called `stopped_stepping`."""
+    def have_others_stopped(self) -> bool:
+        """Returns whether all other processes have called `mark_stopped`."""
         first = Slot.FIRST_PROCESS
         return all(
             self._words[at] for at in range(first, len(self._words)) if at != first + self.index
@@ -276,7 +276,7 @@ class SharedBudget:
     """
 
     quiet_until: Final = UNLIMITED
-    """The engine need not check this budget: its control calls `exhausted` at each step."""
+    """The engine need not check this budget: its control calls `is_exhausted` at each step."""
 
     def __init__(
         self, env_steps: int, clock: SharedClock, block: SharedBlock, end: EndOfRun
@@ -288,14 +288,14 @@ class SharedBudget:
         self._end = end
 
     @property
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         """Whether all processes together have made the env_steps of the budget."""
         return self._words[Slot.BOUND_REACHED] == 1 or self._clock.env_steps >= self._env_steps
 
-    def exhausted(self, clock: ClockView) -> bool:
+    def is_exhausted(self, clock: ClockView) -> bool:
         """Ends the run if the bound is reached and this is process 0; returns whether it did."""
         del clock
-        return self.reached and self._end.index == 0 and self._end.claim(StopCause.BUDGET)
+        return self.is_reached and self._end.index == 0 and self._end.claim(StopCause.BUDGET)
 
     def room(self, clock: ClockView, unit: Unit) -> int:
         """Returns how many env_steps are left for all processes together."""

@@ -51,9 +51,9 @@ class PickledValue:
         self._packed = packed
 
 
-def crosses(value: object) -> BaseException | None:
+def pickling_error(value: object) -> BaseException | None:
     """Returns the exception of pickling a value for a spawned process; `None` if there is none."""
-    rehearsal: Any = _Rehearsal()
+    rehearsal: Any = _PicklingPopen()
     context.set_spawning_popen(rehearsal)
     try:
         _pack(value)
@@ -64,12 +64,12 @@ def crosses(value: object) -> BaseException | None:
     return None
 
 
-def check_crosses(name: str, value: object, remedy: str = _REMEDY) -> None:
+def check_picklable(name: str, value: object, remedy: str = _REMEDY) -> None:
     """Raises TypeError if the value of the parameter `name` cannot be sent to a spawned process.
 
     The message ends with `remedy`, which names the alternative.
     """
-    error = crosses(value)
+    error = pickling_error(value)
     if error is not None:
         raise TypeError(
             f"{name} cannot be sent to a new process ({error}): {remedy}, "
@@ -77,7 +77,7 @@ def check_crosses(name: str, value: object, remedy: str = _REMEDY) -> None:
         ) from error
 
 
-class _Rehearsal:
+class _PicklingPopen:
     """Replaces multiprocessing's `Popen` in a trial pickling; duplicates no file descriptors."""
 
     DupFd = int

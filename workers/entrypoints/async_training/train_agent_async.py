@@ -145,7 +145,7 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
                 evaluation=evaluation,
                 max_episode_len=max_episode_len,
                 successful_score=successful_score,
-                save_best=save_best_so_far_agent,
+                saves_best=save_best_so_far_agent,
                 profile=profile,
                 save_memory=save_memory,
             ),
@@ -165,7 +165,7 @@ def train_agent_async(  # noqa: PLR0917 - names and order are those of PFRL
             logger=logger or logging.getLogger(__name__),
             random_seeds=random_seeds,
             exception_event=exception_event,
-            share=use_shared_memory,
+            shares_tensors=use_shared_memory,
             resume=path_text(resume),
             start_method=start_method,
         )

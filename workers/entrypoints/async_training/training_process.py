@@ -29,10 +29,10 @@ from workers.entrypoints.async_training.process_parts import (
 from workers.entrypoints.async_training.shared_block import StopCause
 from workers.entrypoints.async_training.shared_parts import (
     EndOfRun,
-    SharedBest,
+    SharedBestScore,
     SharedBudget,
     SharedClock,
-    SharedEvery,
+    SharedIntervalTrigger,
 )
 from workers.entrypoints.functional_parts.evaluator import (
     EvaluationEnvironments,
@@ -45,7 +45,7 @@ from workers.rl.agents.shared_tensors import adopt
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.caller_envs import as_vector
 from workers.rl.envs.vector import EpisodeVector
-from workers.rl.evaluate.vector_evaluator import training_seeds
+from workers.rl.evaluate.vector_evaluator import new_seed_rule
 from workers.snapshot.snapshot_directory import read_snapshot
 
 _WAIT_SECONDS = 0.002
@@ -69,20 +69,28 @@ class _Member:
     """One process of the run: its environments, its agent and its engine."""
 
     def __init__(self, index: int, link: Connection, order: ProcessTask, stack: ExitStack) -> None:
-        settings, user, block = order.settings, order.user.unpack(), order.block.opened()
+        settings, user, block = order.settings, order.user.unpack(), order.block.reopen()
         _prepare(order.seed)
         self._index = index
         self._order = order
         self._end = EndOfRun(block, index)
         self._clock = SharedClock(time.monotonic, block, settings.steps)
-        self._best = SharedBest(block)
-        env = _opened(stack, user.make_env(index, test=False))
+        self._best = SharedBestScore(block)
+        env = _close_with(stack, user.make_env(index, test=False))
         environments = (
-            None if settings.evaluation is None else _opened(stack, user.make_env(index, test=True))
+            None
+            if settings.evaluation is None
+            else _close_with(stack, user.make_env(index, test=True))
         )
-        own = _known_as(user.agent, index) if user.make_agent is None else user.make_agent(index)
-        self._agent = ExternalAgent(own, num_envs=1, batch=False, save_memory=settings.save_memory)
-        self._engine = self._built(
+        own = (
+            _set_process_idx(user.agent, index)
+            if user.make_agent is None
+            else user.make_agent(index)
+        )
+        self._agent = ExternalAgent(
+            own, num_envs=1, is_batch=False, save_memory=settings.save_memory
+        )
+        self._engine = self._build_engine(
             link,
             user,
             SharedBudget(settings.steps, self._clock, block, self._end),
@@ -106,9 +114,9 @@ class _Member:
         except RunAbortedError:
             return
         finally:
-            self._end.stopped_stepping()
+            self._end.mark_stopped()
 
-    def _built(
+    def _build_engine(
         self,
         link: Connection,
         user: UserParts,
@@ -124,7 +132,9 @@ class _Member:
         )
         parts = Parts(
             agent=self._agent,
-            collector=VectorCollector(_single(env, settings.max_episode_len), self._agent, seed),
+            collector=VectorCollector(
+                _single_vector(env, settings.max_episode_len), self._agent, seed
+            ),
             recorder=LinkRecorder(
                 link,
                 self._agent,
@@ -145,10 +155,13 @@ class _Member:
         interval = (
             None
             if settings.evaluation is None
-            else SharedEvery(settings.evaluation.interval, self._clock, settings.steps)
+            else SharedIntervalTrigger(settings.evaluation.interval, self._clock, settings.steps)
         )
         cadence = Cadence(
-            budget=budget, evaluation=interval, save_best=settings.save_best, best_apart=True
+            budget=budget,
+            evaluation=interval,
+            saves_best=settings.saves_best,
+            saves_best_separately=True,
         )
         return Engine(parts, cadence, time.monotonic)
 
@@ -156,10 +169,10 @@ class _Member:
         self, environments: Any, settings: EvaluationSettings, seed: int
     ) -> ExternalAgentEvaluator:
         place = EvaluationEnvironments(
-            environments, _single(environments, settings.max_episode_len)
+            environments, _single_vector(environments, settings.max_episode_len)
         )
         return ExternalAgentEvaluator(
-            self._agent, place, settings, training_seeds(seed), self._best, self._check_interrupts
+            self._agent, place, settings, new_seed_rule(seed), self._best, self._check_interrupts
         )
 
     def _collect_seed(self) -> int:
@@ -169,8 +182,8 @@ class _Member:
         they do not repeat the episodes of the earlier run.
         """
         at = self._clock.env_steps
-        resumed = self._order.resume is not None and self._index > 0
-        return derive_seed(self._order.seed, "resumed", at) if resumed else self._order.seed
+        is_resumed = self._order.resume is not None and self._index > 0
+        return derive_seed(self._order.seed, "resumed", at) if is_resumed else self._order.seed
 
     def _resume(self, snapshot: Path) -> None:
         """Restores a snapshot.
@@ -189,12 +202,12 @@ class _Member:
         self._engine.restore(state)
 
     def _check_interrupts(self) -> None:
-        if self._end.aborted:
+        if self._end.is_aborted:
             raise RunAbortedError("the run was ended from outside this process")
 
     def _wait_for_others(self) -> None:
-        self._end.stopped_stepping()
-        while not self._end.others_have_stopped():
+        self._end.mark_stopped()
+        while not self._end.have_others_stopped():
             try:
                 self._check_interrupts()
             except RunAbortedError as error:
@@ -212,7 +225,7 @@ def _prepare(seed: int) -> None:
     seed_global(seed)
 
 
-def _single(env: Any, max_episode_len: int | None) -> EpisodeVector:
+def _single_vector(env: Any, max_episode_len: int | None) -> EpisodeVector:
     vector = as_vector(env, "make_env", max_episode_len)
     if vector.num_envs != 1:
         raise ValueError(
@@ -222,14 +235,14 @@ def _single(env: Any, max_episode_len: int | None) -> EpisodeVector:
     return vector
 
 
-def _known_as(agent: object, index: int) -> Any:
+def _set_process_idx(agent: object, index: int) -> Any:
     """Sets the attribute `process_idx` of an agent that has one, and returns the agent."""
     if hasattr(agent, "process_idx"):
         agent.process_idx = index
     return agent
 
 
-def _opened(stack: ExitStack, env: Any) -> Any:
+def _close_with(stack: ExitStack, env: Any) -> Any:
     stack.callback(env.close)
     return env
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from workers.estimators.cluster import Server, SharedStep, own_address
+from workers.estimators.cluster import Server, SharedStep, process_address
 from workers.estimators.run_config import RunConfig
 
 
@@ -36,7 +36,7 @@ class ExperimentContext:
         if not config.is_distributed:
             return None
         config.require_cluster()
-        if own_address(config) == config.master:
+        if process_address(config) == config.master:
             server = self.make_server(config)
             server.start()
             stack.callback(server.stop)

@@ -28,15 +28,15 @@ class ContinuousEvaluation:
     """The loop of a continuous evaluation; see `Experiment.continuous_eval`."""
 
     model: Any
-    """Estimator or agent, with `latest_checkpoint`, `training_ended` and `model_dir`."""
+    """Estimator or agent, with `latest_checkpoint`, `has_training_ended` and `model_dir`."""
     series: str
     evaluate: Callable[[Path], Result]
     export: Callable[[Path, Result], object]
-    finished: Callable[[Result], bool]
+    is_finished: Callable[[Result], bool]
     """Returns whether a result belongs to a training that has reached its bound."""
     throttle: float
     """Least number of seconds between the starts of two evaluations."""
-    only_once: bool
+    evaluates_once: bool
     """Whether each checkpoint is evaluated only once."""
     context: ExperimentContext
     _evaluated: CheckpointKey | None = field(default=None, init=False)
@@ -49,7 +49,7 @@ class ContinuousEvaluation:
         """
         result: Result | None = None
         while predicate is None or predicate(result):
-            if result and self.finished(result):
+            if result and self.is_finished(result):
                 _log.info(
                     "experiment.evaluation_finished",
                     series=self.series,
@@ -70,12 +70,12 @@ class ContinuousEvaluation:
         Returns `{}` if there is no new checkpoint, and `None` if the training is over and its last
         checkpoint has been evaluated.
         """
-        ended = (
-            self.model.training_ended()
-        )  # read before the checkpoint: one that is written in between is evaluated next time
+        # This is read before the checkpoint, so that a checkpoint written in between is evaluated
+        # next time.
+        has_ended = self.model.has_training_ended()
         checkpoint = self.model.latest_checkpoint()
         try:
-            return self._judge(checkpoint, ended=ended)
+            return self._judge(checkpoint, has_ended=has_ended)
         except (SnapshotUnreadableError, OSError):
             if (
                 checkpoint == self.model.latest_checkpoint()
@@ -83,27 +83,28 @@ class ContinuousEvaluation:
                 and checkpoint.exists()
             ):
                 raise
-            return {}  # the training has replaced the checkpoint: the next check finds a newer one
+            # The training has replaced the checkpoint; the next check finds a newer one.
+            return {}
 
-    def _judge(self, checkpoint: Path | None, *, ended: bool) -> Result | None:
+    def _judge(self, checkpoint: Path | None, *, has_ended: bool) -> Result | None:
         key = None if checkpoint is None else key_of(checkpoint)
-        if ended and key is not None and key == self._evaluated:
+        if has_ended and key is not None and key == self._evaluated:
             return None
-        if checkpoint is None or (self.only_once and key == self._evaluated):
-            self._warn(missing=checkpoint is None)
+        if checkpoint is None or (self.evaluates_once and key == self._evaluated):
+            self._warn(is_missing=checkpoint is None)
             return {}
         result = self.evaluate(checkpoint)
         self._evaluated = key
         self.export(checkpoint, result)
         return result
 
-    def _warn(self, *, missing: bool) -> None:
+    def _warn(self, *, is_missing: bool) -> None:
         now = self.context.now()
         if now - self._warned_at >= WARN_SECONDS:
             self._warned_at = now
             _log.warning(
                 "experiment.no_new_checkpoint",
                 series=self.series,
-                missing=missing,
+                missing=is_missing,
                 model_dir=str(self.model.model_dir),
             )

@@ -10,7 +10,7 @@ from workers.core.counts import is_count
 from workers.core.types import JsonObject
 from workers.entrypoints.experiment_parts.context import ExperimentContext
 from workers.entrypoints.experiment_parts.continuous_evaluation import Result
-from workers.estimators.export_strategies import ExportStrategy, checked_strategies
+from workers.estimators.export_strategies import ExportStrategy, check_strategies
 from workers.estimators.run_config import RunConfig
 from workers.supervised.run_session import SessionRunHook
 
@@ -26,7 +26,7 @@ class ModelLike(Protocol):
     def latest_checkpoint(self) -> Path | None:
         """Returns the path of the newest checkpoint; `None` if there is none."""
 
-    def training_ended(self) -> bool:
+    def has_training_ended(self) -> bool:
         """Returns whether the training of `model_dir` is over."""
 
 
@@ -71,7 +71,7 @@ class ExperimentBase(ABC):
         self._options = options
         self._train_hooks = list(options.train_hooks or ())
         self._eval_hooks = list(options.eval_hooks or ())
-        self._strategies = checked_strategies(options.export_strategies)
+        self._strategies = check_strategies(options.export_strategies)
 
     @property
     def train_steps(self) -> int | None:
@@ -85,7 +85,7 @@ class ExperimentBase(ABC):
 
     @property
     def options(self) -> ScheduleOptions:
-        """The options of the constructor."""
+        """Options of the schedules, as passed to the constructor."""
         return self._options
 
     @property
@@ -110,7 +110,7 @@ class ExperimentBase(ABC):
         Raises:
             ValueError: If one of them is not an `ExportStrategy`; the old ones are kept then.
         """
-        old, self._strategies = self._strategies, checked_strategies(new_export_strategies)
+        old, self._strategies = self._strategies, check_strategies(new_export_strategies)
         return old
 
     def extend_train_hooks(self, additional_hooks: Iterable[SessionRunHook]) -> None:
@@ -139,18 +139,20 @@ class ExperimentBase(ABC):
         *,
         steps: int | None = None,
         checkpoint: Path | None = None,
-        on_train_data: bool = False,
+        uses_train_data: bool = False,
     ) -> JsonObject: ...
 
     @abstractmethod
-    def _relocated(self, directory: str) -> Self:
+    def _copy_with_directory(self, directory: str) -> Self:
         """Returns a copy of this experiment, without hooks, that writes to another directory."""
 
-    def _relocated_model(self, directory: str) -> Any:
+    def _copy_model_with_directory(self, directory: str) -> Any:
         model = self._model
-        return model.relocated(directory) if hasattr(model, "relocated") else model
+        return (
+            model.copy_with_directory(directory) if hasattr(model, "copy_with_directory") else model
+        )
 
-    def _finished(self, step: int, result: Result | None) -> bool:
+    def _has_finished(self, step: int, result: Result | None) -> bool:
         """Returns whether `step` or `result` shows that the training has reached its bound."""
         del result
         return self.train_steps is not None and step >= self.train_steps

@@ -95,7 +95,7 @@ class RLExperiment(Schedules):
         if not isinstance(agent, AgentLike):
             raise ValueError(  # noqa: TRY004 - as the seed does
                 f"agent must be an Agent of any kind, not {type(agent).__name__}; "
-                "an estimator belongs into an Experiment"
+                "pass an estimator to Experiment instead"
             )
         if update_frequency < 1:
             raise ValueError(f"update_frequency must be at least 1, is {update_frequency}")
@@ -119,7 +119,7 @@ class RLExperiment(Schedules):
 
     @property
     def agent(self) -> Any:
-        """The agent."""
+        """The agent that the schedules train and evaluate."""
         return self._model
 
     @property
@@ -148,7 +148,7 @@ class RLExperiment(Schedules):
         return self._update_frequency
 
     def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> object:
-        with self._open_env(copied=False) as env:
+        with self._open_env(is_copied=False) as env:
             return self._model.train(
                 env,
                 first_update=self._first_update,
@@ -165,22 +165,22 @@ class RLExperiment(Schedules):
         *,
         steps: int | None = None,
         checkpoint: Path | None = None,
-        on_train_data: bool = False,
+        uses_train_data: bool = False,
     ) -> JsonObject:
         wanted = self.eval_steps if steps is None else steps
         if wanted is None:
             raise ValueError(
                 "eval_steps must be a number of episodes: an environment has no end of input"
             )
-        options = {"checkpoint_path": checkpoint, "name": name, "training_seeds": on_train_data}
-        with self._open_env(copied=True) as env:
+        options = {"checkpoint_path": checkpoint, "name": name, "training_seeds": uses_train_data}
+        with self._open_env(is_copied=True) as env:
             result: JsonObject = self._model.evaluate(
                 env, steps=wanted, hooks=list(hooks), **options
             )
         return result
 
-    def _relocated(self, directory: str) -> "RLExperiment":
-        agent = self._relocated_model(directory)
+    def _copy_with_directory(self, directory: str) -> "RLExperiment":
+        agent = self._copy_model_with_directory(directory)
         batch = getattr(agent.memory, "batch_size", 0)
         return RLExperiment(
             agent,
@@ -190,22 +190,22 @@ class RLExperiment(Schedules):
             export_strategies=self.export_strategies,
         )
 
-    def _finished(self, step: int, result: Result | None) -> bool:
+    def _has_finished(self, step: int, result: Result | None) -> bool:
         episodes = None if result is None else result.get("global_episode")
-        enough = (
+        has_enough_episodes = (
             self._train_episodes is not None
             and episodes is not None
             and episodes >= self._train_episodes
         )
-        return enough or super()._finished(step, result)
+        return has_enough_episodes or super()._has_finished(step, result)
 
     @contextmanager
-    def _open_env(self, *, copied: bool) -> Iterator[Env]:
+    def _open_env(self, *, is_copied: bool) -> Iterator[Env]:
         """Yields an environment; closes it afterwards if it was copied or made by the function."""
         if isinstance(self._env, gym.Env) or not callable(self._env):
             check_env(self._env)
-            env = copy_of(self._env) if copied else self._env
-            owned = copied
+            env = copy_of(self._env) if is_copied else self._env
+            owned = is_copied
         else:
             env, owned = self._env(), True
         try:

@@ -20,7 +20,7 @@ from workers.entrypoints.experiment_parts.continuous_evaluation import (
 )
 from workers.entrypoints.experiment_parts.evaluate_checkpoints_hook import EvaluateCheckpointsHook
 from workers.entrypoints.experiment_parts.experiment_base import ExperimentBase
-from workers.entrypoints.signal_handlers import handled_signals
+from workers.entrypoints.signal_handlers import handle_signals
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 from workers.estimators.checkpoints import key_of
 from workers.estimators.cluster import SharedStepHook
@@ -51,7 +51,7 @@ class Schedules(ExperimentBase):
         Returns:
             The trained estimator or agent.
         """
-        return self._delayed_training(delay_secs, ())
+        return self._train_after_delay(delay_secs, ())
 
     def evaluate(self, delay_secs: float | None = None) -> JsonObject:
         """Evaluates the newest checkpoint in the series `one_pass`.
@@ -90,12 +90,12 @@ class Schedules(ExperimentBase):
         Raises:
             ValueError: If the predicate is not callable.
         """
-        self._continuously(
+        self._evaluate_continuously(
             CONTINUOUS,
             delay_secs,
             throttle_delay_secs,
             continuous_eval_predicate_fn,
-            only_once=evaluate_checkpoint_only_once,
+            evaluates_once=evaluate_checkpoint_only_once,
         )
 
     def continuous_eval_on_train_data(
@@ -109,12 +109,12 @@ class Schedules(ExperimentBase):
         This data is the training's input function, or the training environment with the seeds of
         the training; see `continuous_eval`.
         """
-        self._continuously(
+        self._evaluate_continuously(
             CONTINUOUS_ON_TRAIN_DATA,
             delay_secs,
             throttle_delay_secs,
             continuous_eval_predicate_fn,
-            only_once=True,
+            evaluates_once=True,
         )
 
     def train_and_evaluate(self) -> tuple[Result | None, list[Any]]:
@@ -130,7 +130,7 @@ class Schedules(ExperimentBase):
         hook = EvaluateCheckpointsHook(
             self._options.eval_every_n_steps or 0, self._evaluate_checkpoint
         )
-        self._delayed_training(0, (hook,) if self._options.eval_every_n_steps else ())
+        self._train_after_delay(0, (hook,) if self._options.eval_every_n_steps else ())
         newest = self._model.latest_checkpoint()
         done = newest is not None and hook.result is not None and hook.evaluated == key_of(newest)
         result = hook.result if done else self._evaluate(None, self._eval_hooks)
@@ -155,19 +155,20 @@ class Schedules(ExperimentBase):
         Raises:
             ValueError: If the predicate is not callable.
         """
-        predicate = _checked(continuous_eval_predicate_fn)
+        predicate = _check_predicate(continuous_eval_predicate_fn)
         result: Result | None = None
         while predicate is None or predicate(result):
             step = self._global_step(result)
             pending = self._is_unevaluated(step)
-            if not pending and self._finished(step, result):
+            if not pending and self._has_finished(step, result):
                 result = self._last_result(step) if result is None else result
                 break
             if not pending:
                 self._train(self._train_hooks, steps=self._round(step))
             result = self._evaluate(ONE_PASS, self._eval_hooks)
             if not pending and self._global_step(result) == step:
-                break  # a round without an update: the input is empty, or a hook requested a stop
+                # The round made no update: the input is empty, or a hook requested a stop.
+                break
         return result, self._export(self._model.latest_checkpoint(), result)
 
     continuous_train_and_eval = continuous_train_and_evaluate
@@ -183,7 +184,7 @@ class Schedules(ExperimentBase):
         config = self.config
         config.require_cluster()
         server = self.context.make_server(config)
-        with handled_signals((signal.SIGTERM, signal.SIGINT), lambda *_: server.stop()):
+        with handle_signals((signal.SIGTERM, signal.SIGINT), lambda *_: server.stop()):
             server.start()
             server.join()
 
@@ -194,13 +195,13 @@ class Schedules(ExperimentBase):
             The result of the evaluation.
         """
         with tempfile.TemporaryDirectory(prefix="palestra-test-") as directory:
-            moved = self._relocated(directory)
+            moved = self._copy_with_directory(directory)
             moved._train([], steps=1)  # noqa: SLF001 - the same class
             result = moved._evaluate(ONE_PASS, [], steps=1)  # noqa: SLF001
             moved._export(moved._model.latest_checkpoint(), result)  # noqa: SLF001
         return result
 
-    def _delayed_training(
+    def _train_after_delay(
         self, delay_secs: float | None, extra: Sequence[SessionRunHook]
     ) -> object:
         config, began = self.config, self.context.now()
@@ -230,21 +231,21 @@ class Schedules(ExperimentBase):
     def _evaluate_checkpoint(self, checkpoint: Path) -> JsonObject:
         return self._evaluate(None, self._eval_hooks, checkpoint=checkpoint)
 
-    def _continuously(
+    def _evaluate_continuously(
         self,
         name: str,
         delay: float | None,
         throttle: float | None,
         predicate: Predicate | None,
         *,
-        only_once: bool,
+        evaluates_once: bool,
     ) -> None:
         """Evaluates in a loop; see `continuous_eval`."""
-        on_train_data = name == CONTINUOUS_ON_TRAIN_DATA
+        uses_train_data = name == CONTINUOUS_ON_TRAIN_DATA
 
         def evaluate(checkpoint: Path) -> Result:
             return self._evaluate(
-                name, self._eval_hooks, checkpoint=checkpoint, on_train_data=on_train_data
+                name, self._eval_hooks, checkpoint=checkpoint, uses_train_data=uses_train_data
             )
 
         self._sleep(self._options.eval_delay_secs if delay is None else delay)
@@ -253,11 +254,13 @@ class Schedules(ExperimentBase):
             series=name,
             evaluate=evaluate,
             export=self._export,
-            finished=lambda result: self._finished(int(result.get("global_step", 0)), result),
+            is_finished=lambda result: self._has_finished(
+                int(result.get("global_step", 0)), result
+            ),
             throttle=self._options.continuous_eval_throttle_secs if throttle is None else throttle,
-            only_once=only_once,
+            evaluates_once=evaluates_once,
             context=self.context,
-        ).run(_checked(predicate))
+        ).run(_check_predicate(predicate))
 
     def _round(self, step: int) -> int:
         """Returns the number of updates of the next round, which begins at `step`."""
@@ -296,11 +299,11 @@ class Schedules(ExperimentBase):
         """Returns whether a round ended at `step` and was not evaluated."""
         if not step or self._model.latest_checkpoint() is None:
             return False
-        at_end = step == self.train_steps or step % self._round_size == 0
-        return at_end and self._last_result(step) is None
+        is_round_end = step == self.train_steps or step % self._round_size == 0
+        return is_round_end and self._last_result(step) is None
 
 
-def _checked(predicate: Predicate | None) -> Predicate | None:
+def _check_predicate(predicate: Predicate | None) -> Predicate | None:
     if predicate is not None and not callable(predicate):
         raise ValueError(
             f"continuous_eval_predicate_fn must be callable or None, not {predicate!r}"

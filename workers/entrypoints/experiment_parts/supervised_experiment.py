@@ -77,7 +77,7 @@ class Experiment(Schedules):
         if not isinstance(estimator, EstimatorLike) or hasattr(estimator, "run_episode"):
             raise ValueError(
                 f"estimator must be an Estimator, not {type(estimator).__name__}; "
-                "an agent belongs into an RLExperiment"
+                "pass an agent to RLExperiment instead"
             )
         options = ScheduleOptions(
             train_steps=train_steps,
@@ -97,7 +97,7 @@ class Experiment(Schedules):
 
     @property
     def estimator(self) -> Any:
-        """The estimator."""
+        """The estimator that the schedules train and evaluate."""
         return self._model
 
     def _train(self, hooks: Sequence[SessionRunHook], **bound: int | None) -> object:
@@ -110,9 +110,9 @@ class Experiment(Schedules):
         *,
         steps: int | None = None,
         checkpoint: Path | None = None,
-        on_train_data: bool = False,
+        uses_train_data: bool = False,
     ) -> JsonObject:
-        input_fn = self._train_input_fn if on_train_data else self._eval_input_fn
+        input_fn = self._train_input_fn if uses_train_data else self._eval_input_fn
         wanted = self.eval_steps if steps is None else steps
         result: JsonObject = self._model.evaluate(
             input_fn=input_fn,
@@ -123,8 +123,8 @@ class Experiment(Schedules):
         )
         return result
 
-    def _relocated(self, directory: str) -> "Experiment":
-        model = self._relocated_model(directory)
+    def _copy_with_directory(self, directory: str) -> "Experiment":
+        model = self._copy_model_with_directory(directory)
         return Experiment(
             model,
             self._train_input_fn,

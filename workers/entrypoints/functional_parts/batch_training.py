@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from workers.entrypoints.functional_parts.evaluation_records import History
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
-from workers.entrypoints.functional_parts.parameter_aliases import with_aliases
+from workers.entrypoints.functional_parts.parameter_aliases import alias_parameters
 from workers.entrypoints.functional_parts.training_arguments import (
     ALL,
     EvaluationCall,
@@ -82,7 +82,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
             env=env,
             steps=steps,
             outdir=os.fspath(outdir),
-            batch=True,
+            is_batch=True,
             function="train_agent_batch",
             checkpoint_freq=checkpoint_freq,
             log_interval=log_interval,
@@ -92,7 +92,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
             successful_score=successful_score,
             step_hooks=step_hooks,
             return_window_size=return_window_size,
-            during_episode=True,
+            evaluates_during_episode=True,
             logger=logger,
             seed=seed,
             resume=path_text(resume),
@@ -104,7 +104,7 @@ def train_agent_batch(  # noqa: PLR0917 - PFRL's parameters
     )
 
 
-@with_aliases(eval_n_runs="eval_n_episodes")
+@alias_parameters(eval_n_runs="eval_n_episodes")
 def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     agent: object,
     env: CallerEnvs,
@@ -188,7 +188,7 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
             env=env,
             steps=steps,
             outdir=os.fspath(outdir),
-            batch=True,
+            is_batch=True,
             function="train_agent_batch_with_evaluation",
             checkpoint_freq=checkpoint_freq,
             log_interval=log_interval,
@@ -198,13 +198,13 @@ def train_agent_batch_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
                 settings=settings,
                 env=eval_env,
                 hooks=evaluation_hooks,
-                save_best=save_best_so_far_agent,
-                tensorboard=use_tensorboard,
+                saves_best=save_best_so_far_agent,
+                writes_events=use_tensorboard,
             ),
             successful_score=successful_score,
             step_hooks=step_hooks,
             return_window_size=return_window_size,
-            during_episode=True,
+            evaluates_during_episode=True,
             logger=logger,
             seed=seed,
             resume=path_text(resume),

@@ -9,7 +9,7 @@ from typing import Final
 from workers.core.null_parts import NoRecorder
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, LearnReport
-from workers.entrypoints.table_files import finished_lines, replace_text, step_in
+from workers.entrypoints.table_files import complete_lines, parse_step, replace_text
 
 EPISODES_FILE: Final = "episodes.csv"
 COLUMNS: Final = ("step", "episode", "env", "return", "length", "terminated", "wall")
@@ -30,13 +30,13 @@ class EpisodesFile(NoRecorder):
 
     def __init__(self, path: Path, keep_until: int, wall: Callable[[], float] = time.time) -> None:
         self._wall = wall
-        lines = finished_lines(path)[1:]
-        kept = [line for line in lines if step_in(line.partition(",")[0]) <= keep_until]
+        lines = complete_lines(path)[1:]
+        kept = [line for line in lines if parse_step(line.partition(",")[0]) <= keep_until]
         replace_text(path, "".join([",".join(COLUMNS) + "\n", *kept]))
         self._file = path.open("a", encoding="utf-8", newline="")
         self._writer = csv.writer(self._file, lineterminator="\n")
 
-    def tick(
+    def record_iteration(
         self,
         clock: ClockView,
         episodes: Sequence[tuple[int, EpisodeEnd]],

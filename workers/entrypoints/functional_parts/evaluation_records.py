@@ -23,7 +23,7 @@ from workers.entrypoints.functional_parts.evaluator import (
     eval_stats_of,
 )
 from workers.entrypoints.functional_parts.scores_file import BASIC_COLUMNS, SCORES_FILE, ScoresFile
-from workers.hooks.evaluation_hooks import reaches
+from workers.hooks.evaluation_hooks import is_reached
 from workers.recording.tensorboard import TensorBoardFile
 
 History = list[JsonObject]
@@ -64,7 +64,7 @@ class EpisodeCount:
         """Restores the state that `state_dict` returned."""
         self._known, self._ended_at = int(state["known"]), int(state["ended_at"])
 
-    def cut_off(self, clock: ClockView) -> bool:
+    def is_cut_off(self, clock: ClockView) -> bool:
         """Returns whether training ends at `clock` in the middle of an episode."""
         return (
             self._final_step is not None
@@ -72,9 +72,9 @@ class EpisodeCount:
             and self._ended_at != clock.env_steps
         )
 
-    def at(self, clock: ClockView) -> int:
+    def count_at(self, clock: ClockView) -> int:
         """Returns the number of training episodes at `clock`, one that is cut off included."""
-        return clock.episodes + self.cut_off(clock)
+        return clock.episodes + self.is_cut_off(clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class EvaluationOutputs:
         start: int,
         stack: ExitStack,
         *,
-        tensorboard: bool,
+        writes_events: bool,
         hooks: Sequence[Callable[..., Any]] = (),
     ) -> "EvaluationOutputs":
         """Opens the files of evaluations in a directory; `stack` closes them.
@@ -105,7 +105,7 @@ class EvaluationOutputs:
         columns = [*BASIC_COLUMNS, *(name for name, _ in statistics)]
         scores = ScoresFile(directory / SCORES_FILE, columns, keep_until=start)
         events = None
-        if tensorboard:
+        if writes_events:
             events = TensorBoardFile(directory, start + 1 if start else None)
             stack.callback(events.close)
         return cls(evaluator=evaluator, scores=scores, tensorboard=events, hooks=hooks)
@@ -138,9 +138,11 @@ class EvaluationRecorder(NoRecorder):
         self._episodes = episodes
         self._outputs = outputs
 
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+    def record_evaluation(
+        self, clock: ClockView, result: EvaluationResult, *, is_final: bool
+    ) -> None:
         """Writes an evaluation to all outputs and the history, then calls the hooks."""
-        del final
+        del is_final
         outputs = self._outputs
         if outputs is None:
             return
@@ -152,14 +154,14 @@ class EvaluationRecorder(NoRecorder):
         agent, env = dict(agent_stats), dict(env_stats)
         basic = {
             "steps": clock.env_steps,
-            "episodes": self._episodes.at(clock),
+            "episodes": self._episodes.count_at(clock),
             "elapsed": clock.wall_seconds,
         }
         numbers = {name: eval_stats[name] for name in ("mean", "median", "stdev", "max", "min")}
         outputs.scores.append({**agent, **env, **basic, **numbers})
         if outputs.tensorboard is not None:
             outputs.tensorboard.write(clock.env_steps, agent, env, eval_stats)
-        self.remember(clock, agent, result.mean, {**env, **eval_stats})
+        self.append_entry(clock, agent, result.mean, {**env, **eval_stats})
         call_evaluation_hooks(
             outputs.hooks,
             outputs.evaluator,
@@ -169,7 +171,7 @@ class EvaluationRecorder(NoRecorder):
             env_stats=env_stats,
         )
 
-    def remember(
+    def append_entry(
         self,
         clock: ClockView,
         agent: Mapping[str, object],
@@ -187,7 +189,7 @@ class EvaluationRecorder(NoRecorder):
         own = {
             "eval_score": score,
             "step": clock.env_steps,
-            "training_episodes": self._episodes.at(clock),
+            "training_episodes": self._episodes.count_at(clock),
             "elapsed": clock.wall_seconds,
             "wall_time": time.time(),
         }
@@ -196,7 +198,9 @@ class EvaluationRecorder(NoRecorder):
     def state_dict(self) -> StateTree:
         """Returns the history, with values converted to numbers or text."""
         return {
-            "history": [{key: _plain(value) for key, value in one.items()} for one in self.history]
+            "history": [
+                {key: _to_plain_value(value) for key, value in one.items()} for one in self.history
+            ]
         }
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -212,8 +216,8 @@ class CallerEvaluator:
             `None`, and `max_score`.
         evaluations: Recorder to whose history the scores are added.
         episodes: Counter of training episodes.
-        during_episode: Whether the evaluator is called after each step; if false, it is called
-            when an episode ends.
+        evaluates_during_episode: Whether the evaluator is called after each step; if false, it is
+            called when an episode ends.
         agent_statistics: Returns the agent's statistics as pairs of name and value.
         successful_score: Training ends once the evaluator's `max_score` is at least this value.
     """
@@ -224,7 +228,7 @@ class CallerEvaluator:
         evaluations: EvaluationRecorder,
         episodes: EpisodeCount,
         *,
-        during_episode: bool,
+        evaluates_during_episode: bool,
         agent_statistics: Callable[[], list[tuple[str, object]]],
         successful_score: float | None,
     ) -> None:
@@ -237,30 +241,30 @@ class CallerEvaluator:
         self._evaluator = evaluator
         self._evaluations = evaluations
         self._episodes = episodes
-        self._during_episode = during_episode
+        self._during_episode = evaluates_during_episode
         self._agent_statistics = agent_statistics
         self._successful_score = successful_score
 
     def on_tick(self, view: EngineView, reports: Sequence[LearnReport]) -> None:
-        """Calls the evaluator after a step, if `during_episode` is set."""
+        """Calls the evaluator after a step, if `evaluates_during_episode` is set."""
         del reports
         if self._during_episode:
-            self._ask(view)
+            self._call_evaluator(view)
 
     def on_episode(self, view: EngineView, end: EpisodeEnd) -> None:
-        """Calls the evaluator after an episode, unless `during_episode` is set."""
+        """Calls the evaluator after an episode, unless `evaluates_during_episode` is set."""
         del end
         if not self._during_episode:
-            self._ask(view)
+            self._call_evaluator(view)
 
     def on_finish(self, view: EngineView, reason: StopReason) -> None:
         """Calls the evaluator if the end of training cut an episode off."""
         if (
             reason is StopReason.BUDGET
             and not self._during_episode
-            and self._episodes.cut_off(view.clock)
+            and self._episodes.is_cut_off(view.clock)
         ):
-            self._ask(view)
+            self._call_evaluator(view)
 
     def state_dict(self) -> StateTree:
         """Returns the evaluator's state; empty if the evaluator has no `state_dict`."""
@@ -273,17 +277,19 @@ class CallerEvaluator:
         if "own" in state and hasattr(self._evaluator, "load_state_dict"):
             self._evaluator.load_state_dict(state["own"])
 
-    def _ask(self, view: EngineView) -> None:
+    def _call_evaluator(self, view: EngineView) -> None:
         score = self._evaluator.evaluate_if_necessary(
-            t=view.clock.env_steps, episodes=self._episodes.at(view.clock)
+            t=view.clock.env_steps, episodes=self._episodes.count_at(view.clock)
         )
         if score is not None:
-            self._evaluations.remember(view.clock, dict(self._agent_statistics()), float(score), {})
-        if reaches(self._successful_score, self._evaluator.max_score):
+            self._evaluations.append_entry(
+                view.clock, dict(self._agent_statistics()), float(score), {}
+            )
+        if is_reached(self._successful_score, self._evaluator.max_score):
             view.request_stop(StopReason.SUCCESS_SCORE)
 
 
-def _plain(value: Any) -> object:
+def _to_plain_value(value: Any) -> object:
     """Converts a value to one that a snapshot can hold: a number, text, boolean or `None`."""
     if value is None or isinstance(value, bool | int | float | str):
         return value

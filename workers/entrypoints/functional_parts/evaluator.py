@@ -9,7 +9,7 @@ import numpy.typing as npt
 from workers.core.counts import check_count
 from workers.core.protocols import ClockView
 from workers.core.types import Array, EvaluationResult
-from workers.engine.parts import Best
+from workers.engine.parts import BestScore
 from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.envs.caller_envs import CallerEnvs, clear_statistics, statistics_of
 from workers.rl.envs.vector import EpisodeVector
@@ -74,7 +74,7 @@ class ExternalAgentEvaluator:
         environments: EvaluationEnvironments,
         settings: EvaluationSettings,
         seeds: SeedRule,
-        best: Best,
+        best: BestScore,
         check_interrupts: Callable[[], None] = lambda: None,
     ) -> None:
         self.agent = agent.wrapped

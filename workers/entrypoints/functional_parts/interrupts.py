@@ -6,7 +6,7 @@ from types import FrameType
 
 from workers.core.protocols import TimeSource
 from workers.core.types import StopReason
-from workers.entrypoints.signal_handlers import handled_signals
+from workers.entrypoints.signal_handlers import handle_signals
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -54,9 +54,9 @@ class Interrupts:
         if self.terminated:
             raise TerminatedError("SIGTERM")
 
-    def listening(self) -> AbstractContextManager[None]:
+    def handle_sigterm(self) -> AbstractContextManager[None]:
         """Returns a context that handles SIGTERM, if this is the main thread."""
-        return handled_signals((signal.SIGTERM,), self._receive)
+        return handle_signals((signal.SIGTERM,), self._receive)
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
         del number, frame

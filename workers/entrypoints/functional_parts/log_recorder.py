@@ -20,7 +20,7 @@ class LogRecorder(NoRecorder):
         statistics: Returns the agent's statistics; called for each line.
         interval: Env_steps between two lines; `None` writes no such lines.
         window: Number of newest episodes over which the return is averaged.
-        per_episode: Whether to write a line per episode.
+        logs_episodes: Whether to write a line per episode.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class LogRecorder(NoRecorder):
         *,
         interval: int | None = None,
         window: int = 100,
-        per_episode: bool = False,
+        logs_episodes: bool = False,
     ) -> None:
         if interval is not None and interval < 1:
             raise ValueError(f"log_interval must be at least 1 or None, not {interval}")
@@ -39,7 +39,7 @@ class LogRecorder(NoRecorder):
         self._outdir = outdir
         self._statistics = statistics
         self._interval = interval
-        self._per_episode = per_episode
+        self._per_episode = logs_episodes
         self._returns: deque[float] = deque(maxlen=window)
         self._next = interval or 0
 
@@ -48,7 +48,7 @@ class LogRecorder(NoRecorder):
         if self._interval:
             self._next = (env_steps // self._interval + 1) * self._interval
 
-    def tick(
+    def record_iteration(
         self,
         clock: ClockView,
         episodes: Sequence[tuple[int, EpisodeEnd]],
@@ -72,9 +72,11 @@ class LogRecorder(NoRecorder):
             self.begin(clock.env_steps)
             self._write_interval(clock)
 
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+    def record_evaluation(
+        self, clock: ClockView, result: EvaluationResult, *, is_final: bool
+    ) -> None:
         """Writes a line per evaluation episode and one with the statistics of their returns."""
-        del final
+        del is_final
         for number, (value, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
             self._logger.info("evaluation episode %s length:%s R:%s", number, length, value)
         self._logger.info(

@@ -29,7 +29,7 @@ FINISH: Final = "finish"
 SUCCESSFUL: Final = "successful"
 """Last snapshot of an asynchronous training that reached its successful score."""
 LATEST: Final = "latest"
-_BROKEN_OFF: Final = frozenset(
+_INTERRUPTED: Final = frozenset(
     {StopReason.DRAIN.value, StopReason.CANCEL.value, StopReason.PAUSE.value}
 )
 
@@ -42,7 +42,8 @@ class NamedSnapshots:
         owner: Run, experiment and seed that the manifests name.
         every: Interval of checkpoints in env_steps. One checkpoint is written for each multiple
             that was crossed, and named by it; `None` names checkpoints by the clock's env_steps.
-        also_at_end: Whether to also write the checkpoints whose multiples the last step crossed.
+        includes_last_step: Whether to also write the checkpoints whose multiples the last step
+            crossed.
         keep: Number of newest checkpoints to keep; `None` keeps all.
         logger: Receives a line per snapshot.
     """
@@ -53,14 +54,14 @@ class NamedSnapshots:
         owner: SnapshotOwner,
         *,
         every: int | None = None,
-        also_at_end: bool = False,
+        includes_last_step: bool = False,
         keep: int | None = None,
         logger: logging.Logger,
     ) -> None:
         self._directory = directory
         self._owner = owner
         self._every = every
-        self._also_at_end = also_at_end
+        self._includes_last_step = includes_last_step
         self._keep = keep
         self._logger = logger
         self._checked_at = 0
@@ -78,7 +79,7 @@ class NamedSnapshots:
         moment = Moment(clock=clock, reason=reason, score=score)
         if reason is SnapshotReason.PERIODIC:
             return self._write_checkpoints(state, moment, self._multiples(t) or [t])
-        if reason is SnapshotReason.FINISH and self._also_at_end:
+        if reason is SnapshotReason.FINISH and self._includes_last_step:
             self._write_checkpoints(
                 state, Moment(clock=clock, reason=SnapshotReason.PERIODIC), self._multiples(t)
             )
@@ -135,7 +136,7 @@ def find_snapshot(directory: Path, resume: str) -> Path | None:
     repair_named_snapshots(directory)
     found = [path.parent for path in directory.glob(f"*/{MANIFEST}")]
     failure: SnapshotUnreadableError | None = None
-    for path in _newest_first(found):
+    for path in _sort_newest_first(found):
         try:
             verify(path)
         except SnapshotUnreadableError as error:
@@ -153,7 +154,7 @@ def repair_named_snapshots(directory: Path) -> None:
         repair_snapshots(directory, names)
 
 
-def _newest_first(paths: list[Path]) -> list[Path]:
+def _sort_newest_first(paths: list[Path]) -> list[Path]:
     """Sorts snapshots by training, the newest training first, and then by descending env_steps.
 
     Snapshots whose manifest cannot be read are last.
@@ -183,6 +184,6 @@ def _name(reason: SnapshotReason, t: int, state: StateTree) -> str:
             return f"{t}_{EXCEPT}"
         case SnapshotReason.STOP:
             stopped_by = state.get("loop", {}).get("stop")
-            return f"{t}_{EXCEPT if stopped_by in _BROKEN_OFF else FINISH}"
+            return f"{t}_{EXCEPT if stopped_by in _INTERRUPTED else FINISH}"
         case _:
             return f"{t}_{FINISH}"

@@ -9,7 +9,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def with_aliases(**names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def alias_parameters(**names: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Returns a decorator that adds aliases of keyword parameters to a function.
 
     The decorated function raises ValueError if it is called with a parameter and its alias.

@@ -18,7 +18,7 @@ class RecorderGroup:
         self._named = dict(members)
         self._members = tuple(self._named.values())
 
-    def tick(
+    def record_iteration(
         self,
         clock: ClockView,
         episodes: Sequence[tuple[int, EpisodeEnd]],
@@ -26,17 +26,19 @@ class RecorderGroup:
     ) -> None:
         """Records one iteration."""
         for member in self._members:
-            member.tick(clock, episodes, reports)
+            member.record_iteration(clock, episodes, reports)
 
-    def evaluation(self, clock: ClockView, result: EvaluationResult, *, final: bool) -> None:
+    def record_evaluation(
+        self, clock: ClockView, result: EvaluationResult, *, is_final: bool
+    ) -> None:
         """Records an evaluation."""
         for member in self._members:
-            member.evaluation(clock, result, final=final)
+            member.record_evaluation(clock, result, is_final=is_final)
 
-    def epoch(self, clock: ClockView) -> None:
+    def record_epoch(self, clock: ClockView) -> None:
         """Records the end of an epoch."""
         for member in self._members:
-            member.epoch(clock)
+            member.record_epoch(clock)
 
     def flush(self) -> None:
         """Flushes each member."""

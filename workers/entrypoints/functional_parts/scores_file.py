@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from workers.entrypoints.table_files import replace_text, step_in
+from workers.entrypoints.table_files import parse_step, replace_text
 
 BASIC_COLUMNS: Final = ("steps", "episodes", "elapsed", "mean", "median", "stdev", "max", "min")
 """Env_steps, training episodes and seconds so far, then statistics of the evaluation's returns:
@@ -69,10 +69,13 @@ class ScoresFile:
     def _read(self, text: str, keep_until: int) -> None:
         header, *lines = text.split("\n")
         self._columns = header.split(_TAB)
-        whole = lines[:-1]  # text after the last newline is an incomplete row
+        # Text after the last newline is an incomplete row.
+        whole = lines[:-1]
         rows = [line.split(_TAB) for line in whole]
         self._rows = [
-            row for row in rows if len(row) == len(self._columns) and step_in(row[0]) <= keep_until
+            row
+            for row in rows
+            if len(row) == len(self._columns) and parse_step(row[0]) <= keep_until
         ]
 
     def _text(self) -> str:

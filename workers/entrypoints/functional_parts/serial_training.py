@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from workers.entrypoints.functional_parts.evaluation_records import History
 from workers.entrypoints.functional_parts.evaluator import EvaluationSettings
-from workers.entrypoints.functional_parts.parameter_aliases import with_aliases
+from workers.entrypoints.functional_parts.parameter_aliases import alias_parameters
 from workers.entrypoints.functional_parts.training_arguments import (
     ALL,
     EvaluationCall,
@@ -88,7 +88,7 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
             env=env,
             steps=steps,
             outdir=os.fspath(outdir),
-            batch=False,
+            is_batch=False,
             function="train_agent",
             checkpoint_freq=checkpoint_freq,
             max_episode_len=max_episode_len,
@@ -96,7 +96,7 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
             evaluator=evaluator,
             successful_score=successful_score,
             step_hooks=step_hooks,
-            during_episode=eval_during_episode,
+            evaluates_during_episode=eval_during_episode,
             logger=logger,
             seed=seed,
             resume=path_text(resume),
@@ -108,7 +108,7 @@ def train_agent(  # noqa: PLR0917 - PFRL's parameters
     )
 
 
-@with_aliases(eval_n_runs="eval_n_episodes")
+@alias_parameters(eval_n_runs="eval_n_episodes")
 def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
     agent: object,
     env: CallerEnvs,
@@ -198,7 +198,7 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
             env=env,
             steps=steps,
             outdir=os.fspath(outdir),
-            batch=False,
+            is_batch=False,
             function="train_agent_with_evaluation",
             checkpoint_freq=checkpoint_freq,
             max_episode_len=train_max_episode_len,
@@ -207,12 +207,12 @@ def train_agent_with_evaluation(  # noqa: PLR0917 - PFRL's parameters
                 settings=settings,
                 env=eval_env,
                 hooks=evaluation_hooks,
-                save_best=save_best_so_far_agent,
-                tensorboard=use_tensorboard,
+                saves_best=save_best_so_far_agent,
+                writes_events=use_tensorboard,
             ),
             successful_score=successful_score,
             step_hooks=step_hooks,
-            during_episode=eval_during_episode,
+            evaluates_during_episode=eval_during_episode,
             logger=logger,
             seed=seed,
             resume=path_text(resume),

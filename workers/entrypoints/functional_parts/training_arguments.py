@@ -27,8 +27,8 @@ class EvaluationCall:
     settings: EvaluationSettings
     env: CallerEnvs | None
     hooks: Sequence[Any]
-    save_best: bool
-    tensorboard: bool
+    saves_best: bool
+    writes_events: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +39,12 @@ class TrainingCall:
     env: CallerEnvs
     steps: int
     outdir: str
-    batch: bool
+    is_batch: bool
     function: str
     checkpoint_freq: int | None
     max_episode_len: int | None
     step_offset: int
-    during_episode: bool
+    evaluates_during_episode: bool
     successful_score: float | None
     step_hooks: Sequence[StepCallable]
     logger: logging.Logger | None
@@ -68,7 +68,7 @@ class TrainingCall:
 def check_call(call: TrainingCall) -> None:
     """Raises ValueError or TypeError for an invalid argument, before anything is written."""
     if call.evaluation is not None:
-        trainer: Trainer = "train_agent_batch" if call.batch else "train_agent"
+        trainer: Trainer = "train_agent_batch" if call.is_batch else "train_agent"
         check_support(call.evaluation.hooks, trainer, call.function)
     for name, value in (
         ("steps", call.steps),

@@ -13,8 +13,8 @@ from workers.core.errors import EnvironmentFailedError, unwrapped_error
 from workers.core.types import StopReason, Unit
 from workers.engine.budget import Budget
 from workers.engine.engine import Engine
-from workers.engine.parts import Best, Cadence, Parts
-from workers.engine.triggers import Every
+from workers.engine.parts import BestScore, Cadence, Parts
+from workers.engine.triggers import IntervalTrigger
 from workers.entrypoints.functional_parts.episodes_csv import EPISODES_FILE, EpisodesFile
 from workers.entrypoints.functional_parts.evaluation_records import (
     CallerEvaluator,
@@ -48,7 +48,7 @@ from workers.hooks.step_hooks import StepHooks
 from workers.rl.agents.pfrl_adapter import ExternalAgent
 from workers.rl.collect.vector_collector import VectorCollector
 from workers.rl.envs.caller_envs import as_vector, close, copy_of, statistics_of
-from workers.rl.evaluate.vector_evaluator import training_seeds
+from workers.rl.evaluate.vector_evaluator import new_seed_rule
 from workers.snapshot.owner import snapshot_owner
 from workers.snapshot.snapshot_directory import LoadedSnapshot, read_snapshot
 
@@ -67,7 +67,8 @@ def run_call(call: TrainingCall) -> History:
         failure = unwrapped_error(error)
     else:
         return run.evaluations.history
-    raise failure  # outside the handler, where Python would set the exception's __context__
+    # Within the handler, Python would set the `__context__` of the exception.
+    raise failure
 
 
 class _Run:
@@ -78,7 +79,7 @@ class _Run:
         self._call = call
         self._logger = call.logger or logging.getLogger(__name__)
         self._vector = as_vector(call.env, "env", call.max_episode_len)
-        if not call.batch and self._vector.num_envs != 1:
+        if not call.is_batch and self._vector.num_envs != 1:
             raise ValueError(
                 f"env: {self._vector.num_envs} environments; {call.function} takes one, "
                 "train_agent_batch takes several"
@@ -86,11 +87,11 @@ class _Run:
         self._agent = ExternalAgent(
             call.agent,
             num_envs=self._vector.num_envs,
-            batch=call.batch,
+            is_batch=call.is_batch,
             save_memory=call.save_memory,
         )
         self.interrupts = Interrupts(call.time_limit, time.monotonic)
-        self._best = Best()
+        self._best = BestScore()
         self._snapshot: LoadedSnapshot | None = None
         self._t = int(call.step_offset)
         self._seed = 0
@@ -100,7 +101,7 @@ class _Run:
         """Builds the engine, runs it, and closes the files and environments that were opened."""
         with ExitStack() as stack:
             engine = self._assemble(stack)
-            with self.interrupts.listening():
+            with self.interrupts.handle_sigterm():
                 result = engine.run()
             if self.interrupts.terminated and result.reason is StopReason.DRAIN:
                 raise TerminatedError("SIGTERM")
@@ -112,13 +113,13 @@ class _Run:
         self._find_start()
         call.directory.mkdir(parents=True, exist_ok=True)
         repair_named_snapshots(call.directory)
-        if call.batch:
+        if call.is_batch:
             stack.push(self._close_after_error)
         snapshots = self._snapshots()
-        if self._fresh and self._t == 0:
+        if self._is_fresh and self._t == 0:
             for name in (SCORES_FILE, EPISODES_FILE):
                 rename_existing(call.directory / name)
-        episodes = EpisodeCount(None if call.batch else call.steps)
+        episodes = EpisodeCount(None if call.is_batch else call.steps)
         outputs = self._outputs(stack, environments)
         self.evaluations = EvaluationRecorder(self._statistics, episodes, outputs)
         log = LogRecorder(
@@ -127,7 +128,7 @@ class _Run:
             self._statistics,
             interval=call.log_interval,
             window=call.return_window_size,
-            per_episode=not call.batch,
+            logs_episodes=not call.is_batch,
         )
         recorder = EpisodesFile(call.directory / EPISODES_FILE, self._t)
         stack.callback(recorder.close)
@@ -147,19 +148,19 @@ class _Run:
             ),
             best=self._best,
         )
-        return self._started(parts, snapshots, log)
+        return self._create_engine(parts, snapshots, log)
 
-    def _started(self, parts: Parts, snapshots: NamedSnapshots, log: LogRecorder) -> Engine:
+    def _create_engine(self, parts: Parts, snapshots: NamedSnapshots, log: LogRecorder) -> Engine:
         call = self._call
-        evaluation = Every(call.evaluation.settings.interval) if call.evaluation else None
-        checkpoint = Every(call.checkpoint_freq) if call.checkpoint_freq else None
+        evaluation = IntervalTrigger(call.evaluation.settings.interval) if call.evaluation else None
+        checkpoint = IntervalTrigger(call.checkpoint_freq) if call.checkpoint_freq else None
         cadence = Cadence(
             budget=Budget({Unit.ENV_STEPS: call.steps}),
             evaluation=evaluation,
-            evaluate_during_episode=call.during_episode,
+            evaluates_during_episode=call.evaluates_during_episode,
             snapshot=checkpoint,
-            save_best=bool(call.evaluation and call.evaluation.save_best),
-            best_apart=True,
+            saves_best=bool(call.evaluation and call.evaluation.saves_best),
+            saves_best_separately=True,
         )
         engine = Engine(parts, cadence, time.monotonic)
         engine.clock.env_steps = int(call.step_offset)
@@ -204,8 +205,8 @@ class _Run:
         found = None if call.resume is None else find_snapshot(call.directory, call.resume)
         if found is not None:
             self._snapshot = read_snapshot(found)
-        whole = self._snapshot is not None and call.resume_parts == ALL
-        if whole and self._snapshot is not None:
+        is_full_resume = self._snapshot is not None and call.resume_parts == ALL
+        if is_full_resume and self._snapshot is not None:
             manifest = self._snapshot.manifest
             if manifest.definition_hash != self._identity():
                 raise ValueError(
@@ -223,7 +224,7 @@ class _Run:
         else:
             # Drawn from numpy's global generator, so that the caller's global seed decides.
             self._seed = int(np.random.randint(2**31 - 1))  # noqa: NPY002
-        self._fresh = not whole
+        self._is_fresh = not is_full_resume
 
     def _identity(self) -> str:
         agent, vector = type(self._call.agent), self._vector
@@ -234,21 +235,21 @@ class _Run:
 
     def _snapshots(self) -> NamedSnapshots:
         call, before = self._call, self._snapshot.manifest if self._snapshot else None
-        on_gpu = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+        is_on_gpu = bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
         owner = snapshot_owner(
-            run_id=before.run_id if before and not self._fresh else None,
+            run_id=before.run_id if before and not self._is_fresh else None,
             experiment_id=call.function,
             definition_hash=self._identity(),
             seed=self._seed,
             parent=before.snapshot_id if before else None,
-            device="cuda" if on_gpu else "cpu",
-            exact=self._agent.exact,
+            device="cuda" if is_on_gpu else "cpu",
+            is_exact=self._agent.exact,
         )
         return NamedSnapshots(
             call.directory,
             owner,
             every=call.checkpoint_freq or None,
-            also_at_end=call.batch,
+            includes_last_step=call.is_batch,
             keep=call.keep_checkpoints,
             logger=self._logger,
         )
@@ -267,12 +268,12 @@ class _Run:
             environments = EvaluationEnvironments(
                 evaluation.env, as_vector(evaluation.env, "eval_env", limit)
             )
-        elif call.batch:
+        elif call.is_batch:
             own = copy_of(call.env)
             stack.callback(close, own)
             environments = EvaluationEnvironments(own, as_vector(own, "eval_env", limit))
         else:
-            if call.during_episode:
+            if call.evaluates_during_episode:
                 raise ValueError(
                     "eval_during_episode: give an eval_env of its own, "
                     "or evaluation would disturb the running episode"
@@ -280,7 +281,7 @@ class _Run:
             environments = EvaluationEnvironments(
                 call.env, as_vector(call.env, "env", limit), self._vector
             )
-        if not call.batch and environments.vector.num_envs != 1:
+        if not call.is_batch and environments.vector.num_envs != 1:
             raise ValueError(
                 f"eval_env: {environments.vector.num_envs} environments; {call.function} takes one"
             )
@@ -292,7 +293,7 @@ class _Run:
         evaluation = self._call.evaluation
         if evaluation is None or environments is None:
             return None
-        seeds = training_seeds(self._seed)
+        seeds = new_seed_rule(self._seed)
         evaluator = ExternalAgentEvaluator(
             self._agent,
             environments,
@@ -307,7 +308,7 @@ class _Run:
             [*self._statistics(), *statistics_of(environments.env)],
             self._t,
             stack,
-            tensorboard=evaluation.tensorboard,
+            writes_events=evaluation.writes_events,
             hooks=evaluation.hooks,
         )
         self._best.score = outputs.best
@@ -321,7 +322,7 @@ class _Run:
             call.evaluator,
             self.evaluations,
             episodes,
-            during_episode=call.during_episode,
+            evaluates_during_episode=call.evaluates_during_episode,
             agent_statistics=self._statistics,
             successful_score=call.successful_score,
         )

@@ -20,7 +20,7 @@ from workers.entrypoints.trainer_parts.epoch_records import (
 )
 from workers.entrypoints.trainer_parts.epoch_snapshots import open_directory
 from workers.entrypoints.trainer_parts.rollout_worker import parameters_of
-from workers.entrypoints.trainer_parts.tabular import Tabular, performance
+from workers.entrypoints.trainer_parts.tabular import Tabular, performance_statistics
 from workers.entrypoints.trainer_parts.trainer_session import TrainerSession
 from workers.rl.envs.env_recipe import copy_env
 from workers.snapshot.config import SnapshotConfig
@@ -66,7 +66,7 @@ class Trainer:
         """The row of the current epoch."""
         self.restore_report = RestoreReport()
         """Whether the last `restore` is bit-exact, and the reasons if it is not."""
-        config = SnapshotConfig.of(snapshot_config)
+        config = SnapshotConfig.from_object(snapshot_config)
         if snapshot_config is not None:
             open_directory(config.directory)
         if seed is not None:
@@ -74,7 +74,7 @@ class Trainer:
         self._session = TrainerSession(
             trainer=self,
             config=config,
-            configured=snapshot_config is not None,
+            is_configured=snapshot_config is not None,
             control=control or NoOrders(),
             rebuildable=rebuildable,
             seed=seed,
@@ -110,7 +110,7 @@ class Trainer:
         """
         session = self._session
         engine, args = session.engine("step_epochs"), session.arguments("step_epochs")
-        session.leave()
+        session.close_left_epoch()
         self.step_itr, self.step_episode = session.stats.total_itr, None
         if session.clock.epochs < args.n_epochs:
             session.begin_epoch()
@@ -197,7 +197,7 @@ class Trainer:
 
         Returns the undiscounted return of each episode.
         """
-        row, returns = performance(itr, batch, discount)
+        row, returns = performance_statistics(itr, batch, discount)
         with self.tabular.prefix(f"{prefix}/"):
             self.tabular.record_row(row)
         return returns
@@ -212,7 +212,7 @@ class Trainer:
         """
         session = self._session
         session.engine("log_diagnostics")
-        (began, steps), now = session.epoch_began, session.clock.wall_seconds
+        (began, steps), now = session.epoch_start, session.clock.wall_seconds
         row = {
             "Epoch": session.stats.total_epoch,
             "TotalEnvSteps": self.total_env_steps,
@@ -301,7 +301,7 @@ class Trainer:
             "plot": plot,
             "store_episodes": store_episodes,
         }
-        session.args = args.changed(
+        session.args = args.replace(
             **changes, pause_for_plot=pause_for_plot, start_epoch=session.clock.epochs
         )
         return session.run()

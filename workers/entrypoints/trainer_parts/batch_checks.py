@@ -20,7 +20,7 @@ def check_batch(batch: "EpisodeBatch") -> None:
     """
     lengths: object = batch.lengths
     if not isinstance(lengths, np.ndarray) or lengths.ndim != 1 or lengths.dtype.kind not in "iu":
-        raise ValueError(f"lengths must be an array of integers [E], not {_shown(lengths)}")
+        raise ValueError(f"lengths must be an array of integers [E], not {_describe(lengths)}")
     if not len(lengths) or lengths.min() < 1:
         raise ValueError("lengths must name at least one episode, of at least one step each")
     steps, episodes = int(lengths.sum()), len(lengths)
@@ -42,10 +42,10 @@ def check_batch(batch: "EpisodeBatch") -> None:
 
 def _check_rows(name: str, column: object, rows: int) -> None:
     if not isinstance(column, np.ndarray) or not column.shape or len(column) != rows:
-        raise ValueError(f"{name} must be an array of {rows} rows, not {_shown(column)}")
+        raise ValueError(f"{name} must be an array of {rows} rows, not {_describe(column)}")
 
 
-def _shown(value: object) -> str:
+def _describe(value: object) -> str:
     return (
         f"one of shape {value.shape} and dtype {value.dtype}"
         if isinstance(value, np.ndarray)

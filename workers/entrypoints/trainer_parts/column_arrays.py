@@ -17,17 +17,17 @@ def columns_of(rows: Sequence[Mapping[str, object]]) -> dict[str, Array]:
     return {name: _column([row.get(name) for row in rows]) for name in names}
 
 
-def each_column(columns: Mapping[str, Any], change: Callable[[Array], Any]) -> dict[str, Any]:
+def map_columns(columns: Mapping[str, Any], change: Callable[[Array], Any]) -> dict[str, Any]:
     """Applies `change` to each array of a nested dict and returns the results in the same form."""
     return {
-        name: each_column(one, change) if isinstance(one, Mapping) else change(one)
+        name: map_columns(one, change) if isinstance(one, Mapping) else change(one)
         for name, one in columns.items()
     }
 
 
 def rows_of(columns: Mapping[str, object], rows: slice | int) -> dict[str, Any]:
     """Returns the selected rows of each array of a nested dict."""
-    return each_column(columns, lambda column: column[rows])
+    return map_columns(columns, lambda column: column[rows])
 
 
 def leaves_of(columns: Mapping[str, object]) -> Iterator[Any]:
@@ -56,10 +56,10 @@ def _column(values: list[Any]) -> Array:
         if any(value is None for value in values):
             return np.array([np.nan if value is None else float(value) for value in values])
         return np.array(values)
-    return stacked(values)
+    return stack_values(values)
 
 
-def stacked(values: Sequence[object]) -> Array:
+def stack_values(values: Sequence[object]) -> Array:
     """Stacks values of the same shape to one array; other values become an array of objects."""
     shapes = {
         np.shape(value)

@@ -24,11 +24,11 @@ from workers.core.types import (
     Unit,
 )
 from workers.engine.budget import UNLIMITED
-from workers.entrypoints.signal_handlers import handled_signals
+from workers.entrypoints.signal_handlers import handle_signals
 from workers.entrypoints.trainer_parts.episode_batch import EpisodeBatch, experience_of
 
 _NO_SCHEDULE: Final = LearnSchedule(every_env_steps=1, updates=1)
-_NO_PLAN: Final = CollectPlan(env_steps=1, whole_episodes=True)
+_NO_PLAN: Final = CollectPlan(env_steps=1, needs_whole_episodes=True)
 
 
 class EpochBounds:
@@ -40,7 +40,7 @@ class EpochBounds:
         """Count of env_steps at which the current batch ends."""
         self.quiet_until: Final = UNLIMITED
 
-    def exhausted(self, clock: ClockView) -> bool:
+    def is_exhausted(self, clock: ClockView) -> bool:
         """Returns whether the last epoch has ended."""
         return clock.epochs >= self.epochs
 
@@ -51,7 +51,7 @@ class EpochBounds:
         return max(0, self.epochs - clock.epochs) if unit is Unit.EPOCHS else UNLIMITED
 
 
-class KeptEpochs:
+class KeptEpochTrigger:
     """A trigger that fires at the end of each epoch that is kept as a snapshot.
 
     Args:
@@ -65,7 +65,7 @@ class KeptEpochs:
         self._keeps = keeps
         self._seen = 0
 
-    def due(self, clock: ClockView) -> int:
+    def take_due(self, clock: ClockView) -> int:
         """Returns 1 for the first call after the end of an epoch that is kept, otherwise 0."""
         if clock.epochs == self._seen:
             return 0
@@ -89,12 +89,12 @@ class LeavingHook:
     """Ends the run at the end of an epoch whose body was left by `break`."""
 
     def __init__(self) -> None:
-        self.leaving = False
+        self.is_leaving = False
 
     def on_tick(self, view: EngineView, reports: object) -> None:
         """Requests the stop, if the body was left."""
         del reports
-        if self.leaving:
+        if self.is_leaving:
             view.request_stop(StopReason.REQUESTED)
 
 
@@ -120,7 +120,7 @@ class AlgorithmAgent:
 
     def act(self, observation: Array, *, explore: bool) -> Array:
         """Forwards to the built-in agent."""
-        return self._own().act(observation, explore=explore)
+        return self._built_in_agent().act(observation, explore=explore)
 
     def observe(self, experience: Experience) -> None:
         """Passes experience to the built-in agent, if there is one."""
@@ -129,16 +129,16 @@ class AlgorithmAgent:
 
     def learn(self, updates: int) -> LearnReport:
         """Forwards to the built-in agent."""
-        return self._own().learn(updates)
+        return self._built_in_agent().learn(updates)
 
     @property
     def learning_rate(self) -> float:
         """Learning rate of the built-in agent's next update."""
-        return self._own().learning_rate
+        return self._built_in_agent().learning_rate
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
-        self._own().learning_rate = value
+        self._built_in_agent().learning_rate = value
 
     def metrics(self) -> Mapping[str, float]:
         """Returns the built-in agent's metrics; empty if there is no such agent."""
@@ -150,7 +150,7 @@ class AlgorithmAgent:
 
     def acting_module(self) -> Any:
         """Forwards to the built-in agent."""
-        return self._own().acting_module()
+        return self._built_in_agent().acting_module()
 
     def state_dict(self) -> StateTree:
         """Returns the states of the algorithm and of its agent; see `core.object_state`."""
@@ -163,10 +163,10 @@ class AlgorithmAgent:
         if self._agent is not None:
             self._agent.load_state_dict(state["agent"])
 
-    def _own(self) -> TrainableAgent:
+    def _built_in_agent(self) -> TrainableAgent:
         if self._agent is None:
             raise ValueError(
-                f"{type(self._algorithm).__name__} has no `agent` of ours: "
+                f"{type(self._algorithm).__name__} has no built-in `agent`: "
                 "it learns by its own code, not by trainer.learn"
             )
         return self._agent
@@ -218,12 +218,12 @@ class SamplerCollector:
             env_update=env_update,
         )
         try:
-            collect(CollectPlan(env_steps=batch_size, whole_episodes=True))
+            collect(CollectPlan(env_steps=batch_size, needs_whole_episodes=True))
             batch = self._batch
         finally:
             self._obtain = self._batch = None
         if batch is None:
-            raise TypeError("the engine asked another collector")
+            raise TypeError("the engine has collected with another collector than this one")
         return batch
 
     def collect(self, plan: CollectPlan) -> Experience:
@@ -267,7 +267,7 @@ def collector_of(algorithm: object) -> Collector:
     return SamplerCollector(getattr(algorithm, "_sampler", None)) if own is None else own
 
 
-def ended_by_sigterm() -> AbstractContextManager[None]:
+def exit_at_sigterm() -> AbstractContextManager[None]:
     """Returns a context in which SIGTERM raises `SystemExit`, so that a snapshot is saved.
 
     A handler of SIGTERM that the caller has installed is kept.
@@ -276,5 +276,5 @@ def ended_by_sigterm() -> AbstractContextManager[None]:
     def end(number: int, _: object) -> None:
         raise SystemExit(128 + number)
 
-    unhandled = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    return handled_signals([signal.SIGTERM] if unhandled else [], end)
+    is_unhandled = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    return handle_signals([signal.SIGTERM] if is_unhandled else [], end)

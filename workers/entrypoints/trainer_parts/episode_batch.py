@@ -18,9 +18,9 @@ from workers.entrypoints.trainer_parts.batch_checks import STEPWISE, check_batch
 from workers.entrypoints.trainer_parts.column_arrays import (
     columns_of,
     concatenate_columns,
-    each_column,
+    map_columns,
     rows_of,
-    stacked,
+    stack_values,
 )
 from workers.entrypoints.trainer_parts.episode import Episode, StepType, step_types
 from workers.rl.envs.env_types import Env
@@ -36,7 +36,7 @@ class EnvSpec:
     """In env_steps; `None` for no limit."""
 
     @classmethod
-    def of(cls, env: Env, max_episode_length: int | None = None) -> Self:
+    def from_env(cls, env: Env, max_episode_length: int | None = None) -> Self:
         """Returns the spec of an environment.
 
         Args:
@@ -102,7 +102,7 @@ class EpisodeBatch:
         check_batch(self)
 
     @classmethod
-    def of(cls, episodes: Sequence[Episode], env_spec: object = None) -> Self:
+    def from_episodes(cls, episodes: Sequence[Episode], env_spec: object = None) -> Self:
         """Returns a batch of `episodes`, in their order.
 
         Raises:
@@ -111,13 +111,13 @@ class EpisodeBatch:
         if not episodes:
             raise ValueError("a batch needs at least one episode")
         before = [one for episode in episodes for one in episode.observations]
-        observations = stacked([*before, *(episode.last_observation for episode in episodes)])
+        observations = stack_values([*before, *(episode.last_observation for episode in episodes)])
         return cls(
             env_spec=EnvSpec() if env_spec is None else env_spec,
             episode_infos=columns_of([episode.episode_info for episode in episodes]),
             observations=observations[: len(before)],
             last_observations=observations[len(before) :],
-            actions=stacked([one for episode in episodes for one in episode.actions]),
+            actions=stack_values([one for episode in episodes for one in episode.actions]),
             rewards=np.array([one for episode in episodes for one in episode.rewards], np.float64),
             env_infos=columns_of([one for episode in episodes for one in episode.env_infos]),
             agent_infos=columns_of([one for episode in episodes for one in episode.agent_infos]),
@@ -281,7 +281,7 @@ class EpisodeBatch:
     @property
     def episode_infos(self) -> dict[str, Any]:
         """Infos of the resets by name, repeated for each step of their episode: [N, ...]."""
-        return each_column(
+        return map_columns(
             self.episode_infos_by_episode, lambda column: np.repeat(column, self.lengths, axis=0)
         )
 
@@ -289,43 +289,43 @@ class EpisodeBatch:
 
     @property
     def padded_observations(self) -> Array:
-        """[E, P, ...], zero after the end of an episode."""
+        """Observations [E, P, ...], zero after the end of an episode."""
         return self._padded(self.observations)
 
     @property
     def padded_next_observations(self) -> Array:
-        """[E, P, ...], zero after the end of an episode."""
+        """Next observations [E, P, ...], zero after the end of an episode."""
         return self._padded(self.next_observations)
 
     @property
     def padded_actions(self) -> Array:
-        """[E, P, ...], zero after the end of an episode."""
+        """Actions [E, P, ...], zero after the end of an episode."""
         return self._padded(self.actions)
 
     @property
     def padded_rewards(self) -> Array:
-        """[E, P], zero after the end of an episode."""
+        """Rewards [E, P], zero after the end of an episode."""
         return self._padded(self.rewards)
 
     @property
     def padded_step_types(self) -> Array:
-        """[E, P], zero after the end of an episode."""
+        """Step types [E, P], zero after the end of an episode."""
         return self._padded(self.step_types)
 
     @property
     def valids(self) -> Array:
-        """[E, P] of the rewards' dtype: 1 for steps of the episode, 0 after its end."""
+        """Mask [E, P] of the rewards' dtype: 1 for steps of the episode, 0 after its end."""
         return self._padded(np.ones_like(self.rewards))
 
     @property
     def padded_env_infos(self) -> dict[str, Any]:
-        """By name, [E, P, ...], zero after the end of an episode."""
-        return each_column(self.env_infos, self._padded)
+        """Infos of the environment by name, [E, P, ...], zero after the end of an episode."""
+        return map_columns(self.env_infos, self._padded)
 
     @property
     def padded_agent_infos(self) -> dict[str, Any]:
-        """By name, [E, P, ...], zero after the end of an episode."""
-        return each_column(self.agent_infos, self._padded)
+        """Infos of the policy by name, [E, P, ...], zero after the end of an episode."""
+        return map_columns(self.agent_infos, self._padded)
 
     # Private
 

@@ -45,7 +45,7 @@ class EpisodePlots:
             )
         self._directory = directory
         self._most = getattr(algo, "max_episode_length", None) or _LONGEST
-        self._film = Film(_filmed(env), _PolicyCopier(policy))  # type: ignore[arg-type]
+        self._film = Film(_make_rendered_env(env), _PolicyCopier(policy))  # type: ignore[arg-type]
 
     def write(self, epoch: int) -> Path:
         """Records an episode and returns the path of the video."""
@@ -100,7 +100,7 @@ class _PolicyCopier:
         return np.asarray(info.get("mean", action))[None]
 
 
-def _filmed(env: Env) -> Env:
+def _make_rendered_env(env: Env) -> Env:
     if env.render_mode == "rgb_array":
         return copy_env(env)
     try:

@@ -29,7 +29,7 @@ class NotSetupError(Exception):
 
 @dataclass(slots=True)
 class ExperimentStats:
-    """Statistics of an experiment."""
+    """Counts of a training up to its last finished epoch, and the episodes of that epoch."""
 
     total_epoch: int
     """Index of the last finished epoch."""
@@ -79,7 +79,7 @@ class TrainArgs:
         if self.batch_size is not None:
             self.batch_size = check_count(self.batch_size, "batch_size", 1)
 
-    def changed(self, **changes: Any) -> "TrainArgs":
+    def replace(self, **changes: Any) -> "TrainArgs":
         """Returns a copy in which the fields whose new value is not `None` are replaced."""
         return replace(
             self, **{name: value for name, value in changes.items() if value is not None}
@@ -136,7 +136,7 @@ class EpochRecorder(SpoolRecorder):
         """
         return sum(self._returns) / len(self._returns) if self._returns else math.nan
 
-    def tick(
+    def record_iteration(
         self,
         clock: ClockView,
         episodes: Sequence[tuple[int, EpisodeEnd]],
@@ -144,19 +144,23 @@ class EpochRecorder(SpoolRecorder):
     ) -> None:
         """Records one iteration and keeps its episode returns."""
         self._returns = [end.episode_return for _, end in episodes]
-        super().tick(clock, episodes, reports)
+        super().record_iteration(clock, episodes, reports)
 
-    def epoch(self, clock: ClockView) -> None:
-        """Calls `close_epoch`, which calls `statistics`."""
+    def record_epoch(self, clock: ClockView) -> None:
+        """Calls `close_epoch`, which calls `record_statistics`."""
         self._close_epoch(clock)
 
-    def statistics(self, clock: ClockView, stats: ExperimentStats, row: dict[str, Cell]) -> None:
+    def record_statistics(
+        self, clock: ClockView, stats: ExperimentStats, row: dict[str, Cell]
+    ) -> None:
         """Records the end of an epoch, and the numbers of its row as points; then flushes."""
         for key, value in row.items():
             if not isinstance(value, str) and _SERIES.match(key):
-                self.point(clock, key, float(value))
+                self.record_point(clock, key, float(value))
         counted = StillClock(
             **{name: getattr(clock, name) for name in StillClock.__dataclass_fields__}
         )
-        super().epoch(replace(counted, iterations=stats.total_itr, env_steps=stats.total_env_steps))
+        super().record_epoch(
+            replace(counted, iterations=stats.total_itr, env_steps=stats.total_env_steps)
+        )
         self.flush()

@@ -35,7 +35,7 @@ def write_epoch(
     if moment.reason is SnapshotReason.EXCEPTION:
         names: tuple[str, ...] = () if config.snapshot_mode == "none" else (EXCEPTION,)
     else:
-        names = config.names(epoch, always=moment.reason is SnapshotReason.STOP)
+        names = config.names(epoch, ignores_gap=moment.reason is SnapshotReason.STOP)
     written = ""
     for name in names:
         config.directory.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def find_snapshot(directory: Path, which: str | int = "last") -> Path:
         ValueError: If `which` has another value.
         FileNotFoundError: If there is no such snapshot; the message lists the existing epochs.
     """
-    wanted = _wanted(which)
+    wanted = _parse_epoch(which)
     if (directory / MANIFEST).is_file():
         return directory
     if not directory.is_dir():
@@ -96,7 +96,7 @@ def snapshots_by_epoch(directory: Path) -> dict[int, Path]:
     return found
 
 
-def _wanted(which: str | int) -> str | int:
+def _parse_epoch(which: str | int) -> str | int:
     if is_count(which, 0):
         return int(which)
     if isinstance(which, str):

@@ -14,16 +14,16 @@ import gymnasium as gym
 
 from workers.core.errors import WorkerError
 from workers.core.recipes import RecipeError, rebuild, rebuildable, recipes_of
-from workers.core.state_tree import with_tensors, without_tensors
+from workers.core.state_tree import arrays_to_tensors, tensors_to_arrays
 from workers.core.subprocess_pool import Command, Handler, SubprocessPool
 from workers.core.types import StateTree
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.entrypoints.trainer_parts.episode_batch import EnvSpec
 from workers.entrypoints.trainer_parts.rollout_worker import (
     RolloutWorker,
-    arrays_of,
-    parameters_from,
+    pack_parameters,
     parameters_of,
+    unpack_parameters,
 )
 from workers.entrypoints.trainer_parts.samplers import BatchUnit, RoundSampler
 from workers.rl.envs.env_types import Env
@@ -63,11 +63,11 @@ class ProcessSampler(RoundSampler):
         unit: BatchUnit = "whole_episodes",
     ) -> None:
         super().__init__(n_workers or len(os.sched_getaffinity(0)), seed, unit)
-        self._recipes = without_tensors(recipes_of({"agent": agents, "env": envs}))
+        self._recipes = tensors_to_arrays(recipes_of({"agent": agents, "env": envs}))
         parameters = parameters_of(agents)
-        self._parameters = None if parameters is agents else arrays_of(parameters)
+        self._parameters = None if parameters is agents else pack_parameters(parameters)
         self._limit = max_episode_length
-        self._env_spec = EnvSpec.of(envs, max_episode_length)
+        self._env_spec = EnvSpec.from_env(envs, max_episode_length)
         self._workers: SubprocessPool | None = None
 
     @property
@@ -78,16 +78,16 @@ class ProcessSampler(RoundSampler):
     def update(self, agents: Sequence[object], envs: Sequence[object]) -> None:
         """Sends each worker its new parameters or policy, and its new environment."""
         if isinstance(envs[0], gym.Env):
-            self._env_spec = EnvSpec.of(envs[0], self._limit)
+            self._env_spec = EnvSpec.from_env(envs[0], self._limit)
         orders = [
             ("update", _agent_order(agent), _env_order(env))
             for agent, env in zip(agents, envs, strict=True)
         ]
-        self._started().execute(orders)
+        self._running_pool().execute(orders)
 
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
         """Runs one episode per element of `limits`, in parallel, on the first workers."""
-        return self._started().execute([("rollout", limit) for limit in limits])
+        return self._running_pool().execute([("rollout", limit) for limit in limits])
 
     def shutdown_worker(self) -> None:
         """Saves the workers' states and ends the processes; the next call starts them again."""
@@ -103,7 +103,7 @@ class ProcessSampler(RoundSampler):
         """
         if self._workers is not None and self._workers.is_idle:
             self._saved = [
-                parameters_from(state)
+                unpack_parameters(state)
                 for state in self._workers.execute([("state",)] * self.n_workers)
             ]
         return {"seed": self.seed, "workers": self._saved}
@@ -113,18 +113,20 @@ class ProcessSampler(RoundSampler):
         """Process IDs of the running workers."""
         return () if self._workers is None else self._workers.pids
 
-    def _started(self) -> SubprocessPool:
+    def _running_pool(self) -> SubprocessPool:
         if self._workers is not None and self._workers.has_pending_results:
             self.shutdown_worker()
         if self._workers is None:
             options = {"seed": self.seed, "max_episode_length": self._limit}
             makers = [
-                functools.partial(_made, self._recipes, self._parameters, {"index": i, **options})
+                functools.partial(
+                    _make_handler, self._recipes, self._parameters, {"index": i, **options}
+                )
                 for i in range(self.n_workers)
             ]
             self._workers = SubprocessPool("sampler worker", SamplerWorkerError, makers)
             if self._saved:
-                self._workers.execute([("load", arrays_of(state)) for state in self._saved])
+                self._workers.execute([("load", pack_parameters(state)) for state in self._saved])
         return self._workers
 
 
@@ -136,50 +138,50 @@ def _agent_order(update: object) -> object:
         return None
     if callable(getattr(update, "get_action", None)):
         parameters = parameters_of(update)
-        recipe = without_tensors(recipes_of({"agent": update}))
+        recipe = tensors_to_arrays(recipes_of({"agent": update}))
         return {
             "recipe": recipe,
-            "parameters": None if parameters is update else arrays_of(parameters),
+            "parameters": None if parameters is update else pack_parameters(parameters),
         }
-    return {"parameters": arrays_of(update)}
+    return {"parameters": pack_parameters(update)}
 
 
 def _env_order(update: object) -> object:
     if update is None:
         return None
     try:
-        return without_tensors(recipes_of({"env": update}))
+        return tensors_to_arrays(recipes_of({"env": update}))
     except RecipeError as error:
         raise RecipeError(
             f"env_update must be built again in the worker's process: {error}"
         ) from error
 
 
-def _made(recipes: StateTree, parameters: object, options: dict[str, Any]) -> Handler:
+def _make_handler(recipes: StateTree, parameters: object, options: dict[str, Any]) -> Handler:
     """Builds policy and environment in the worker's process; returns the handler of commands."""
-    parts = rebuild(with_tensors(recipes))
+    parts = rebuild(arrays_to_tensors(recipes))
     worker = RolloutWorker(parts["agent"], parts["env"], **options)
-    worker.update(None if parameters is None else parameters_from(parameters), None)
-    return functools.partial(_carry_out, worker)
+    worker.update(None if parameters is None else unpack_parameters(parameters), None)
+    return functools.partial(_execute, worker)
 
 
-def _carry_out(worker: RolloutWorker, order: Command) -> object:
+def _execute(worker: RolloutWorker, order: Command) -> object:
     match order:
         case ("rollout", limit):
             return worker.rollout(limit)
         case ("update", agent, env):
             _update(worker, agent, env)
         case ("state",):
-            return arrays_of(worker.state_dict())
+            return pack_parameters(worker.state_dict())
         case ("load", state):
-            worker.load_state_dict(parameters_from(state))
+            worker.load_state_dict(unpack_parameters(state))
         case _:
-            raise ValueError(f"unknown order {order[0]!r}")
+            raise ValueError(f"unknown command {order[0]!r}")
     return None
 
 
 def _update(worker: RolloutWorker, agent: Any, env: Any) -> None:
     if agent is not None and "recipe" in agent:
-        worker.agent = rebuild(with_tensors(agent["recipe"]))["agent"]
-    parameters = None if agent is None else parameters_from(agent["parameters"])
-    worker.update(parameters, None if env is None else rebuild(with_tensors(env))["env"])
+        worker.agent = rebuild(arrays_to_tensors(agent["recipe"]))["agent"]
+    parameters = None if agent is None else unpack_parameters(agent["parameters"])
+    worker.update(parameters, None if env is None else rebuild(arrays_to_tensors(env))["env"])

@@ -16,8 +16,8 @@ import gymnasium as gym
 import numpy as np
 
 from workers.core.object_state import has_state, load_state, pack, state_of, unpack
-from workers.core.rng import ENV_SEED_BITS, derive_seed, preserved_global_state, seed_global
-from workers.core.state_tree import with_tensors, without_tensors
+from workers.core.rng import ENV_SEED_BITS, derive_seed, preserve_global_state, seed_global
+from workers.core.state_tree import arrays_to_tensors, tensors_to_arrays
 from workers.core.types import StateTree
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.rl.envs.env_recipe import copy_env
@@ -70,13 +70,13 @@ class RolloutWorker:
 
     def rollout(self, at_most: int | None = None) -> Episode:
         """Runs one episode, which is truncated after `at_most` env_steps or at the time limit."""
-        with self.seeded():
+        with self.seed_episode():
             return self._run(min(self._limit, at_most or self._limit))
 
     @contextmanager
-    def seeded(self) -> Iterator[None]:
+    def seed_episode(self) -> Iterator[None]:
         """Seeds the global generators for one episode; restores them and counts it afterwards."""
-        with preserved_global_state():
+        with preserve_global_state():
             seed_global(derive_seed(self._seed, "sampler/act", self._index, self._episodes))
             yield
         self.count_episode()
@@ -111,14 +111,17 @@ class RolloutWorker:
         while True:
             action, agent_info = self.agent.get_action(observation)
             successor, reward, terminated, truncated, info = self.env.step(action)
-            episode.add(kept(observation), action, float(reward), (info, agent_info))
+            episode.add(copy_observation(observation), action, float(reward), (info, agent_info))
             observation = successor
             if terminated or truncated or len(episode) >= limit:
-                episode.last_observation, episode.terminated = kept(observation), bool(terminated)
+                episode.last_observation, episode.terminated = (
+                    copy_observation(observation),
+                    bool(terminated),
+                )
                 return episode
 
 
-def kept(observation: object) -> object:
+def copy_observation(observation: object) -> object:
     """Returns a copy of an array, because the environment may overwrite its observation."""
     return observation.copy() if isinstance(observation, np.ndarray) else observation
 
@@ -138,8 +141,7 @@ def parameters_of(policy: Any) -> object:
     if callable(getattr(policy, "get_action", None)):
         return policy
     raise ValueError(
-        f"{type(policy).__name__} has no get_action and does not say what its parameters are: "
-        f"{_REMEDY}"
+        f"{type(policy).__name__} has neither get_action nor readable parameters: {_REMEDY}"
     )
 
 
@@ -196,7 +198,7 @@ def reset_slots(agent: Any, mask: Any) -> None:
         reset()
 
 
-def one_per_worker(update: object, n_workers: int, name: str) -> list[object]:
+def updates_per_worker(update: object, n_workers: int, name: str) -> list[object]:
     """Returns one update per worker: the elements of a list, or the same update for all workers.
 
     Raises:
@@ -212,11 +214,11 @@ def one_per_worker(update: object, n_workers: int, name: str) -> list[object]:
     return [update] * n_workers
 
 
-def arrays_of(parameters: object) -> object:
+def pack_parameters(parameters: object) -> object:
     """Converts parameters to arrays and plain data that can be sent to another process."""
-    return without_tensors(pack(parameters, "agent_update"))
+    return tensors_to_arrays(pack(parameters, "agent_update"))
 
 
-def parameters_from(arrays: object) -> Any:
-    """Returns the parameters that `arrays_of` packed."""
-    return unpack(with_tensors(arrays))
+def unpack_parameters(arrays: object) -> Any:
+    """Returns the parameters that `pack_parameters` packed."""
+    return unpack(arrays_to_tensors(arrays))

@@ -19,17 +19,17 @@ from typing import Any, Final, Literal, Self, get_args
 import numpy as np
 
 from workers.core.recipes import rebuildable
-from workers.core.rng import derive_seed, preserved_global_state, seed_global
+from workers.core.rng import derive_seed, preserve_global_state, seed_global
 from workers.core.types import StateTree
 from workers.entrypoints.trainer_parts.episode import Episode
 from workers.entrypoints.trainer_parts.episode_batch import EnvSpec, EpisodeBatch
 from workers.entrypoints.trainer_parts.rollout_worker import (
     RolloutWorker,
-    kept,
-    one_per_worker,
+    copy_observation,
     reset_slots,
     updated_agent,
     updated_env,
+    updates_per_worker,
 )
 from workers.rl.envs.env_recipe import copy_env
 from workers.rl.envs.env_types import Env
@@ -78,23 +78,25 @@ class RoundSampler(ABC):
         """
         del itr
         if num_samples < 1:
-            raise ValueError(f"a batch needs at least 1, not {num_samples}")
+            raise ValueError(f"num_samples must be at least 1, not {num_samples}")
         if agent_update is not None or env_update is not None:
-            agents = one_per_worker(agent_update, self.n_workers, "agent_update")
-            self.update(agents, one_per_worker(env_update, self.n_workers, "env_update"))
+            agents = updates_per_worker(agent_update, self.n_workers, "agent_update")
+            self.update(agents, updates_per_worker(env_update, self.n_workers, "env_update"))
         if self._unit == "episodes":
-            return EpisodeBatch.of(self._exactly(num_samples), self.env_spec)
-        return EpisodeBatch.of(self._steps(num_samples), self.env_spec)
+            return EpisodeBatch.from_episodes(self._collect_episodes(num_samples), self.env_spec)
+        return EpisodeBatch.from_episodes(self._collect_steps(num_samples), self.env_spec)
 
     def obtain_exact_episodes(
         self, n_eps_per_worker: int, agent_update: object, env_update: object = None
     ) -> EpisodeBatch:
         """Returns `n_eps_per_worker` whole episodes of each worker; see `obtain_samples`."""
         self.update(
-            one_per_worker(agent_update, self.n_workers, "agent_update"),
-            one_per_worker(env_update, self.n_workers, "env_update"),
+            updates_per_worker(agent_update, self.n_workers, "agent_update"),
+            updates_per_worker(env_update, self.n_workers, "env_update"),
         )
-        return EpisodeBatch.of(self._exactly(n_eps_per_worker * self.n_workers), self.env_spec)
+        return EpisodeBatch.from_episodes(
+            self._collect_episodes(n_eps_per_worker * self.n_workers), self.env_spec
+        )
 
     @property
     @abstractmethod
@@ -136,13 +138,13 @@ class RoundSampler(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _exactly(self, count: int) -> list[Episode]:
+    def _collect_episodes(self, count: int) -> list[Episode]:
         episodes: list[Episode] = []
         while len(episodes) < count:
             episodes += self.run([None] * min(self.n_workers, count - len(episodes)))
         return episodes
 
-    def _steps(self, count: int) -> list[Episode]:
+    def _collect_steps(self, count: int) -> list[Episode]:
         episodes: list[Episode] = []
         missing = count
         while missing > 0:
@@ -190,17 +192,18 @@ class LocalSampler(RoundSampler):
     def env_spec(self) -> EnvSpec:
         """Spec of the first worker's environment."""
         _, env, limit = self._parts
-        return EnvSpec.of(self._workers[0].env if self._workers else env, limit)
+        return EnvSpec.from_env(self._workers[0].env if self._workers else env, limit)
 
     def update(self, agents: Sequence[object], envs: Sequence[object]) -> None:
         """Updates the policy and the environment of each worker; `None` entries keep them."""
-        for worker, agent, env in zip(self._started(), agents, envs, strict=True):
+        for worker, agent, env in zip(self._running_workers(), agents, envs, strict=True):
             worker.update(agent, env)
 
     def run(self, limits: Sequence[int | None]) -> list[Episode]:
         """Runs one episode per element of `limits`, one after the other, on the first workers."""
         return [
-            worker.rollout(limit) for worker, limit in zip(self._started(), limits, strict=False)
+            worker.rollout(limit)
+            for worker, limit in zip(self._running_workers(), limits, strict=False)
         ]
 
     def shutdown_worker(self) -> None:
@@ -217,7 +220,7 @@ class LocalSampler(RoundSampler):
             "workers": [worker.state_dict() for worker in self._workers] or self._saved,
         }
 
-    def _started(self) -> list[RolloutWorker]:
+    def _running_workers(self) -> list[RolloutWorker]:
         if not self._workers:
             agent, env, limit = self._parts
             options = {"seed": self.seed, "max_episode_length": limit}
@@ -279,16 +282,20 @@ class VecSampler:
         """
         del itr
         if num_samples < 1:
-            raise ValueError(f"a batch needs at least 1, not {num_samples}")
-        self._agent = updated_agent(self._agent, one_per_worker(agent_update, 1, "agent_update")[0])
-        update = one_per_worker(env_update, 1, "env_update")[0]
-        for slot in self._started():
+            raise ValueError(f"num_samples must be at least 1, not {num_samples}")
+        self._agent = updated_agent(
+            self._agent, updates_per_worker(agent_update, 1, "agent_update")[0]
+        )
+        update = updates_per_worker(env_update, 1, "env_update")[0]
+        for slot in self._running_workers():
             slot.env = slot.env if update is None else updated_env(slot.env, update)
-        with preserved_global_state():
+        with preserve_global_state():
             seed_global(derive_seed(self.seed, "sampler/calls", self._calls))
             episodes = self._run(num_samples)
         self._calls += 1
-        return EpisodeBatch.of(episodes, EnvSpec.of(self._slots[0].env, self._limit))
+        return EpisodeBatch.from_episodes(
+            episodes, EnvSpec.from_env(self._slots[0].env, self._limit)
+        )
 
     def shutdown_worker(self) -> None:
         """Saves the counters and closes the environments; the next call makes new ones."""
@@ -316,7 +323,7 @@ class VecSampler:
             state["slots"],
         )
 
-    def _started(self) -> list[RolloutWorker]:
+    def _running_workers(self) -> list[RolloutWorker]:
         if not self._slots:
             self._slots = [
                 RolloutWorker(
@@ -358,10 +365,15 @@ class VecSampler:
             slot = self._slots[index]
             successor, reward, terminated, truncated, info = slot.env.step(actions[index])
             mine = {name: column[index] for name, column in infos.items()}
-            episode.add(kept(current[index]), actions[index], float(reward), (info, mine))
+            episode.add(
+                copy_observation(current[index]), actions[index], float(reward), (info, mine)
+            )
             current[index] = successor
             if terminated or truncated or len(episode) >= (self._limit or 2**63):
-                episode.last_observation, episode.terminated = kept(successor), bool(terminated)
+                episode.last_observation, episode.terminated = (
+                    copy_observation(successor),
+                    bool(terminated),
+                )
                 slot.count_episode()
                 del running[index]
 

@@ -64,7 +64,7 @@ class Tabular:
         self._cells = dict(state["cells"])
 
 
-def performance(
+def performance_statistics(
     itr: int, batch: EpisodeBatch, discount: float
 ) -> tuple[dict[str, Cell], list[float]]:
     """Returns garage's statistics of a batch, and the undiscounted return of each episode.
@@ -89,11 +89,11 @@ def performance(
         "TerminationRate": float(np.mean([batch.terminated[steps.stop - 1] for steps in episodes])),
     }
     if "success" in batch.env_infos:
-        row["SuccessRate"] = float(np.mean([_succeeded(batch, steps) for steps in episodes]))
+        row["SuccessRate"] = float(np.mean([_has_succeeded(batch, steps) for steps in episodes]))
     return row, returns
 
 
-def _succeeded(batch: EpisodeBatch, steps: slice) -> bool:
+def _has_succeeded(batch: EpisodeBatch, steps: slice) -> bool:
     return any(
         bool(value)
         for value in rows_of(batch.env_infos, steps)["success"]
@@ -112,4 +112,4 @@ def _cell(key: str, value: Any) -> Cell:
                 f"{key}: a column takes one number, not an array of shape {tuple(value.shape)}"
             ) from error
         return single
-    raise TypeError(f"{key}: a column takes a number or a word, not a {type(value).__qualname__}")
+    raise TypeError(f"{key}: a column takes a number or text, not a {type(value).__qualname__}")

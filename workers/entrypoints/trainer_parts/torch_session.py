@@ -23,7 +23,7 @@ class TorchSession:
     """A floating-point type; `None` keeps the current default."""
 
     @classmethod
-    def of(cls, session: object) -> "TorchSession":
+    def from_value(cls, session: object) -> "TorchSession":
         """Converts a session, a device, a dtype or `None` to a session.
 
         Raises:
@@ -41,7 +41,7 @@ class TorchSession:
         )
 
     @contextmanager
-    def active(self) -> Iterator[None]:
+    def activate(self) -> Iterator[None]:
         """Sets torch's default device and dtype during the body, then restores the old defaults."""
         before = torch.get_default_dtype()
         device = nullcontext() if self.device is None else torch.device(self.device)
@@ -53,7 +53,7 @@ class TorchSession:
             torch.set_default_dtype(before)
 
 
-def materialise(part: object, env: Env | None, path: str) -> None:
+def initialise_lazy_parameters(part: object, env: Env | None, path: str) -> None:
     """Initialises the lazy parameters of modules by calling each module once with zeros.
 
     Other parameters are not changed.

@@ -26,10 +26,10 @@ from workers.entrypoints.trainer_parts.dowel_table import copy_dowel_values
 from workers.entrypoints.trainer_parts.engine_parts import (
     AlgorithmAgent,
     EpochBounds,
-    KeptEpochs,
+    KeptEpochTrigger,
     LeavingHook,
     collector_of,
-    ended_by_sigterm,
+    exit_at_sigterm,
 )
 from workers.entrypoints.trainer_parts.episode_plots import DIRECTORY, EpisodePlots
 from workers.entrypoints.trainer_parts.epoch_records import (
@@ -63,7 +63,7 @@ class TrainerSession:
 
     trainer: "Trainer"
     config: SnapshotConfig
-    configured: bool
+    is_configured: bool
     """Whether the caller passed the directory of snapshots; if not, a restore sets it."""
     control: Control
     rebuildable: bool
@@ -78,21 +78,21 @@ class TrainerSession:
     env: Any = None
     collector: Any = None
     average_return: float | None = None
-    epoch_began: tuple[float, int] = (0.0, 0)
+    epoch_start: tuple[float, int] = (0.0, 0)
     """Wall seconds and env_steps at the start of the current epoch."""
     _leaving: LeavingHook = field(default_factory=LeavingHook)
     _engine: Engine | None = None
     _recorder: EpochRecorder | None = None
-    _saved_exception: bool = False
+    _has_saved_exception: bool = False
     _spool: LazySpool | None = None
     _progress: ProgressCsv | None = None
     _rows: tuple[list[str], list[list[str]]] = ((), ())  # type: ignore[assignment]
     """Columns and rows of `progress.csv` at the time of the restored snapshot."""
     _plots: EpisodePlots | None = None
-    _kept: KeptEpochs = field(init=False)
+    _kept: KeptEpochTrigger = field(init=False)
 
     def __post_init__(self) -> None:
-        self._kept = KeptEpochs(lambda epoch: bool(self.config.names(epoch)))
+        self._kept = KeptEpochTrigger(lambda epoch: bool(self.config.names(epoch)))
 
     # Set-up
 
@@ -116,7 +116,9 @@ class TrainerSession:
             clock=self.clock,
         )
         self._engine = Engine(
-            parts, Cadence(budget=self.bounds, snapshot=self._kept, save_best=False), time.monotonic
+            parts,
+            Cadence(budget=self.bounds, snapshot=self._kept, saves_best=False),
+            time.monotonic,
         )
 
     def engine(self, caller: str) -> Engine:
@@ -160,28 +162,28 @@ class TrainerSession:
         self.bounds.epochs, self.average_return = args.n_epochs, None
         self._open(args)
         try:
-            with ended_by_sigterm():
+            with exit_at_sigterm():
                 returned = self.algo.train(self.trainer)
-                self.leave()
+                self.close_left_epoch()
         except BaseException as error:
-            if not self._saved_exception:
+            if not self._has_saved_exception:
                 engine.save_after(error)
             raise
         finally:
             self._close()
         return self.average_return if returned is None else returned
 
-    def leave(self) -> None:
+    def close_left_epoch(self) -> None:
         """Closes the epoch whose body was left by `break`."""
-        self._leaving.leaving = True
+        self._leaving.is_leaving = True
         try:
             self.engine("train").leave_epochs()
         finally:
-            self._leaving.leaving = False
+            self._leaving.is_leaving = False
 
     def begin_epoch(self) -> None:
         """Stores the time and the env_steps at which an epoch begins."""
-        self.epoch_began = (self.clock.wall_seconds, self.clock.env_steps)
+        self.epoch_start = (self.clock.wall_seconds, self.clock.env_steps)
 
     # Snapshots
 
@@ -190,7 +192,7 @@ class TrainerSession:
     ) -> str:
         """Writes a snapshot of the epoch that ended last; see `Snapshotter.save`."""
         del score
-        self._saved_exception = self._saved_exception or reason is SnapshotReason.EXCEPTION
+        self._has_saved_exception = self._has_saved_exception or reason is SnapshotReason.EXCEPTION
         return self.write(state, reason, max(0, clock.epochs - 1))
 
     def write(self, state: StateTree, reason: SnapshotReason, epoch: int) -> str:
@@ -215,7 +217,7 @@ class TrainerSession:
             "progress": progress,
         }
         full = {**state, "trainer": own, "recipe": self._recipe()}
-        moment = Moment(clock=StillClock.of(state), reason=reason)
+        moment = Moment(clock=StillClock.from_state(state), reason=reason)
         owner = snapshot_owner(
             run_id=self.run_id,
             attempt_id=self.attempt_id,
@@ -231,10 +233,10 @@ class TrainerSession:
         state = read_snapshot(directory).state
         if "trainer" not in state:
             raise SnapshotUnreadableError(
-                f"{directory} was not written by a Trainer: whatever wrote it resumes it"
+                f"{directory} was not written by a Trainer: resume it with its own program"
             )
         if self._engine is None:
-            self.trainer.setup(*_rebuilt(state["recipe"], directory))
+            self.trainer.setup(*_rebuild(state["recipe"], directory))
         report = self.engine("restore").restore(state)
         return report, self._take_over(state["trainer"], directory)
 
@@ -245,7 +247,7 @@ class TrainerSession:
         trainer.step_itr, trainer.enable_logging = self.stats.total_itr, bool(own["enable_logging"])
         trainer.tabular.load_state_dict(own["tabular"])
         self._progress, self._rows = None, read_rows(directory.parent / FILE_NAME, own["progress"])
-        if not self.configured:
+        if not self.is_configured:
             self.config = SnapshotConfig(directory.parent, **own["config"])
         saved = {
             "n_epochs": 0,
@@ -256,7 +258,7 @@ class TrainerSession:
             **(own["args"] or {}),
         }
         self.args = TrainArgs(**{**saved, "start_epoch": self.clock.epochs})
-        return self.args.changed()
+        return self.args.replace()
 
     def _recipe(self) -> StateTree:
         try:
@@ -295,7 +297,7 @@ class TrainerSession:
             row = trainer.tabular.row()
             self._progress.append(row)
             trainer.tabular.clear()
-        recorder.statistics(clock, stats, row)
+        recorder.record_statistics(clock, stats, row)
         self.begin_epoch()
 
     def _open(self, args: TrainArgs) -> None:
@@ -306,7 +308,7 @@ class TrainerSession:
         if self._progress is None or self._progress.path.parent != directory:
             self._progress = ProgressCsv(directory / FILE_NAME)
             self._progress.begin(*self._rows)
-        self._saved_exception = False
+        self._has_saved_exception = False
         facts = {
             "algo": f"{type(self.algo).__module__}:{type(self.algo).__qualname__}",
             "env": str(self.env),
@@ -338,7 +340,7 @@ class TrainerSession:
             self._spool.close()
 
 
-def _rebuilt(recipe: StateTree, directory: Path) -> tuple[object, object]:
+def _rebuild(recipe: StateTree, directory: Path) -> tuple[object, object]:
     if "parts" not in recipe:
         message = (
             f"{directory.name} does not tell how to build its parts: {recipe['missing']}. "

@@ -36,7 +36,7 @@ class A2c(PolicyGradient[A2cParameters]):
     def optimizer_start(self, vector: Tensor) -> RmspropState:
         """Returns the state of RMSprop before the first update of parameters [P]."""
         hyper = self.hyper
-        return rmsprop_start(vector, hyper.learning_rate, inside=hyper.epsilon_inside)
+        return rmsprop_start(vector, hyper.learning_rate, uses_inner_epsilon=hyper.epsilon_inside)
 
     def optimizer_step(
         self, parameters: Tensor, grad: Tensor, optimizer: RmspropState
@@ -44,7 +44,9 @@ class A2c(PolicyGradient[A2cParameters]):
         """Returns parameters [P] and RMSprop's state after a step with the gradient [P]."""
         hyper = self.hyper
         settings = {"decay": hyper.rmsprop_decay, "epsilon": hyper.rmsprop_epsilon}
-        return rmsprop(parameters, grad, optimizer, inside=hyper.epsilon_inside, **settings)
+        return rmsprop(
+            parameters, grad, optimizer, uses_inner_epsilon=hyper.epsilon_inside, **settings
+        )
 
     def loss(self, parameters: Parameters, batch: RolloutBatch) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the loss [], and the values of `report_names` except the last [4].

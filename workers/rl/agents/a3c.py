@@ -21,13 +21,13 @@ from gymnasium import Space
 from torch import Tensor
 
 from palestra.contract.agents import A3cParameters
-from workers.acceleration.update_runner import Gradient, runnable
+from workers.acceleration.update_runner import Gradient, make_runner
 from workers.core.rng import derive_generator
 from workers.core.types import AgentContext, Array, CompileMode, LearnReport, StateTree
 from workers.rl.agents.common.actor_critic import ActorCritic, actor_critic
 from workers.rl.agents.common.optimizers import clip_to_norm
 from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
-from workers.rl.exploration.random_blocks import Blocks
+from workers.rl.exploration.random_blocks import RandomBlocks
 from workers.rl.networks.parameter_layout import Parameters
 
 REPORT_NAMES: Final = (
@@ -43,7 +43,7 @@ REPORT_NAMES: Final = (
 _FILE: Final = "a3c.npz"
 
 
-class Steps(NamedTuple):
+class PaddedRollout(NamedTuple):
     """A rollout of at most t_max steps of one environment, padded to t_max steps."""
 
     observation: Tensor
@@ -94,7 +94,7 @@ class A3cMath:
     model: ActorCritic
     hyper: A3cParameters
 
-    def loss(self, parameters: Parameters, steps: Steps) -> tuple[Tensor, tuple[Tensor]]:
+    def loss(self, parameters: Parameters, steps: PaddedRollout) -> tuple[Tensor, tuple[Tensor]]:
         """Returns the loss [], and the values of `REPORT_NAMES` except the last [5].
 
         The loss is the sum over the steps of -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2.
@@ -119,7 +119,7 @@ class A3cMath:
         return (each * weight).sum(), (means,)
 
     def clipped_gradient(
-        self, gradient: Gradient, vector: Tensor, steps: Steps
+        self, gradient: Gradient, vector: Tensor, steps: PaddedRollout
     ) -> tuple[Tensor, Tensor]:
         """Returns the clipped gradient [P] and the values of `REPORT_NAMES` [6].
 
@@ -168,12 +168,12 @@ class A3c:
         context = AgentContext(observation_space, action_space, 1, seed)
         model = actor_critic(context, "a3c", hyper.hidden_sizes, hyper.activation)
         self.learning_rate = hyper.learning_rate
-        self.parameters = model.layout.join(model.initial(torch_generator(seed)))
+        self.parameters = model.layout.join(model.initial_parameters(torch_generator(seed)))
         self.squares = torch.zeros_like(self.parameters)
         self._hyper, self._model = hyper, model
-        self._slope = runnable(A3cMath(model, hyper).clipped_gradient, mode=compile)
+        self._slope = make_runner(A3cMath(model, hyper).clipped_gradient, mode=compile)
         generator = derive_generator(seed, "agent/explore", process_idx)
-        self._draws = Blocks(
+        self._draws = RandomBlocks(
             generator, lambda generator, shape: (model.policy.noise(generator, shape),)
         )
         self._training = TrainingSwitch()
@@ -199,15 +199,15 @@ class A3c:
     def act(self, observation: Array) -> Any:
         """Returns an action of the space: sampled, or in `eval_mode` the most probable one."""
         policy, noise = self._model.policy, None
-        if self._training.on:
+        if self._training.is_on:
             self._draws.advance((1,))
-            noise = self._draws.block[0][self._draws.at]
+            noise = self._draws.block[0][self._draws.step]
         raw = policy.sample(
             self._arrays,
             self._model.acting_outputs(self._named, self._arrays, observation[None]),
             noise,
         )
-        if self._training.on:
+        if self._training.is_on:
             self._observations.append(observation)
             self._actions.append(raw[0])
         return policy.to_space(raw)[0]
@@ -218,7 +218,7 @@ class A3c:
         The bootstrap value is V of `observation`, the successor, or 0 if the episode terminated
         (`done`). `reset` marks that the episode was truncated. Does nothing in `eval_mode`.
         """
-        if not self._training.on:
+        if not self._training.is_on:
             return
         self._rewards.append(float(reward))
         if done or reset or len(self._rewards) == self._hyper.rollout_steps:
@@ -226,7 +226,7 @@ class A3c:
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which `act` returns most probable actions and nothing is learnt."""
-        return self._training.off()
+        return self._training.turn_off()
 
     def get_statistics(self) -> Iterable[tuple[str, float]]:
         """Returns mean value and entropy of the last rollout."""
@@ -314,7 +314,7 @@ class A3c:
         self.sync_parameters()
         self.forget_rollout()
 
-    def _steps(self, bootstrap_value: float) -> Steps:
+    def _steps(self, bootstrap_value: float) -> PaddedRollout:
         """Returns the rollout, padded to t_max steps by copies of its first step with weight 0.
 
         With the padding one compiled gradient is used for rollouts of every length.
@@ -328,4 +328,6 @@ class A3c:
             np.stack([*self._observations, *self._observations[:1] * spare])
         )
         action = torch.from_numpy(np.stack([*self._actions, *self._actions[:1] * spare]))
-        return Steps(observation, action, torch.tensor([*returned, *returned[:1] * spare]), weight)
+        return PaddedRollout(
+            observation, action, torch.tensor([*returned, *returned[:1] * spare]), weight
+        )

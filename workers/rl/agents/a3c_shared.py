@@ -66,7 +66,7 @@ class SharedA3c:
         self.exact = hyper.processes == 1
         """Whether results are independent of the timing of processes: with one process only."""
         self.memory = NoMemory()
-        self.parameters = model.layout.join(model.initial(torch_generator(context.seed)))
+        self.parameters = model.layout.join(model.initial_parameters(torch_generator(context.seed)))
         """float32 [P]"""
         self.squares = torch.zeros_like(self.parameters)
         """float32 [P]: running mean of the gradient's square."""
@@ -81,7 +81,7 @@ class SharedA3c:
         Raises ValueError if `explore` is true: only the processes explore.
         """
         if explore:
-            raise ValueError("a3c explores in its processes alone")
+            raise ValueError("a3c explores only in its processes: call act with explore=False")
         outputs = self._model.acting_outputs(self._named, self._arrays, observation)
         policy = self._model.policy
         return policy.to_space(policy.sample(self._arrays, outputs, None))
@@ -90,7 +90,7 @@ class SharedA3c:
         """Does nothing: the processes learn from their transitions themselves."""
 
     def learn(self, updates: int) -> LearnReport:
-        """Makes no updates; those of the processes are in `Experience.learnt`."""
+        """Makes no updates; those of the processes are in `Experience.learn_reports`."""
         del updates
         return LearnReport(0)
 

@@ -124,7 +124,7 @@ class CategoricalDqn(QLearning):
         return self.support(torch.device("cpu")).numpy()
 
 
-def categorical(
+def build_categorical(
     parameters: C51Parameters, actions: DiscreteActions, context: AgentContext
 ) -> ReplayAgent:
     """Returns an agent with the options in `parameters`, for C51 and Rainbow."""
@@ -134,4 +134,4 @@ def categorical(
 
 def build(parameters: C51Parameters, context: AgentContext) -> ReplayAgent:
     """Builds the agent; raises DefinitionError if it does not support a space."""
-    return categorical(parameters, discrete_actions(context.action_space, "c51"), context)
+    return build_categorical(parameters, discrete_actions(context.action_space, "c51"), context)

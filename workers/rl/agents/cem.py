@@ -75,9 +75,9 @@ class Cem:
     def __init__(self, hyper: CemParameters, context: AgentContext) -> None:
         self._hyper, self._seed = hyper, context.seed
         space = context.action_space
-        self._discrete = not isinstance(space, spaces.Box)
+        self._is_discrete = not isinstance(space, spaces.Box)
         self._actions = (
-            discrete_actions(space, "cem") if self._discrete else box_actions(space, "cem")
+            discrete_actions(space, "cem") if self._is_discrete else box_actions(space, "cem")
         )
         self._encoding = encoding_of(context.observation_space)
         outputs = int(space.n) if isinstance(space, spaces.Discrete) else self._actions.raw_shape[0]
@@ -131,11 +131,11 @@ class Cem:
     @property
     def learn_schedule(self) -> LearnSchedule:
         """One call of `learn` after each collect of episodes."""
-        return LearnSchedule(_NEVER, 1, at_episode_end=True)
+        return LearnSchedule(_NEVER, 1, learns_at_episode_end=True)
 
     def observe(self, experience: Experience) -> None:
         """Adds the rewards to the returns of the candidates."""
-        if self._training.on:
+        if self._training.is_on:
             self.memory.extend(
                 experience.reward, experience.terminated | experience.truncated, experience.active
             )
@@ -145,7 +145,7 @@ class Cem:
 
         Makes one update at most, whatever `updates` is.
         """
-        if not self._training.on or updates < 1 or not self.memory.complete:
+        if not self._training.is_on or updates < 1 or not self.memory.is_complete:
             return LearnReport(0)
         scores = self.memory.scores
         elites = elites_of(scores, self._hyper.elite_fraction)
@@ -163,7 +163,7 @@ class Cem:
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which rewards are not counted and nothing is learnt."""
-        return self._training.off()
+        return self._training.turn_off()
 
     def acting_module(self) -> ActingModule:
         """Returns the policy of the mean parameters as an exportable module."""
@@ -171,7 +171,7 @@ class Cem:
             self._policy,
             self._encoding,
             self._actions,
-            self._discrete,
+            self._is_discrete,
         )
 
         def greedy(parameters: Parameters, observation: Tensor) -> Tensor:
@@ -232,7 +232,7 @@ class Cem:
         self._playing = None
 
     def _raw(self, outputs: Array) -> Array:
-        raw: Array = outputs.argmax(-1) if self._discrete else np.tanh(outputs)
+        raw: Array = outputs.argmax(-1) if self._is_discrete else np.tanh(outputs)
         return raw
 
 

@@ -49,13 +49,13 @@ class Candidates:
         return int(self._played.sum())
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every candidate has played its episodes."""
         return bool((self._played >= self._episodes).all())
 
     @property
     def scores(self) -> npt.NDArray[np.float64]:
-        """Mean return of each candidate, float64 [P]; only where `complete`."""
+        """Mean return of each candidate, float64 [P]; only where `is_complete`."""
         return self._totals / self._played
 
     def extend(self, reward: Array, ended: Array, active: Array | None) -> None:
@@ -67,7 +67,7 @@ class Candidates:
             active: bool [T, B]: false for inactive slots; `None` if all slots are active.
         """
         over = [
-            self._played_by(slot, *_rows(reward, ended, active, slot))
+            self._add_steps(slot, *_rows(reward, ended, active, slot))
             for slot in range(len(self._midway))
         ]
         if any(over):
@@ -109,7 +109,7 @@ class Candidates:
         )
         self._begun_before = np.array(state["foreign"], np.bool_)
 
-    def _played_by(self, slot: int, rewards: Array, ended: Array) -> bool:
+    def _add_steps(self, slot: int, rewards: Array, ended: Array) -> bool:
         """Adds the steps of one environment to the returns of its candidate.
 
         Returns whether an episode ended with the last step.

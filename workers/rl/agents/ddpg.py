@@ -16,7 +16,7 @@ from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.algorithm import ReplayBatch, UpdateResult, bootstrap_target
 from workers.rl.agents.common.continuous import (
-    Deterministic,
+    DeterministicAlgorithm,
     actor_critic_layouts,
     additive_noise,
     build_continuous,
@@ -46,7 +46,7 @@ class DdpgState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ddpg(Deterministic):
+class Ddpg(DeterministicAlgorithm):
     """Targets, losses and update of DDPG for one definition, as pure functions."""
 
     critic: Mlp
@@ -57,10 +57,8 @@ class Ddpg(Deterministic):
 
     def start(self, generator: torch.Generator) -> DdpgState:
         """Returns the initial state; weights of the last layers are near 0 (section 7)."""
-        actor = self.layouts["actor"].join(self.policy.initial_uniform(generator, last=DDPG_BOUND))
-        critic = self.layouts["critics"].join(
-            self.critic.initial_uniform(generator, last=DDPG_BOUND)
-        )
+        actor = self.layouts["actor"].join(self.policy.draw_uniform(generator, last=DDPG_BOUND))
+        critic = self.layouts["critics"].join(self.critic.draw_uniform(generator, last=DDPG_BOUND))
         optimizers = (
             adam_start(actor, self.hyper.actor_learning_rate),
             adam_start(critic, self.hyper.learning_rate),

@@ -25,17 +25,17 @@ from workers.rl.agents.common.q_learning import QLearning, replay_parts
 from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.recurrent import RecurrentActing
 from workers.rl.agents.shells.replay_agent import ReplayAgent, ReplayParts, SampledBatch
-from workers.rl.networks.action_values import TorsoNetwork, torso_for
+from workers.rl.networks.action_values import TorsoNetwork, make_torso
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.parameter_layout import Parameters
-from workers.rl.networks.recurrent import Recurrent
+from workers.rl.networks.recurrent import RecurrentLayer
 
 
 @dataclass(frozen=True)
 class RecurrentValues(TorsoNetwork):
     """A torso for each observation, a recurrent layer, and a linear layer for the values."""
 
-    memory: Recurrent
+    memory: RecurrentLayer
     head: Mlp
     noise_size: ClassVar[int] = 0
 
@@ -174,7 +174,7 @@ class DrqnAgent(RecurrentActing, ReplayAgent):
     def __init__(self, parts: ReplayParts, context: AgentContext) -> None:
         super().__init__(parts, context)
         self._drqn = cast("Drqn", parts.algorithm)
-        self.remember(self._drqn.network.memory.state_size, context.num_envs)
+        self.create_states(self._drqn.network.memory.state_size, context.num_envs)
 
     def step(self, observation: Array, before: Array, *, explore: bool) -> tuple[Tensor, Tensor]:
         """Returns the best actions int64 [B] and the states [B, S] after this step."""
@@ -187,7 +187,7 @@ class DrqnAgent(RecurrentActing, ReplayAgent):
     def batches(self, updates: int) -> Iterator[SampledBatch]:
         """Yields the batches of sequences of a call to `learn`; see `ReplayAgent.batches`."""
         size, length = self.parts.batch_size, self._drqn.hyper.sequence_length
-        if not self._training.on or len(self.memory) < size:
+        if not self._training.is_on or len(self.memory) < size:
             return
         for _ in range(updates):
             sample = self.memory.sample_sequences(1, size, length)
@@ -202,13 +202,12 @@ class DrqnAgent(RecurrentActing, ReplayAgent):
 def build(parameters: DrqnParameters, context: AgentContext) -> DrqnAgent:
     """Builds the agent; raises DefinitionError if it does not support a space."""
     actions = discrete_actions(context.action_space, "drqn")
-    encoding, torso = torso_for(
+    encoding, torso = make_torso(
         context.observation_space, parameters.hidden_sizes, parameters.activation
     )
-    memory = Recurrent("memory", torso.outputs, parameters.memory_units, parameters.cell)
+    memory = RecurrentLayer("memory", torso.outputs, parameters.memory_units, parameters.cell)
     network = RecurrentValues(encoding, torso, memory, Mlp("q", (memory.outputs, actions.count)))
-    algorithm: Any = Drqn(
-        network, parameters
-    )  # an `Algorithm` except that its batches are sequences
+    # The type is `Any` because the batches of this `Algorithm` are sequences.
+    algorithm: Any = Drqn(network, parameters)
     stored = replay_memory(parameters, actions, context)
     return DrqnAgent(replay_parts(algorithm, parameters, actions, stored, context), context)

@@ -21,7 +21,7 @@ from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.common.q_learning import QLearning, build_q_learning
 from workers.rl.agents.common.quantile_regression import quantile_loss, quantile_targets
 from workers.rl.agents.shells.replay_agent import ReplayAgent
-from workers.rl.networks.action_values import TorsoNetwork, torso_for
+from workers.rl.networks.action_values import TorsoNetwork, make_torso
 from workers.rl.networks.cosine_embedding import CosineEmbedding
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.nature_cnn import NatureCnn
@@ -150,7 +150,7 @@ def build(parameters: IqnParameters, context: AgentContext) -> ReplayAgent:
 def _network(space: Space[object], actions: int, parameters: IqnParameters) -> ImplicitQuantiles:
     """Returns the network, with the embedded fractions before the last hidden layer (paper)."""
     hidden = parameters.hidden_sizes
-    encoding, torso = torso_for(space, hidden[:-1], parameters.activation)
+    encoding, torso = make_torso(space, hidden[:-1], parameters.activation)
     head = Mlp("q", (torso.outputs, *hidden[-1:], actions), parameters.activation)
     return ImplicitQuantiles(
         encoding, torso, CosineEmbedding("tau", torso.outputs, parameters.cosines), head

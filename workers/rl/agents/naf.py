@@ -19,7 +19,7 @@ from workers.core.types import AgentContext
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.algorithm import ReplayBatch, UpdateResult, bootstrap_target
 from workers.rl.agents.common.continuous import (
-    Deterministic,
+    DeterministicAlgorithm,
     additive_noise,
     build_continuous,
 )
@@ -33,7 +33,7 @@ from workers.rl.networks.parameter_layout import Layout, Parameters
 
 
 @dataclass(frozen=True)
-class Naf(Deterministic):
+class Naf(DeterministicAlgorithm):
     """Targets, loss and update of NAF for one definition, as pure functions."""
 
     layouts: Layouts
@@ -43,7 +43,7 @@ class Naf(Deterministic):
 
     def start(self, generator: torch.Generator) -> QState:
         """Returns the state before the first update."""
-        vector = self.layouts["parameters"].join(self.policy.initial_uniform(generator))
+        vector = self.layouts["parameters"].join(self.policy.draw_uniform(generator))
         return QState(vector, vector, adam_start(vector, self.hyper.learning_rate))
 
     def triangle(self, entries: Tensor) -> Tensor:

@@ -47,14 +47,14 @@ class ExternalAgent:
     Args:
         agent: The external agent.
         num_envs: Number of environments of training.
-        batch: Call `batch_act` and `batch_observe` with one entry per environment, instead of `act`
-            and `observe`.
+        is_batch: Call `batch_act` and `batch_observe` with one entry per environment, instead of
+            `act` and `observe`.
         save_memory: Snapshots hold the files of the object's `save_snapshot`, if it has that
             method, instead of those of its `save`.
 
     Raises:
         TypeError: If the object lacks a method, which the message names.
-        ValueError: If there are several environments and `batch` is false.
+        ValueError: If there are several environments and `is_batch` is false.
     """
 
     report_names: tuple[str, ...] = ()
@@ -65,29 +65,31 @@ class ExternalAgent:
     learns_by_itself = True
     """The object learns inside `observe`; its updates are not reported."""
 
-    def __init__(self, agent: Any, *, num_envs: int, batch: bool, save_memory: bool = True) -> None:
-        check_methods(agent, batch=batch)
-        if num_envs != 1 and not batch:
+    def __init__(
+        self, agent: Any, *, num_envs: int, is_batch: bool, save_memory: bool = True
+    ) -> None:
+        check_methods(agent, is_batch=is_batch)
+        if num_envs != 1 and not is_batch:
             raise ValueError(
                 f"num_envs is {num_envs}: act and observe take one environment, batch_act and "
                 "batch_observe take several"
             )
         self.wrapped = agent
         self.memory = NoMemory()
-        self._batch = batch
+        self._batch = is_batch
         self._save_memory = save_memory
-        self._choose = agent.batch_act if batch else agent.act
-        self._pass_on = agent.batch_observe if batch else agent.observe
+        self._choose = agent.batch_act if is_batch else agent.act
+        self._pass_on = agent.batch_observe if is_batch else agent.observe
         self._held: list[object] = [None] * num_envs
         """Copy of the newest observation of each episode in progress. The object received it in
         `observe` and receives the same array again in `act`, so that it stores it only once.
         """
-        self._any_begun = True
+        self._has_begun_episode = True
 
     @property
     def exact(self) -> bool:
         """Whether the object has `state_dict` and `load_state_dict`: a resume can be bit-exact."""
-        return _offers(self.wrapped, "state_dict", "load_state_dict")
+        return _has_methods(self.wrapped, "state_dict", "load_state_dict")
 
     # Acting and learning
 
@@ -183,7 +185,7 @@ class ExternalAgent:
     def acting_module(self) -> Any:
         """Raises TypeError: only the object's own `act` can compute its actions."""
         raise TypeError(
-            f"{type(self.wrapped).__name__} cannot be exported: only its own act knows how it acts"
+            f"{type(self.wrapped).__name__} cannot be exported: only its own act computes actions"
         )
 
     # State
@@ -235,7 +237,7 @@ class ExternalAgent:
             load(files.directory)
         if "t" in state:
             self.step = state["t"]
-        self._held, self._any_begun = [None] * len(self._held), True
+        self._held, self._has_begun_episode = [None] * len(self._held), True
 
     def load_parts(self, state: StateTree, parts: Sequence[str] | None) -> None:
         """Restores some parts of the object from a snapshot, and leaves the rest unchanged.
@@ -279,8 +281,8 @@ class ExternalAgent:
 
     def _newest(self, observation: Array) -> list[Any]:
         held = self._held
-        if self._any_begun:
-            self._any_begun = False
+        if self._has_begun_episode:
+            self._has_begun_episode = False
             for index, row in enumerate(held):
                 if row is None:
                     held[index] = observation[index].copy()
@@ -291,7 +293,7 @@ class ExternalAgent:
         row = experience.next_observation[step, 0].copy()
         self._held[0] = row
         if done or reset:
-            self._held[0], self._any_begun = None, True
+            self._held[0], self._has_begun_episode = None, True
         self._pass_on(row, experience.reward.item(step), done, reset)
 
     def _observe_batch(self, experience: Experience, step: int) -> None:
@@ -303,7 +305,7 @@ class ExternalAgent:
         self._held = rows.copy()
         over = (terminated | truncated).tolist()
         if True in over:
-            self._any_begun = True
+            self._has_begun_episode = True
             self._held = [None if ended else row for ended, row in zip(over, rows, strict=True)]
         self._pass_on(rows, experience.reward[step].copy(), terminated, truncated)
 
@@ -333,13 +335,15 @@ class ExternalAgent:
         target.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
 
     def _has_snapshots(self) -> bool:
-        return _offers(self.wrapped, "save_snapshot", "load_snapshot")
+        return _has_methods(self.wrapped, "save_snapshot", "load_snapshot")
 
 
-def check_methods(agent: object, *, batch: bool) -> None:
+def check_methods(agent: object, *, is_batch: bool) -> None:
     """Raises TypeError if `agent` lacks a required method; the message names the methods."""
     missing = [
-        name for name in (_BATCH if batch else _SERIAL) if not callable(getattr(agent, name, None))
+        name
+        for name in (_BATCH if is_batch else _SERIAL)
+        if not callable(getattr(agent, name, None))
     ]
     if missing:
         raise TypeError(
@@ -348,7 +352,7 @@ def check_methods(agent: object, *, batch: bool) -> None:
         )
 
 
-def _offers(agent: object, *names: str) -> bool:
+def _has_methods(agent: object, *names: str) -> bool:
     return all(callable(getattr(agent, name, None)) for name in names)
 
 

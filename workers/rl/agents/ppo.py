@@ -63,14 +63,16 @@ def clipped_loss(
     log_ratio = log_probability - batch.log_probability
     ratio = log_ratio.exp()
     clipped = ratio.clamp(1 - hyper.clip_range, 1 + hyper.clip_range)
-    policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()  # equation 7
+    # The policy loss is the negative of equation 7.
+    policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()
     value_loss = (value - batch.value_target).square().mean()
     total = (
         policy_loss
         + hyper.value_coefficient * value_loss
         - hyper.entropy_coefficient * entropy.mean()
     )
-    kl = (ratio - 1 - log_ratio).mean()  # never negative: http://joschu.net/blog/kl-approx.html
+    # This estimate is never negative: http://joschu.net/blog/kl-approx.html.
+    kl = (ratio - 1 - log_ratio).mean()
     fraction = ((ratio - 1).abs() > hyper.clip_range).float().mean()
     return total, torch.stack(
         (total, policy_loss, value_loss, entropy.mean(), kl, fraction)

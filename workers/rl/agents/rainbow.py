@@ -15,7 +15,7 @@ It combines six extensions of the deep Q-network, which are implemented in these
 
 from palestra.contract.agents import C51Parameters, RainbowParameters
 from workers.core.types import AgentContext
-from workers.rl.agents.c51 import categorical
+from workers.rl.agents.c51 import build_categorical
 from workers.rl.agents.common.action_encoding import discrete_actions
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 
@@ -26,6 +26,6 @@ def build(parameters: RainbowParameters, context: AgentContext) -> ReplayAgent:
     shared = {
         name: getattr(parameters, name) for name in RainbowParameters.model_fields if name != "name"
     }
-    return categorical(
+    return build_categorical(
         C51Parameters(**shared, double=True, dueling=True, noisy=True), actions, context
     )

@@ -25,14 +25,14 @@ from workers.rl.agents.common.on_policy import (
     episode_ends,
     generalised_advantages,
 )
-from workers.rl.agents.common.policies import Policy, policy_for
+from workers.rl.agents.common.policies import Policy, make_policy
 from workers.rl.agents.ppo import ADAM_EPSILON, REPORT_NAMES, clipped_loss
 from workers.rl.agents.shells.recurrent import RecurrentAgent
 from workers.rl.agents.shells.rollout_agent import RolloutParts
-from workers.rl.networks.action_values import TorsoNetwork, torso_for
+from workers.rl.networks.action_values import TorsoNetwork, make_torso
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.parameter_layout import Layout, Parameters
-from workers.rl.networks.recurrent import Recurrent
+from workers.rl.networks.recurrent import RecurrentLayer
 
 
 class RecurrentPpoBatch(NamedTuple):
@@ -69,23 +69,23 @@ class RecurrentActorCritic(TorsoNetwork):
     """A network with a recurrent layer between the torso and the heads of policy and value."""
 
     policy: Policy
-    memory: Recurrent
+    memory: RecurrentLayer
     actor: Mlp
     critic: Mlp
     layout: Layout
 
-    def initial(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def initial_parameters(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns initial parameters: orthogonal weights, zero biases."""
         torso, actor = (
-            self.torso.initial_orthogonal(generator, gain=2**0.5),
-            self.actor.initial_orthogonal(generator, gain=0.01),
+            self.torso.draw_orthogonal(generator, gain=2**0.5),
+            self.actor.draw_orthogonal(generator, gain=0.01),
         )
         extra = {name: torch.zeros(shape) for name, shape in self.policy.extra_shapes.items()}
         return {
             **torso,
-            **self.memory.initial_orthogonal(generator),
+            **self.memory.draw_orthogonal(generator),
             **actor,
-            **self.critic.initial_orthogonal(generator, gain=1.0),
+            **self.critic.draw_orthogonal(generator, gain=1.0),
             **extra,
         }
 
@@ -192,11 +192,11 @@ class RecurrentPpo(PolicyGradient[RecurrentPpoParameters]):
 
 def build(parameters: RecurrentPpoParameters, context: AgentContext) -> RecurrentAgent:
     """Builds the agent; raises DefinitionError if it does not support a space."""
-    policy = policy_for(context.action_space, "recurrent_ppo")
-    encoding, torso = torso_for(
+    policy = make_policy(context.action_space, "recurrent_ppo")
+    encoding, torso = make_torso(
         context.observation_space, parameters.hidden_sizes, parameters.activation
     )
-    memory = Recurrent("memory", torso.outputs, parameters.memory_units)
+    memory = RecurrentLayer("memory", torso.outputs, parameters.memory_units)
     actor, critic = (
         Mlp("policy", (memory.outputs, policy.outputs)),
         Mlp("value", (memory.outputs, 1)),
@@ -223,8 +223,8 @@ def build(parameters: RecurrentPpoParameters, context: AgentContext) -> Recurren
             vector_steps=parameters.rollout_steps,
             passes=parameters.passes,
             minibatch_size=parameters.minibatch_envs,
-            whole_envs=True,
-            compiles=False,
+            has_whole_envs=True,
+            is_compiled=False,
             target_kl=parameters.target_kl,
             normalisers=Normalisers(parameters, context),
         ),

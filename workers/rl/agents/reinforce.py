@@ -19,8 +19,8 @@ from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import (
     PolicyGradient,
     RolloutBatch,
+    complete_episode_mask,
     discounted_sums,
-    in_complete_episodes,
     standardise,
 )
 from workers.rl.agents.shells.rollout_agent import RolloutAgent, RolloutParts
@@ -49,7 +49,7 @@ class Reinforce(PolicyGradient[ReinforceParameters]):
         active = rollout["active"]
         ended = (rollout["terminated"] | rollout["truncated"]) & active
         returns = discounted_sums(rollout["reward"] * active, ended | ~active, self.gamma)
-        wanted = np.flatnonzero(active & in_complete_episodes(ended))
+        wanted = np.flatnonzero(active & complete_episode_mask(ended))
         columns = (
             np.take(array.reshape(-1, *array.shape[2:]), wanted, 0)
             for array in (rollout["observation"], rollout["action"], returns)
@@ -60,7 +60,7 @@ class Reinforce(PolicyGradient[ReinforceParameters]):
         value = torch.zeros_like(returned)
         if self.hyper.baseline:
             with torch.no_grad():
-                value = self.model.values(self.named(state), observation)
+                value = self.model.values(self.parameters_by_name(state), observation)
         return RolloutBatch(
             observation, action, torch.zeros_like(returned), returned - value, returned
         )

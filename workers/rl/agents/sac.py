@@ -35,7 +35,7 @@ from workers.rl.agents.common.continuous import actor_critic_layouts, build_cont
 from workers.rl.agents.common.learning_state import Layouts
 from workers.rl.agents.common.optimizers import AdamState, adam, adam_start
 from workers.rl.agents.shells.replay_agent import ReplayAgent
-from workers.rl.exploration.explorer import Greedy
+from workers.rl.exploration.explorer import GreedyExplorer
 from workers.rl.networks.ensemble import Ensemble
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.observation_encoding import Encoding, encoding_of
@@ -79,8 +79,8 @@ class Sac(UpdateCycle):
 
     def start(self, generator: torch.Generator) -> SacState:
         """Returns the state before the first update."""
-        actor = self.layouts["actor"].join(self.policy.initial_uniform(generator))
-        critics = self.layouts["critics"].join(self.critics.initial_uniform(generator))
+        actor = self.layouts["actor"].join(self.policy.draw_uniform(generator))
+        critics = self.layouts["critics"].join(self.critics.draw_uniform(generator))
         log_temperature = torch.tensor(self.hyper.initial_temperature).log()
         optimizers = (
             adam_start(vector, self.hyper.learning_rate)
@@ -221,5 +221,5 @@ def build(parameters: SacParameters, context: AgentContext) -> ReplayAgent:
         parameters,
         context,
         actions,
-        Greedy(),
+        GreedyExplorer(),
     )

@@ -30,7 +30,7 @@ def share(agent: object) -> SharedTensors:
         TypeError: If `shared_attributes` names an attribute that is missing or cannot be shared.
         ValueError: If a tensor is not on the CPU.
     """
-    return {name: _shared(name, value) for name, value in _parts(agent)}
+    return {name: _share_value(name, value) for name, value in _parts(agent)}
 
 
 def adopt(agent: object, shared: SharedTensors) -> None:
@@ -74,21 +74,21 @@ def _parts(agent: object) -> Iterator[tuple[str, object]]:
         yield name, value
 
 
-def _shared(name: str, value: Any) -> object:
+def _share_value(name: str, value: Any) -> object:
     if hasattr(value, "param_groups"):
-        return [_shared_state(value.state.get(parameter, {})) for parameter in _parameters(value)]
+        return [_share_state(value.state.get(parameter, {})) for parameter in _parameters(value)]
     if hasattr(value, "named_parameters"):
         value.share_memory()
-        return {key: tensor.detach() for key, tensor in _named(value)}
+        return {key: tensor.detach() for key, tensor in _named_tensors(value)}
     if value.device.type != "cpu":
         raise ValueError(
-            f"agent: {name} lies on {value.device}: processes share memory of the CPU only"
+            f"agent: {name} is on {value.device}: processes share memory of the CPU only"
         )
     value.share_memory_()
     return value.detach()
 
 
-def _shared_state(state: Mapping[str, object]) -> dict[str, Any]:
+def _share_state(state: Mapping[str, object]) -> dict[str, Any]:
     for value in state.values():
         if hasattr(value, "share_memory_"):
             value.share_memory_()
@@ -99,21 +99,21 @@ def _take_over(name: str, own: Any, shared: Any) -> None:
     if isinstance(shared, list):
         parameters = _parameters(own) if hasattr(own, "param_groups") else []
         if len(parameters) != len(shared):
-            raise ValueError(_unlike(name))
+            raise ValueError(_mismatch_message(name))
         for parameter, state in zip(parameters, shared, strict=True):
             own.state[parameter].update(state)
         return
-    targets = dict(_named(own)) if isinstance(shared, dict) else {"": own}
+    targets = dict(_named_tensors(own)) if isinstance(shared, dict) else {"": own}
     sources = shared if isinstance(shared, dict) else {"": shared}
     if {key: _shape(tensor) for key, tensor in targets.items()} != {
         key: _shape(tensor) for key, tensor in sources.items()
     }:
-        raise ValueError(_unlike(name))
+        raise ValueError(_mismatch_message(name))
     for key, tensor in targets.items():
         tensor.data = sources[key]
 
 
-def _named(module: Any) -> Iterator[tuple[str, Any]]:
+def _named_tensors(module: Any) -> Iterator[tuple[str, Any]]:
     if hasattr(module, "named_parameters"):
         yield from module.named_parameters()
         yield from module.named_buffers()
@@ -127,7 +127,7 @@ def _shape(tensor: Any) -> object:
     return (tuple(tensor.shape), tensor.dtype) if hasattr(tensor, "shape") else None
 
 
-def _unlike(name: str) -> str:
+def _mismatch_message(name: str) -> str:
     return (
         f"make_agent: {name} is not the same in every process: build the same networks and "
         "optimisers whatever process_idx is"

@@ -18,7 +18,7 @@ from workers.core.types import AgentContext, Array
 from workers.rl.agents.common.action_encoding import box_actions
 from workers.rl.agents.common.algorithm import ReplayBatch, Update, UpdateResult, bootstrap_target
 from workers.rl.agents.common.continuous import (
-    Deterministic,
+    DeterministicAlgorithm,
     actor_critic_layouts,
     additive_noise,
     build_continuous,
@@ -50,7 +50,7 @@ class Td3State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Td3(Deterministic):
+class Td3(DeterministicAlgorithm):
     """Targets, losses and updates of TD3 for one definition, as pure functions."""
 
     critics: Ensemble
@@ -61,8 +61,8 @@ class Td3(Deterministic):
 
     def start(self, generator: torch.Generator) -> Td3State:
         """Returns the state before the first update."""
-        actor = self.layouts["actor"].join(self.policy.initial_uniform(generator))
-        critics = self.layouts["critics"].join(self.critics.initial_uniform(generator))
+        actor = self.layouts["actor"].join(self.policy.draw_uniform(generator))
+        critics = self.layouts["critics"].join(self.critics.draw_uniform(generator))
         optimizers = (adam_start(vector, self.hyper.learning_rate) for vector in (actor, critics))
         return Td3State(actor, actor, critics, critics, torch.zeros(()), *optimizers)
 

@@ -54,13 +54,16 @@ def conjugate_gradients(product: Product, right: Tensor, steps: int) -> Tensor:
     solution, residual, direction = torch.zeros_like(right), right, right
     squared = residual.dot(residual)
     for _ in range(steps):
-        going = squared > _CONVERGED
+        is_unconverged = squared > _CONVERGED
         image = product(direction)
-        length = torch.where(going, squared / direction.dot(image).clamp(min=1e-30), 0.0)
+        length = torch.where(is_unconverged, squared / direction.dot(image).clamp(min=1e-30), 0.0)
         solution = solution + length * direction
         residual = residual - length * image
         after = residual.dot(residual)
-        direction = residual + torch.where(going, after / squared.clamp(min=1e-30), 0.0) * direction
+        direction = (
+            residual
+            + torch.where(is_unconverged, after / squared.clamp(min=1e-30), 0.0) * direction
+        )
         squared = after
     return solution
 
@@ -117,7 +120,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         """Layouts of the parameter vectors of policy and value network."""
         return {"parameters": self.policy_layout, "values": self.value_layout}
 
-    def named(self, state: TrpoState) -> Parameters:
+    def parameters_by_name(self, state: TrpoState) -> Parameters:
         """Returns the parameters of policy and value network by name."""
         return {
             **self.policy_layout.split(state.parameters),
@@ -126,7 +129,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
 
     def start(self, generator: torch.Generator) -> TrpoState:
         """Returns the state before the first update."""
-        initial = self.model.initial(generator)
+        initial = self.model.initial_parameters(generator)
         policy, value = (
             layout.join({name: initial[name] for name in layout.shapes})
             for layout in (self.policy_layout, self.value_layout)
@@ -159,10 +162,8 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         H is the Hessian of the mean KL divergence at `parameters` [P].
         """
         grad = torch.func.grad(lambda vector: self.divergence(parameters, vector, observation))
-        damping, pull = (
-            self.hyper.damping,
-            torch.func.vjp(grad, parameters)[1],
-        )  # the Hessian is symmetric, so the vector-Jacobian product is its product
+        # The Hessian is symmetric, so its product with a vector is the vector-Jacobian product.
+        damping, pull = self.hyper.damping, torch.func.vjp(grad, parameters)[1]
 
         def product(vector: Tensor) -> Tensor:
             curved: Tensor = pull(vector)[0]
@@ -178,9 +179,8 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         grad, before, _ = gradient(lambda vector: (self.surrogate(vector, batch), ()), parameters)
         product = self.fisher_product(parameters, batch.observation)
         direction = conjugate_gradients(product, grad, hyper.conjugate_gradient_steps)
-        longest = (
-            2 * hyper.max_kl / direction.dot(product(direction)).clamp(min=1e-30)
-        ).sqrt()  # appendix C
+        # Appendix C gives the longest step that the quadratic model allows.
+        longest = (2 * hyper.max_kl / direction.dot(product(direction)).clamp(min=1e-30)).sqrt()
 
         def judge(vector: Tensor) -> tuple[Tensor, Tensor]:
             return self.surrogate(vector, batch) - before, self.divergence(
@@ -247,7 +247,7 @@ def build(parameters: TrpoParameters, context: AgentContext) -> RolloutAgent:
             algorithm=Trpo(model, parameters, parameters.gamma, parameters.gae_lambda),
             learning_rate=parameters.learning_rate,
             vector_steps=parameters.rollout_steps,
-            compiles=False,
+            is_compiled=False,
             normalisers=Normalisers(parameters, context),
         ),
         context,

@@ -14,7 +14,7 @@ from workers.core.errors import WorkerError
 from workers.core.protocols import TrainableAgent
 from workers.core.rng import global_state, load_global_state
 from workers.core.shared_counter import SharedCount
-from workers.core.state_tree import with_tensors, without_tensors
+from workers.core.state_tree import arrays_to_tensors, tensors_to_arrays
 from workers.core.subprocess_pool import Command, SubprocessPool
 from workers.core.types import (
     CollectPlan,
@@ -24,7 +24,7 @@ from workers.core.types import (
     RestoreReport,
     StateTree,
 )
-from workers.rl.collect.vector_collector import RestoringCollector, VectorCollector
+from workers.rl.collect.vector_collector import RestorableCollector, VectorCollector
 
 _ONE_STEP: Final = CollectPlan(vector_steps=1)
 
@@ -51,7 +51,7 @@ class AsynchronousLearner(Protocol):
         """Discards the transitions since the last update, because their episode was lost."""
 
 
-class _Gathered(NamedTuple):
+class _CollectResult(NamedTuple):
     """The result of one subprocess in a collect."""
 
     env_steps: int
@@ -95,13 +95,13 @@ class ActorLearner:
                 self._learner.learning_rate = learning_rate
                 return self._gather(env_steps)
             case ("state",):
-                return without_tensors(self._state())
+                return tensors_to_arrays(self._state())
             case ("restore", state):
-                return self._restore(with_tensors(state))
+                return self._restore(arrays_to_tensors(state))
             case _:
-                raise ValueError(f"unknown order {order[0]!r}")
+                raise ValueError(f"unknown command {order[0]!r}")
 
-    def _gather(self, env_steps: int) -> _Gathered:
+    def _gather(self, env_steps: int) -> _CollectResult:
         collect, observe, claim = self._collector.collect, self._observe, self._count.add
         made, episodes = 0, list[EpisodeEnd]()
         while (number := claim(1)) <= env_steps:
@@ -110,7 +110,7 @@ class ActorLearner:
             made += 1
             if experience.episodes:
                 episodes += [end._replace(vector_step=number - 1) for end in experience.episodes]
-        return _Gathered(made, episodes, self._learner.report())
+        return _CollectResult(made, episodes, self._learner.report())
 
     def _state(self) -> StateTree:
         return {
@@ -122,13 +122,13 @@ class ActorLearner:
     def _restore(self, state: StateTree) -> RestoreReport:
         report = self._collector.restore(state["collector"])
         self._learner.load_own_state(state["learner"])
-        if not report.exact:
+        if not report.is_exact:
             self._learner.forget_rollout()
         load_global_state(state["rng"])
         return report
 
 
-class ActorLearners(RestoringCollector):
+class ActorLearners(RestorableCollector):
     """Collects with several `ActorLearner` subprocesses, which report episodes and updates.
 
     The transitions stay in the subprocesses.
@@ -176,10 +176,10 @@ class ActorLearners(RestoringCollector):
             ActorLearnerError: If a subprocess raised an exception or ended.
         """
         env_steps = plan.vector_steps or plan.env_steps
-        if env_steps is None or plan.whole_episodes:
-            raise ValueError("actor-learners are granted env_steps, no episodes")
+        if env_steps is None or plan.needs_whole_episodes:
+            raise ValueError("actor-learners collect env_steps: the plan must not ask for episodes")
         self._count.value = 0
-        parts: list[_Gathered] = self._subprocesses.execute(
+        parts: list[_CollectResult] = self._subprocesses.execute(
             [("gather", env_steps, self._agent.learning_rate)] * self._size
         )
         ends = sorted(
@@ -191,7 +191,7 @@ class ActorLearners(RestoringCollector):
             Experience.without_transitions(self.num_envs),
             episodes=ends,
             env_steps=made,
-            learnt=learnt,
+            learn_reports=learnt,
         )
 
     def state_dict(self) -> StateTree:
@@ -207,7 +207,7 @@ class ActorLearners(RestoringCollector):
             )
         return {
             "processes": [
-                with_tensors(state)
+                arrays_to_tensors(state)
                 for state in self._subprocesses.execute([("state",)] * self._size)
             ]
         }
@@ -225,7 +225,7 @@ class ActorLearners(RestoringCollector):
                 "many"
             )
         reports: list[RestoreReport] = self._subprocesses.execute(
-            [("restore", without_tensors(one)) for one in states]
+            [("restore", tensors_to_arrays(one)) for one in states]
         )
         notes = [note for report in reports for note in report.notes]
         if self._size > 1:
@@ -234,7 +234,7 @@ class ActorLearners(RestoringCollector):
                 "timing, so the resume is statistical."
             )
             notes.append(("resume_statistical", message))
-        return RestoreReport(exact=not notes, notes=tuple(notes))
+        return RestoreReport(is_exact=not notes, notes=tuple(notes))
 
     def close(self) -> None:
         """Ends the subprocesses."""

@@ -6,7 +6,7 @@ The agent's loop decides when to step; the engine receives each step afterwards.
 from typing import Final
 
 from workers.core.types import Array, CollectPlan, Experience, RestoreReport, StateTree
-from workers.rl.collect.vector_collector import RestoringCollector, VectorCollector
+from workers.rl.collect.vector_collector import RestorableCollector, VectorCollector
 from workers.rl.envs.vector import EpisodeVector
 
 _ONE_STEP: Final = CollectPlan(vector_steps=1)
@@ -19,7 +19,7 @@ _NOTE: Final = (
 )
 
 
-class AgentDrivenCollector(RestoringCollector):
+class AgentDrivenCollector(RestorableCollector):
     """Steps a vector environment for an agent's own loop and passes each step to the engine once.
 
     After each `step`, the loop has the engine finish its iteration, in which the engine calls
@@ -43,7 +43,7 @@ class AgentDrivenCollector(RestoringCollector):
 
         The array is valid until the next step.
         """
-        return self._inner.begin_due()
+        return self._inner.begin_due_episodes()
 
     def step(self, actions: Array) -> Experience:
         """Makes one vector step with `actions` [B, ...]; returns it as an experience [1, B, ...].
@@ -68,7 +68,7 @@ class AgentDrivenCollector(RestoringCollector):
 
     def restore(self, state: StateTree) -> RestoreReport:
         """Restores the episodes in progress; never exact, since the agent's loop starts anew."""
-        return RestoreReport(exact=False, notes=(_NOTE, *self._inner.restore(state).notes))
+        return RestoreReport(is_exact=False, notes=(_NOTE, *self._inner.restore(state).notes))
 
 
 class _FixedActions:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from workers.core.protocols import Actor
 from workers.core.types import CollectPlan, EpisodeEnd, Experience, RestoreReport, StateTree
-from workers.rl.collect.vector_collector import RestoringCollector, VectorCollector
+from workers.rl.collect.vector_collector import RestorableCollector, VectorCollector
 from workers.rl.envs.concatenated_vector import concatenate_vectors
 
 
@@ -21,7 +21,10 @@ class PackActor(Actor, Protocol):
 
     @property
     def members(self) -> Sequence[Actor]:
-        """One actor per member, in order; collectors call its `episodes_lost` if it has one."""
+        """One actor per member, in order.
+
+        Collectors call the method `mark_lost_episodes` of an actor that has it.
+        """
 
     def observe(self, experience: Experience) -> None:
         """Stores the experience of the live members, [T, n * B, ...]."""
@@ -43,7 +46,8 @@ class PackCollector:
         self._collectors = list(collectors)
         self._num_envs = collectors[0].num_envs
         for own, member in zip(collectors, agents.members, strict=True):
-            own.actor = member  # for its `episodes_lost`
+            # A restored collector calls `mark_lost_episodes` of its member.
+            own.actor = member
         self._whole: VectorCollector | None = None
         """Steps the environments of the members `_stepped`."""
         self._stepped: list[int] = []
@@ -82,10 +86,10 @@ class PackCollector:
         if self._whole is not None:
             self._whole.flush_counters()
 
-    def episodes_restored(self) -> None:
+    def refresh_after_restore(self) -> None:
         """Notifies the joined collector that a member's episodes were restored."""
         if self._whole is not None:
-            self._whole.episodes_restored()
+            self._whole.refresh_after_restore()
 
     def _gather(self, steps: int) -> None:
         if self._stepped != self._agents.live:
@@ -97,7 +101,7 @@ class PackCollector:
         experience = self._whole.collect(plan)
         self._agents.observe(experience)
         parts = self._parts.get(steps) or self._parts.setdefault(steps, self._split(experience))
-        self._hand_out(experience.episodes, parts)
+        self._assign_episodes(experience.episodes, parts)
         self._ready = dict(zip(self._stepped, parts, strict=True))
 
     def _join(self, live: Sequence[int]) -> None:
@@ -117,7 +121,7 @@ class PackCollector:
             for index in range(len(self._stepped))
         ]
 
-    def _hand_out(self, episodes: Sequence[EpisodeEnd], parts: list[Experience]) -> None:
+    def _assign_episodes(self, episodes: Sequence[EpisodeEnd], parts: list[Experience]) -> None:
         """Assigns each ended episode to its member's experience."""
         for part in self._with_episodes:
             part.episodes = ()
@@ -128,7 +132,7 @@ class PackCollector:
             self._with_episodes.append(parts[member])
 
 
-class MemberCollector(RestoringCollector):
+class MemberCollector(RestorableCollector):
     """The collector that the engine of one member uses.
 
     Args:
@@ -155,5 +159,5 @@ class MemberCollector(RestoringCollector):
     def restore(self, state: StateTree) -> RestoreReport:
         """Restores the member's episodes in progress."""
         report = self._own.restore(state)
-        self._pack.episodes_restored()
+        self._pack.refresh_after_restore()
         return report

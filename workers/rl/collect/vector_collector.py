@@ -16,7 +16,7 @@ import numpy.typing as npt
 from workers.core.protocols import Actor
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.core.types import Array, CollectPlan, EpisodeEnd, Experience, RestoreReport, StateTree
-from workers.rl.envs.learner_rewards import ReportsRewards
+from workers.rl.envs.learner_rewards import LearnerRewards
 from workers.rl.envs.slots import give_views
 from workers.rl.envs.space_arrays import action_layout, array_layout
 from workers.rl.envs.vector import EpisodeVector
@@ -36,7 +36,7 @@ class _Buffers:
     next_observation: Array
 
 
-class RestoringCollector(ABC):
+class RestorableCollector(ABC):
     """Base class of collectors, whose `restore` reports whether the resume is exact."""
 
     @abstractmethod
@@ -48,12 +48,12 @@ class RestoringCollector(ABC):
         self.restore(state)
 
 
-class VectorCollector(RestoringCollector):
+class VectorCollector(RestorableCollector):
     """Collects experience from a vector environment of B slots.
 
     Args:
         env: The vector environment; nothing else may step it, and the caller closes it. If it is a
-            `ReportsRewards`, the experience contains its reported rewards and terminations;
+            `LearnerRewards`, the experience contains its reported rewards and terminations;
             episode returns and lengths are always computed from the environment's own.
         actor: Chooses the actions, with exploration.
         seed: The run's seed.
@@ -62,7 +62,7 @@ class VectorCollector(RestoringCollector):
 
     def __init__(self, env: EpisodeVector, actor: Actor, seed: int, *, first: int = 0) -> None:
         self.env = env
-        self._reporting = env if isinstance(env, ReportsRewards) else None
+        self._reporting = env if isinstance(env, LearnerRewards) else None
         self.actor = actor
         self._first = first
         self.num_envs = env.num_envs
@@ -75,7 +75,7 @@ class VectorCollector(RestoringCollector):
         self._uncounted = 0
         """Vector steps that are not yet added to `_lengths`, the same for all slots."""
         self._over = np.ones(self.num_envs, np.bool_)
-        self._any_over = True
+        self._is_any_over = True
         shape, dtype = array_layout(env.single_observation_space)
         self._current = np.zeros((self.num_envs, *shape), dtype)
         self._buffers: dict[int, _Buffers] = {}
@@ -87,25 +87,25 @@ class VectorCollector(RestoringCollector):
         The runs of the collectors may have different seeds.
 
         Arrays of the collectors become views of this collector's arrays: they can still save and
-        restore their episodes (see `flush_counters` and `episodes_restored`), but must not step any
-        more.
+        restore their episodes (see `flush_counters` and `refresh_after_restore`), but must not step
+        any more.
         """
         self.origins = [origin for own in collectors for origin in own.origins]
         give_views(self, collectors, _OF_SLOTS)
-        self.episodes_restored()
+        self.refresh_after_restore()
 
     def flush_counters(self) -> None:
         """Updates episode lengths, which are counted late, before they are read."""
         self._lengths += self._uncounted
         self._uncounted = 0
 
-    def episodes_restored(self) -> None:
+    def refresh_after_restore(self) -> None:
         """Updates what is derived from the slots, after some were restored through their views."""
-        self._any_over = bool(self._over.any())
+        self._is_any_over = bool(self._over.any())
 
     def collect(self, plan: CollectPlan) -> Experience:
         """Collects experience by the plan; its arrays are valid until the next call."""
-        if plan.episodes is not None or plan.whole_episodes:
+        if plan.episodes is not None or plan.needs_whole_episodes:
             return self._collect_episodes(plan)
         steps = plan.vector_steps or -(-(plan.env_steps or 0) // self.num_envs)
         buffers, self._ended = self._buffers_of(steps), []
@@ -122,12 +122,12 @@ class VectorCollector(RestoringCollector):
             env_steps=buffers.reward.size,
         )
 
-    def begin_due(self) -> Array:
+    def begin_due_episodes(self) -> Array:
         """Begins episodes in free slots now, instead of before the next step.
 
         Returns the current observations [B, ...], valid until the next step.
         """
-        if self._any_over:
+        if self._is_any_over:
             self._begin_episodes(self._over)
             self._over[:] = False
         return self._current
@@ -147,8 +147,9 @@ class VectorCollector(RestoringCollector):
         """Restores the episodes in progress from `state`.
 
         An episode that its environment does not reproduce is lost, and a new episode begins in its
-        slot. If episodes are lost and the actor has a method `episodes_lost`, that is called with
-        the mask of their slots, bool [B]. The actor's state and memory must be restored before.
+        slot. If episodes are lost and the actor has a method `mark_lost_episodes`, that is called
+        with the mask of their slots, bool [B]. The actor's state and memory must be restored
+        before.
         """
         self._begun[:] = state["begun"]
         self._returns[:] = state["returns"]
@@ -159,22 +160,24 @@ class VectorCollector(RestoringCollector):
         lost = [
             i
             for i, result in enumerate(restored)
-            if not result.reproduced or (result.observation is None and not self._over[i])
+            if not result.is_reproduced or (result.observation is None and not self._over[i])
         ]
         for index, result in enumerate(restored):
             if result.observation is not None:
                 self._current[index] = result.observation
         for index in lost:
             self._over[index] = True
-        self.episodes_restored()
-        notify = getattr(self.actor, "episodes_lost", None)
+        self.refresh_after_restore()
+        notify = getattr(self.actor, "mark_lost_episodes", None)
         if lost and notify is not None:
             notify(np.isin(np.arange(self.num_envs), lost))
-        return RestoreReport(exact=not lost, notes=_notes([self._first + index for index in lost]))
+        return RestoreReport(
+            is_exact=not lost, notes=_notes([self._first + index for index in lost])
+        )
 
     def _step(self, buffers: _Buffers, index: int) -> None:
         """Begins episodes in free slots and makes one vector step into row `index` of `buffers`."""
-        if self._any_over:
+        if self._is_any_over:
             self._begin_episodes(self._over)
         observation: Array = buffers.observation[index]
         observation[...] = self._current
@@ -182,7 +185,7 @@ class VectorCollector(RestoringCollector):
         successor, reward, terminated, truncated = self.env.advance(actions)
         buffers.action[index] = actions
         buffers.reward[index], buffers.terminated[index] = (
-            (reward, terminated) if self._reporting is None else self._reporting.reported
+            (reward, terminated) if self._reporting is None else self._reporting.reported_step
         )
         buffers.truncated[index] = truncated
         buffers.next_observation[index] = successor
@@ -190,9 +193,10 @@ class VectorCollector(RestoringCollector):
         self._returns += reward
         self._uncounted += 1
         np.logical_or(terminated, truncated, out=self._over)
-        if 1 in self._over.tobytes():  # ten times as fast as any()
+        # This search is ten times as fast as `any`.
+        if 1 in self._over.tobytes():
             self.flush_counters()
-            self._any_over = True
+            self._is_any_over = True
             self._ended.extend(self._ends(index, terminated, self._over))
 
     def _begin_episodes(self, mask: npt.NDArray[np.bool_]) -> None:
@@ -204,12 +208,13 @@ class VectorCollector(RestoringCollector):
                 seed, "env", index, int(self._begun[slot]), bits=ENV_SEED_BITS
             )
         first = self.env.begin(mask, seeds)
-        for slot in slots:  # usually one slot; each masked assignment is as slow as the loop
+        # There is usually one slot, and each masked assignment takes as long as the loop.
+        for slot in slots:
             self._current[slot] = first[slot]
             self._begun[slot] += 1
             self._returns[slot] = 0.0
             self._lengths[slot] = 0
-        self._any_over = False
+        self._is_any_over = False
 
     def _ends(
         self, step: int, terminated: npt.NDArray[np.bool_], over: npt.NDArray[np.bool_]
@@ -244,8 +249,8 @@ class VectorCollector(RestoringCollector):
             active_rows.append(active.copy())
             active &= ~self._over
         self._over[:] = True
-        self._any_over = True
-        return _stacked(steps, active_rows, ended)
+        self._is_any_over = True
+        return _stack_steps(steps, active_rows, ended)
 
     def _begin_wanted(
         self, plan: CollectPlan, active: npt.NDArray[np.bool_], begun: int, finished_steps: int
@@ -268,12 +273,14 @@ class VectorCollector(RestoringCollector):
         self, row: _Buffers, active: npt.NDArray[np.bool_], step: int, ended: list[EpisodeEnd]
     ) -> None:
         row.observation[0] = self._current
-        notify = getattr(self.actor, "slots_active", None)
+        notify = getattr(self.actor, "set_active_slots", None)
         if notify is not None:
             notify(active)
         actions = self.actor.act(row.observation[0], explore=True)
         successor, reward, terminated, truncated = self.env.advance(actions)
-        reported = (reward, terminated) if self._reporting is None else self._reporting.reported
+        reported = (
+            (reward, terminated) if self._reporting is None else self._reporting.reported_step
+        )
         row.action[0], (row.reward[0], row.terminated[0]), row.truncated[0] = (
             actions,
             reported,
@@ -307,7 +314,7 @@ def _new_buffers(env: EpisodeVector, steps: int) -> _Buffers:
     )
 
 
-def _stacked(
+def _stack_steps(
     steps: list[_Buffers], active_rows: list[npt.NDArray[np.bool_]], ended: list[EpisodeEnd]
 ) -> Experience:
     active = np.stack(active_rows)

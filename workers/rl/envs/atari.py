@@ -80,7 +80,7 @@ def make_game(
     }
     game: Env = gym.make(registered, **options, render_mode=render_mode, max_episode_steps=-1)
     frames = Preprocessed(
-        _Game(game, sticky, redraws=spec.noop_max > 0),
+        _Game(game, sticky, steps_after_reset=spec.noop_max > 0),
         noop_max=spec.noop_max,
         frame_skip=spec.frame_skip,
         screen_size=spec.screen_size,
@@ -89,14 +89,14 @@ def make_game(
     return FrameStackObservation(frames, spec.frame_stack, padding_type="zero")
 
 
-def native_vector(
+def make_native_vector(
     registered: Registered,
     spec: AtariPreprocessing,
     kwargs: Mapping[str, JsonScalar],
     num_envs: int,
     limit: int | None,
     *,
-    by_seed: bool = True,
+    needs_seeded_episodes: bool = True,
 ) -> GymVector:
     """Returns ale-py's own vector environment.
 
@@ -108,8 +108,8 @@ def native_vector(
         kwargs: Arguments of ale-py's vector environment.
         num_envs: Number of games.
         limit: Time limit in env_steps; `None` for none.
-        by_seed: Whether each episode must depend on its seed alone. If not, games are seeded less
-            often, see `_CountedResets`, except games with sticky actions.
+        needs_seeded_episodes: Whether each episode must depend on its seed alone. If not, games are
+            seeded less often, see `_CountedResets`, except games with sticky actions.
 
     Raises:
         DefinitionError: If ale-py has no vector environment of the game.
@@ -134,10 +134,14 @@ def native_vector(
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
     vector = gym.make_vec(registered, num_envs, vectorization_mode="vector_entry_point", **options)
-    sticky = bool({**registered.kwargs, **kwargs}.get(_STICKY))
-    seeded = by_seed or sticky or registered.kwargs.get("game") in _DRAW_WHEN_RESET
+    has_sticky_actions = bool({**registered.kwargs, **kwargs}.get(_STICKY))
+    is_seeded = (
+        needs_seeded_episodes
+        or has_sticky_actions
+        or registered.kwargs.get("game") in _DRAW_WHEN_RESET
+    )
     return GymVector(
-        _MaskedSeeds(vector) if seeded else _CountedResets(vector), limit, resets_itself=True
+        _MaskedResets(vector) if is_seeded else _CountedResets(vector), limit, resets_itself=True
     )
 
 
@@ -152,12 +156,12 @@ class _Game(gym.Wrapper[Any, Any, Any, Any]):
     Args:
         game: The game, with one frame per step and without sticky actions.
         sticky: Probability that the previous action is repeated.
-        redraws: Whether the caller takes a step after each reset before it reads the screen.
-            Restoring the first state does not redraw the screen. Without that step, a reset
+        steps_after_reset: Whether the caller takes a step after each reset before it reads the
+            screen. Restoring the first state does not redraw the screen. Without that step, a reset
             resets the game instead, which redraws it and takes as long as thirty steps.
     """
 
-    def __init__(self, game: Env, sticky: float, *, redraws: bool) -> None:
+    def __init__(self, game: Env, sticky: float, *, steps_after_reset: bool) -> None:
         super().__init__(game)
         inner: Any = game.unwrapped
         self._inner = inner
@@ -167,7 +171,7 @@ class _Game(gym.Wrapper[Any, Any, Any, Any]):
             legal if len(legal) == inner.action_space.n else self._ale.getMinimalActionSet()
         )
         self._sticky = sticky
-        self._redraws = redraws
+        self._steps_after_reset = steps_after_reset
         self._last = 0
         self._ale.reset_game()
         self._start = self._ale.cloneState()
@@ -179,7 +183,7 @@ class _Game(gym.Wrapper[Any, Any, Any, Any]):
         if seed is not None:
             self._inner.np_random = np_random(seed)[0]
         self._last = 0
-        if self._redraws:
+        if self._steps_after_reset:
             self._ale.restoreState(self._start)
         else:
             self._ale.reset_game()
@@ -248,7 +252,7 @@ class NativeGame(gym.Env[Array, int]):
         self._vector.close()
 
 
-class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
+class _MaskedResets(VectorWrapper[Any, Any, Any, Any]):
     """Gives ale-py's vector environment the reset of Gymnasium's: a mask and one seed per game.
 
     ale-py's vector resets an ended game by itself in the next step, unless it was reset before.
@@ -272,7 +276,7 @@ class _MaskedSeeds(VectorWrapper[Any, Any, Any, Any]):
         return self.env.reset(seed=cast("Any", seeds[mask]), options={"reset_mask": mask})
 
 
-class _CountedResets(_MaskedSeeds):
+class _CountedResets(_MaskedResets):
     """Seeds each game once in 64 episodes, because seeding takes as long as about 18 resets.
 
     The first state of an episode is determined by the last seed and the number of resets since.

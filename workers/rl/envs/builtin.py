@@ -8,7 +8,7 @@ from typing import Final
 
 import gymnasium as gym
 
-OWN: Final = {
+BUILTIN: Final = {
     "palestra/BitFlip-v0": "workers.rl.envs.bit_flip:BitFlip",
     "palestra/Recall-v0": "workers.rl.envs.recall:Recall",
 }
@@ -16,8 +16,8 @@ OWN: Final = {
 
 
 def register_own() -> None:
-    """Registers the environments of `OWN` that are not registered yet."""
-    for name, entry_point in OWN.items():
+    """Registers the environments of `BUILTIN` that are not registered yet."""
+    for name, entry_point in BUILTIN.items():
         if name not in gym.registry:
             gym.register(name, entry_point)
 

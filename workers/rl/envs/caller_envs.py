@@ -49,13 +49,13 @@ def as_vector(
         raise ValueError(f"the maximum episode length must be at least 1, not {max_episode_steps}")
     envs = _members(env, name)
     if envs is None:
-        vector = GymVector(_without_autoreset(env, name), max_episode_steps)
+        vector = GymVector(_check_autoreset(env, name), max_episode_steps)
         check_is_array(vector.single_observation_space, name)
         return vector
     for one in envs:
         check_is_array(one.observation_space, name)
     if isinstance(env, VectorEnv):
-        _without_autoreset(env, name)
+        _check_autoreset(env, name)
     _check_alike(envs, name)
     return SerialVector([_maker(one, index, max_episode_steps) for index, one in enumerate(envs)])
 
@@ -131,7 +131,7 @@ def _members(env: CallerEnvs, name: str) -> list[Env] | None:
     )
 
 
-def _without_autoreset(env: Any, name: str) -> VecEnv:
+def _check_autoreset(env: Any, name: str) -> VecEnv:
     mode = env.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
         raise ValueError(

@@ -88,13 +88,13 @@ class SavedCartPole(CartPoleEnv):
         x, x_dot = x + self.tau * x_dot, x_dot + self.tau * x_acc
         theta, theta_dot = theta + self.tau * theta_dot, theta_dot + self.tau * theta_acc
         self.state = np.array((x, x_dot, theta, theta_dot))
-        fallen = abs(x) > self.x_threshold or abs(theta) > self.theta_threshold_radians
+        has_fallen = abs(x) > self.x_threshold or abs(theta) > self.theta_threshold_radians
         reward = 1.0
-        if fallen:
+        if has_fallen:
             self.steps_beyond_terminated = 0  # type: ignore[assignment]
         if self._sutton_barto_reward:
-            reward = -1.0 if fallen else 0.0
-        return self.state.astype(np.float32), reward, fallen, False, {}
+            reward = -1.0 if has_fallen else 0.0
+        return self.state.astype(np.float32), reward, has_fallen, False, {}
 
     def snapshot_state(self) -> StateTree:
         """Returns the state: position, velocity, angle and angular velocity, float64 [4]."""
@@ -143,7 +143,7 @@ class CartPoleVector:
         Their arrays become views of this vector's arrays, so that each can still save and restore
         its own episodes.
         """
-        give_views(self, vectors, _ARRAYS, last=True)
+        give_views(self, vectors, _ARRAYS, are_slots_last=True)
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
         """Begins episodes where `mask` [B] is true; returns the observations, float32 [B, 4]."""
@@ -165,17 +165,17 @@ class CartPoleVector:
         waiting = self._over if np.count_nonzero(self._over) else None
         resting = None if waiting is None else self._state[:, waiting]
         self._move(actions)
-        outside = np.abs(self._state[::2]) > self._bounds
-        fallen = outside[0] | outside[1]
+        is_outside = np.abs(self._state[::2]) > self._bounds
+        has_fallen = is_outside[0] | is_outside[1]
         self._lengths += 1
-        reward = np.where(fallen, self._falling, self._lasting)
+        reward = np.where(has_fallen, self._falling, self._lasting)
         if waiting is None:
-            self._terminated[:] = fallen
+            self._terminated[:] = has_fallen
             np.greater_equal(self._lengths, self.limit, out=self._truncated)
         else:
             self._state[:, waiting] = resting
             reward[waiting] = 0.0
-            self._terminated[~waiting] = fallen[~waiting]
+            self._terminated[~waiting] = has_fallen[~waiting]
             self._truncated[~waiting] = self._lengths[~waiting] >= self.limit
         np.logical_or(self._terminated, self._truncated, out=self._over)
         self._observation[:] = self._state.T
@@ -191,14 +191,14 @@ class CartPoleVector:
         Steps draw no random numbers, so the state of the equations determines an episode.
         """
         return [
-            {"over": True} if over else self._saved(index)
+            {"over": True} if over else self._save_episode(index)
             for index, over in enumerate(self._over.tolist())
         ]
 
     def restore_episodes(self, episodes: list[StateTree]) -> list[RestoredEpisode]:
         """Restores the episodes in progress from `episodes`, one per slot."""
         self._truncated[:] = self._over[:] = True
-        return [self._restored(index, saved) for index, saved in enumerate(episodes)]
+        return [self._restore_episode(index, saved) for index, saved in enumerate(episodes)]
 
     def close(self) -> None:
         """Does nothing: no resource is held."""
@@ -216,7 +216,7 @@ class CartPoleVector:
         positions += self._one.tau * velocities
         velocities += self._one.tau * np.array((x_acc, theta_acc))
 
-    def _saved(self, index: int) -> StateTree:
+    def _save_episode(self, index: int) -> StateTree:
         seed, observation = int(self._seeds[index]), self._state[:, index].astype(np.float32)
         generator, _ = np_random(seed)
         generator.uniform(-_START, _START, 4)
@@ -238,14 +238,14 @@ class CartPoleVector:
         self._terminated[index] = self._truncated[index] = self._over[index] = False
         self._lengths[index] = length
 
-    def _restored(self, index: int, saved: StateTree) -> RestoredEpisode:
+    def _restore_episode(self, index: int, saved: StateTree) -> RestoredEpisode:
         if saved["over"]:
-            return RestoredEpisode(None, reproduced=True)
+            return RestoredEpisode(None, is_reproduced=True)
         if not isinstance(saved.get("state"), dict):
-            return RestoredEpisode(None, reproduced=False)
+            return RestoredEpisode(None, is_reproduced=False)
         self._seeds[index], self._state[:, index] = saved["seed"], saved["state"]["state"]
         self._run(index, int(saved["length"]))
-        return RestoredEpisode(self._state[:, index].astype(np.float32), reproduced=True)
+        return RestoredEpisode(self._state[:, index].astype(np.float32), is_reproduced=True)
 
 
 def _check_actions(actions: Array, num_envs: int) -> npt.NDArray[np.int64]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
 from workers.rl.envs.cart_pole import CartPoleVector
-from workers.rl.envs.learner_rewards import ReportsRewards
+from workers.rl.envs.learner_rewards import LearnerRewards
 from workers.rl.envs.resumable_episode import RestoredEpisode
 from workers.rl.envs.vector import EpisodeVector, StepArrays
 
@@ -27,7 +27,7 @@ def concatenate_vectors(vectors: Sequence[EpisodeVector]) -> EpisodeVector:
         )
         whole.take(cast("Sequence[CartPoleVector]", vectors))
         return whole
-    return (ReportingConcatenation if isinstance(first, ReportsRewards) else ConcatenatedVector)(
+    return (ReportingConcatenation if isinstance(first, LearnerRewards) else ConcatenatedVector)(
         vectors
     )
 
@@ -96,10 +96,10 @@ class ReportingConcatenation(ConcatenatedVector):
     """
 
     @property
-    def reported(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    def reported_step(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
         """Reported reward [n * B] and terminated [n * B] of the last step."""
         reported = [
-            vector.reported for vector in self._vectors if isinstance(vector, ReportsRewards)
+            vector.reported_step for vector in self._vectors if isinstance(vector, LearnerRewards)
         ]
         return np.concatenate([reward for reward, _ in reported]), np.concatenate(
             [terminated for _, terminated in reported]

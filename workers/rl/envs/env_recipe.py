@@ -36,12 +36,12 @@ def env_recipe(env: Env) -> StateTree:
     registered = gym.registry.get(spec.id)
     by_make = len(registered.additional_wrappers) if registered else 0
     wrappers = [
-        {"entry_point": one.entry_point, "kwargs": _plain(one.kwargs, one.name)}
+        {"entry_point": one.entry_point, "kwargs": _to_json(one.kwargs, one.name)}
         for one in spec.additional_wrappers[by_make:]
     ]
     return {
         "id": spec.id,
-        "kwargs": _plain(
+        "kwargs": _to_json(
             {key: value for key, value in spec.kwargs.items() if key not in _BY_MAKE}, spec.id
         ),
         **{name: getattr(spec, name) for name in _BY_MAKE},
@@ -112,7 +112,7 @@ def _wrapper_class(entry_point: str) -> Any:
     return found
 
 
-def _plain(arguments: object, owner: str) -> JsonObject:
+def _to_json(arguments: object, owner: str) -> JsonObject:
     if arguments is None:
         raise RecipeError(
             f"the wrapper {owner} does not record its arguments: let it inherit "

@@ -144,9 +144,8 @@ def register_sources() -> RegisteredSources:
                 contextlib.redirect_stdout(sys.stderr),
                 warnings.catch_warnings(),
             ):
-                warnings.simplefilter(
-                    "ignore"
-                )  # warnings of third-party code; ids that are registered twice are reported below
+                # Third-party code may warn. Ids that are registered twice are reported below.
+                warnings.simplefilter("ignore")
                 source.run()
         except Exception as error:  # noqa: BLE001 - third-party code may raise anything
             left_out[source.name] = f"cannot be imported: {type(error).__name__}: {error}"
@@ -173,24 +172,26 @@ def register_sources() -> RegisteredSources:
 
 def _sources() -> Iterator[_Source]:
     for entry_point in entry_points(GYMNASIUM_GROUP):
-        if _top(entry_point.module) not in _KNOWN:
-            yield _of_entry_point(GYMNASIUM_GROUP, entry_point, partial(_run_plugin, entry_point))
+        if _top_level(entry_point.module) not in _KNOWN:
+            yield _source_of_entry_point(
+                GYMNASIUM_GROUP, entry_point, partial(_run_plugin, entry_point)
+            )
     for entry_point in entry_points(OUR_GROUP):
-        yield _of_entry_point(OUR_GROUP, entry_point, partial(_run, entry_point.load))
+        yield _source_of_entry_point(OUR_GROUP, entry_point, partial(_run, entry_point.load))
     for module in allowed_imports():
         yield _Source(
             f"--import {module}",
-            _top(module),
+            _top_level(module),
             partial(_run, partial(importlib.import_module, module)),
         )
     for entry_point in entry_points(_AGENT_GROUP):
-        yield _of_entry_point(
+        yield _source_of_entry_point(
             _AGENT_GROUP, entry_point, partial(_import_quietly, entry_point.module)
         )
 
 
-def _of_entry_point(group: str, entry_point: EntryPoint, run: Callable[[], None]) -> _Source:
-    return _Source(f"{entry_point.name} of {group}", _top(entry_point.module), run)
+def _source_of_entry_point(group: str, entry_point: EntryPoint, run: Callable[[], None]) -> _Source:
+    return _Source(f"{entry_point.name} of {group}", _top_level(entry_point.module), run)
 
 
 def _run_plugin(entry_point: EntryPoint) -> None:
@@ -231,7 +232,7 @@ def _record_owners(owners: dict[str, set[str]]) -> Iterator[None]:
         full = registration.get_env_id(registration.current_namespace or namespace, name, version)
         # Only the frame of the caller shows which module registers the environment.
         caller = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001
-        owners.setdefault(full, set()).add(_top(caller))
+        owners.setdefault(full, set()).add(_top_level(caller))
 
     places: tuple[Any, ...] = (registration, gym, gym.envs)
     for place in places:
@@ -243,5 +244,5 @@ def _record_owners(owners: dict[str, set[str]]) -> Iterator[None]:
             place.register = real
 
 
-def _top(module: str) -> str:
+def _top_level(module: str) -> str:
     return module.partition(".")[0]

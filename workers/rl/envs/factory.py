@@ -18,7 +18,7 @@ import workers.rl.envs.builtin  # noqa: F401 - registers palestra/...
 from palestra.contract.envs import EnvDefinition
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import GoalRule
-from workers.rl.envs.atari import NativeGame, make_game, native_vector
+from workers.rl.envs.atari import NativeGame, make_game, make_native_vector
 from workers.rl.envs.cart_pole import LEAST, CartPoleVector, SavedCartPole, is_cart_pole
 from workers.rl.envs.env_sources import GAMES, ensure_registered, plain_id, register_sources
 from workers.rl.envs.env_types import Env
@@ -38,7 +38,7 @@ def make_vector(
     max_episode_steps: int | None = None,
     *,
     runs: int = 1,
-    by_seed: bool = True,
+    needs_seeded_episodes: bool = True,
 ) -> EpisodeVector:
     """Returns a vector environment.
 
@@ -49,8 +49,8 @@ def make_vector(
             registered environment.
         runs: Number of such vectors that will be stepped together, see
             `workers.rl.envs.concatenated_vector`.
-        by_seed: Whether each episode must depend on its seed alone. If not, ale-py's vector
-            environment resets faster.
+        needs_seeded_episodes: Whether each episode must depend on its seed alone. If not, ale-py's
+            vector environment resets faster.
 
     Raises:
         PartNotFoundError: If the id is not registered on this worker, or cannot be imported.
@@ -61,7 +61,9 @@ def make_vector(
     limit = _limit(registered, spec, max_episode_steps)
     count = num_envs or spec.num_envs
     if spec.vectorization == "native":
-        return _make_native(registered, spec, count, limit, by_seed=by_seed)
+        return _make_native(
+            registered, spec, count, limit, needs_seeded_episodes=needs_seeded_episodes
+        )
     if (
         spec.vectorization == "sync"
         and count * runs >= LEAST
@@ -93,7 +95,7 @@ def make_training_vector(spec: EnvDefinition, runs: int = 1) -> EpisodeVector:
         PartNotFoundError: Like `make_vector`.
         DefinitionError: Like `make_vector`.
     """
-    env, options = make_vector(spec, runs=runs, by_seed=False), spec.preprocessing
+    env, options = make_vector(spec, runs=runs, needs_seeded_episodes=False), spec.preprocessing
     if options is None or not (options.clip_rewards or options.terminal_on_life_loss):
         return env
     return ReportingVector(env, options)
@@ -192,12 +194,17 @@ def _make_native(
     count: int,
     limit: int | None,
     *,
-    by_seed: bool = True,
+    needs_seeded_episodes: bool = True,
 ) -> GymVector:
     assert spec.preprocessing is not None
     with _convert_errors(registered, spec):
-        return native_vector(
-            registered, spec.preprocessing, spec.kwargs, count, limit, by_seed=by_seed
+        return make_native_vector(
+            registered,
+            spec.preprocessing,
+            spec.kwargs,
+            count,
+            limit,
+            needs_seeded_episodes=needs_seeded_episodes,
         )
 
 
@@ -209,21 +216,20 @@ def _make_one(
     render_mode: str | None = None,
 ) -> EpisodeEnv:
     with _convert_errors(registered, spec):
-        env = _bare(registered, spec, render_mode)
+        env = _make_bare(registered, spec, render_mode)
     try:
-        return _with_episodes(registered.id, env, index, limit)
+        return _wrap_episodes(registered.id, env, index, limit)
     except BaseException:
         env.close()
         raise
 
 
-def _bare(registered: Registered, spec: EnvDefinition, render_mode: str | None) -> Env:
+def _make_bare(registered: Registered, spec: EnvDefinition, render_mode: str | None) -> Env:
     if "mujoco" in str(registered.entry_point):
         log_mujoco()
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # importing Box2D ends the process if its deprecation warnings are errors
+        # Importing Box2D ends the process if its deprecation warnings are errors.
+        warnings.simplefilter("ignore", DeprecationWarning)
         if spec.preprocessing is not None:
             return make_game(registered, spec.preprocessing, spec.kwargs, render_mode)
         if is_cart_pole(registered, {}):
@@ -237,7 +243,7 @@ def _bare(registered: Registered, spec: EnvDefinition, render_mode: str | None) 
     return made
 
 
-def _with_episodes(env_id: str, env: Env, index: int, limit: int | None) -> EpisodeEnv:
+def _wrap_episodes(env_id: str, env: Env, index: int, limit: int | None) -> EpisodeEnv:
     what = "observation_space"
     try:
         made = EpisodeEnv(env, index, limit)

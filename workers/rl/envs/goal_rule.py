@@ -63,7 +63,8 @@ def _call_rule(function: Callable[..., object], goals: list[Array]) -> Array:
     if len(achieved) != 1:
         try:
             answer = np.asarray(function(achieved, desired, {}))
-        except ValueError:  # the function used an array as a truth value: it takes one goal only
+        except ValueError:
+            # The function used an array as a truth value, so it takes one goal only.
             pass
         else:
             if answer.shape == (len(achieved),):

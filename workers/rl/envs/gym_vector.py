@@ -87,11 +87,11 @@ class GymVector:
         ended = waiting & self._idle_over
         if ended.any() and not self._resets_itself:
             self._reset(ended, [0] * self.num_envs)
-        observation, reward, terminated, truncated, info = self._stepped(actions)
+        observation, reward, terminated, truncated, info = self._step_env(actions)
         self._idle_over = terminated | truncated
         running = ~waiting
         for index in np.flatnonzero(running).tolist():
-            self._remember(index, actions[index])
+            self._record_action(index, actions[index])
         self._lengths[running] += 1
         truncated = (
             truncated | (self._lengths >= self._limit) | _flags(info, "needs_reset", self.num_envs)
@@ -123,7 +123,7 @@ class GymVector:
         """Returns the seed, the actions and the hash of the observation of each slot's episode."""
         over = self._terminated | self._truncated
         return [
-            {"over": True, **self._origin(index)} if over[index] else self._saved(index)
+            {"over": True, **self._origin(index)} if over[index] else self._save_episode(index)
             for index in range(self.num_envs)
         ]
 
@@ -161,13 +161,13 @@ class GymVector:
                         ]
                     )
                 )
-        return [self._arrived(index, saved) for index, saved in enumerate(episodes)]
+        return [self._finish_restore(index, saved) for index, saved in enumerate(episodes)]
 
     def close(self) -> None:
         """Closes the vector environment."""
         self._env.close()
 
-    def _saved(self, index: int) -> StateTree:
+    def _save_episode(self, index: int) -> StateTree:
         own = {
             "over": False,
             "seed": self._seeds[index],
@@ -186,21 +186,21 @@ class GymVector:
         counted = getattr(self._env, "origin", None)
         return {} if counted is None else dict(zip(("seed", "since"), counted(index), strict=True))
 
-    def _arrived(self, index: int, saved: StateTree) -> RestoredEpisode:
+    def _finish_restore(self, index: int, saved: StateTree) -> RestoredEpisode:
         over = bool(self._terminated[index] or self._truncated[index])
         self._truncated[index] = True
         if saved["over"]:
-            return RestoredEpisode(None, reproduced=True)
+            return RestoredEpisode(None, is_reproduced=True)
         if (
             over
             or "actions" not in saved
             or observation_hash(self._observation[index]) != saved["hash"]
         ):
-            return RestoredEpisode(None, reproduced=False)
+            return RestoredEpisode(None, is_reproduced=False)
         self._truncated[index] = False
-        return RestoredEpisode(np.array(self._observation[index]), reproduced=True)
+        return RestoredEpisode(np.array(self._observation[index]), is_reproduced=True)
 
-    def _remember(self, index: int, action: object) -> None:
+    def _record_action(self, index: int, action: object) -> None:
         if len(self._actions[index]) < MAX_RECORDED_ACTIONS:
             self._actions[index].append(np.array(action))
 
@@ -221,7 +221,7 @@ class GymVector:
             ) from error
         return np.array(observation)
 
-    def _stepped(self, actions: Array) -> tuple[Array, Array, Array, Array, Info]:
+    def _step_env(self, actions: Array) -> tuple[Array, Array, Array, Array, Info]:
         try:
             observation, reward, terminated, truncated, info = self._env.step(actions)
         except Exception as error:

@@ -16,11 +16,11 @@ from workers.rl.envs.vector import EpisodeVector, StepArrays, VectorWrapper
 
 
 @runtime_checkable
-class ReportsRewards(Protocol):
+class LearnerRewards(Protocol):
     """A vector environment that reports separate rewards and terminations to the learner."""
 
     @property
-    def reported(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    def reported_step(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
         """Reported reward [B] and terminated [B] of the last step."""
 
 
@@ -36,19 +36,19 @@ class ReportingVector(VectorWrapper):
         super().__init__(env)
         self._clip = spec.clip_rewards
         self._by_life = spec.terminal_on_life_loss
-        self.reported: tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]] = (
+        self.reported_step: tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]] = (
             np.zeros(env.num_envs),
             np.zeros(env.num_envs, np.bool_),
         )
         """Reported reward [B] and terminated [B] of the last step."""
 
     def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots and sets `reported`; returns the game's own rewards and terminations."""
+        """Steps all slots and sets `reported_step`; returns the game's rewards and terminations."""
         before = self._lives() if self._by_life else None
         stepped = self.env.advance(actions)
         _, reward, terminated, _ = stepped
         ended = terminated if before is None else terminated | (self._lives() < before)
-        self.reported = (np.clip(reward, -1.0, 1.0) if self._clip else reward), ended
+        self.reported_step = (np.clip(reward, -1.0, 1.0) if self._clip else reward), ended
         return stepped
 
     def _lives(self) -> npt.NDArray[np.int64]:

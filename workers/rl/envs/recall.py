@@ -47,23 +47,23 @@ class Recall(gym.Env[Seen, np.int64]):
         super().reset(seed=seed, options=options)
         self._cue = int(self.np_random.integers(self._cues))
         self._steps = 0
-        return self._showing(self._cue), {}
+        return self._make_observation(self._cue), {}
 
     def step(self, action: np.int64) -> tuple[Seen, float, bool, bool, Info]:
         """Counts a step; at the question, compares the action with the cue."""
         self._steps += 1
         if self._steps <= self._delay:
             return (
-                self._showing(self._cues if self._steps == self._delay else None),
+                self._make_observation(self._cues if self._steps == self._delay else None),
                 0.0,
                 False,
                 False,
                 {},
             )
-        right = int(action) == self._cue
-        return self._showing(None), float(right), True, False, {"is_success": right}
+        is_right = int(action) == self._cue
+        return self._make_observation(None), float(is_right), True, False, {"is_success": is_right}
 
-    def _showing(self, place: int | None) -> Seen:
+    def _make_observation(self, place: int | None) -> Seen:
         seen = np.zeros(self._cues + 1, np.float32)
         if place is not None:
             seen[place] = 1.0

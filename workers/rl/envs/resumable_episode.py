@@ -45,7 +45,7 @@ class RestoredEpisode(NamedTuple):
 
     observation: Array | None
     """The current observation; `None` if no episode was in progress or it was not reproduced."""
-    reproduced: bool
+    is_reproduced: bool
     """False if the episode in progress was lost: not recorded, or the replay differed from it."""
 
 
@@ -72,7 +72,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         super().__init__(env)
         self._index = index
         self._limit = max_episode_steps or 2**63
-        self._discrete = isinstance(env.action_space, gym.spaces.Discrete)
+        self._is_discrete = isinstance(env.action_space, gym.spaces.Discrete)
         self._action_type = (
             env.action_space.dtype if isinstance(env.action_space, gym.spaces.MultiBinary) else None
         )
@@ -83,7 +83,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
             self._flatten = Flattener(env.observation_space)
             self.observation_space = self._flatten.space()
         self._state_holder = _find_state_protocol(env)
-        self._recording = self._state_holder is None
+        self._is_recording = self._state_holder is None
         self._seed: int | None = None
         self._actions: list[Any] = []
         self._length = 0
@@ -118,7 +118,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         last, over, cut = self._last
         if over or cut:
             return last, 0.0, over, cut, {}
-        action = int(action) if self._discrete else np.array(action, dtype=self._action_type)
+        action = int(action) if self._is_discrete else np.array(action, dtype=self._action_type)
         try:
             observation, reward, terminated, truncated, info = self.env.step(action)
         except Exception as error:
@@ -127,7 +127,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
                 f"{error}"
             ) from error
         self._length += 1
-        if self._recording and self._length <= MAX_RECORDED_ACTIONS:
+        if self._is_recording and self._length <= MAX_RECORDED_ACTIONS:
             self._actions.append(action)
         if self._flatten is not None:
             observation = self._flatten(observation)
@@ -143,7 +143,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
                 or self._length >= self._limit
                 or bool(info.get("needs_reset", False))
             )
-            self.success = _success(info)
+            self.success = _success_of(info)
         self._last = (observation, over, cut)
         return observation, float(reward), over, cut, info
 
@@ -184,7 +184,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         """
         saved = episodes[self._index]
         if saved["over"]:
-            return RestoredEpisode(None, reproduced=True)
+            return RestoredEpisode(None, is_reproduced=True)
         if "state" in saved:
             return self._restore_state(saved)
         if "actions" not in saved or saved["seed"] is None:
@@ -200,7 +200,7 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
         load_generator_state(self.env.unwrapped.np_random, saved["generator"])
         self._length = saved["length"]
         self._last = (saved["observation"], False, False)
-        return RestoredEpisode(saved["observation"], reproduced=True)
+        return RestoredEpisode(saved["observation"], is_reproduced=True)
 
     def _replay(self, saved: StateTree) -> RestoredEpisode:
         observation, _ = self.reset(seed=saved["seed"])
@@ -210,14 +210,14 @@ class EpisodeEnv(gym.Wrapper[Any, Any, Any, Any]):
                 return self._abandon()
         if observation_hash(observation) != saved["hash"]:
             return self._abandon()
-        return RestoredEpisode(np.array(observation), reproduced=True)
+        return RestoredEpisode(np.array(observation), is_reproduced=True)
 
     def _abandon(self) -> RestoredEpisode:
         self._last = (self._last[0], True, False)
-        return RestoredEpisode(None, reproduced=False)
+        return RestoredEpisode(None, is_reproduced=False)
 
 
-def _success(info: Mapping[str, object]) -> bool | None:
+def _success_of(info: Mapping[str, object]) -> bool | None:
     stated = info.get("is_success", info.get("success"))
     return None if stated is None else bool(stated)
 

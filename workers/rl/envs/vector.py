@@ -119,7 +119,7 @@ class SerialVector(VecEnv):
         )
         self.observation_space = batch_space(first.observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._plain = isinstance(self.single_action_space, gym.spaces.Discrete)
+        self._has_plain_actions = isinstance(self.single_action_space, gym.spaces.Discrete)
         shape, dtype = array_layout(self.single_observation_space)
         self._observation = np.zeros((self.num_envs, *shape), dtype)
         self._reward = np.zeros(self.num_envs, np.float64)
@@ -140,7 +140,7 @@ class SerialVector(VecEnv):
             self._terminated,
             self._truncated,
         )
-        chosen: Any = actions.tolist() if self._plain else actions
+        chosen: Any = actions.tolist() if self._has_plain_actions else actions
         for index, env in enumerate(self.envs):
             observation[index], reward[index], terminated[index], truncated[index], _ = env.step(
                 chosen[index]

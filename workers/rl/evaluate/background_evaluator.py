@@ -43,7 +43,7 @@ Build = Callable[[], tuple[TrainableAgent, RemoteEvaluator]]
 class EvaluatorLostError(WorkerError):
     """The evaluating process ended without a result, and so did the process that replaced it."""
 
-    retryable = True
+    is_retryable = True
 
 
 class EvaluationRaisedError(WorkerError):
@@ -75,7 +75,7 @@ class SubprocessEvaluator:
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation and waits for its result."""
         self.begin(clock)
-        result = self.finished(wait=True)
+        result = self.take_result(wait=True)
         assert result is not None
         return result
 
@@ -88,11 +88,11 @@ class SubprocessEvaluator:
         Raises:
             DefinitionError: If the agent keeps its state in files of its own.
         """
-        self._request = (clock, _packed(self._agent.state_dict()))
+        self._request = (clock, _pack_tensors(self._agent.state_dict()))
         self._tries = 0
         self._send()
 
-    def finished(self, *, wait: bool) -> EvaluationResult | None:
+    def take_result(self, *, wait: bool) -> EvaluationResult | None:
         """Returns the result of the evaluation that `begin` requested; `None` if there is none yet.
 
         Raises:
@@ -110,7 +110,7 @@ class SubprocessEvaluator:
                 self._send()
                 continue
             self._request = None
-            return _opened(result)
+            return _unpack_result(result)
         return None
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class SubprocessEvaluator:
         self._request = None
         raise EvaluatorLostError(
             f"the evaluating process ended with status {self._status} instead of a result: "
-            "was it short of memory?"
+            "perhaps for lack of memory"
         )
 
     def _drop(self) -> None:
@@ -156,13 +156,13 @@ def _handler(build: Build) -> Handler:
             evaluator.close()
             raise SystemExit
         clock, state = command
-        agent.load_state_dict(_unpacked(state))
+        agent.load_state_dict(_unpack_tensors(state))
         return evaluator.evaluate(clock)
 
     return handle
 
 
-def _opened(result: EvaluationResult | CommandFailure) -> EvaluationResult:
+def _unpack_result(result: EvaluationResult | CommandFailure) -> EvaluationResult:
     if not isinstance(result, CommandFailure):
         return result
     note = f"In the evaluating process:\n{result.traceback}"
@@ -173,11 +173,11 @@ def _opened(result: EvaluationResult | CommandFailure) -> EvaluationResult:
     raise error
 
 
-def _packed(value: object) -> object:
+def _pack_tensors(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _packed(item) for key, item in value.items()}
+        return {key: _pack_tensors(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_packed(item) for item in value]
+        return [_pack_tensors(item) for item in value]
     if isinstance(value, PartFiles):
         raise DefinitionError(
             "an agent that keeps files of its own cannot be evaluated in parallel: "
@@ -188,9 +188,9 @@ def _packed(value: object) -> object:
     )
 
 
-def _unpacked(value: object) -> StateTree | Any:
+def _unpack_tensors(value: object) -> StateTree | Any:
     if isinstance(value, _Tensor):
         return torch.from_numpy(value.array)
     if isinstance(value, dict):
-        return {key: _unpacked(item) for key, item in value.items()}
-    return [_unpacked(item) for item in value] if isinstance(value, list) else value
+        return {key: _unpack_tensors(item) for key, item in value.items()}
+    return [_unpack_tensors(item) for item in value] if isinstance(value, list) else value

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 
 from workers.core.protocols import TrainableAgent
-from workers.core.rng import preserved_global_state
+from workers.core.rng import preserve_global_state
 from workers.rl.envs.env_types import Env
 from workers.rl.evaluate.vector_evaluator import EvaluationObserver
 
@@ -23,7 +23,7 @@ class Player:
         self.env = env
         self._agent = agent
         self._on_step: EvaluationObserver | None = getattr(agent, "observe_evaluation", None)
-        self._discrete = isinstance(env.action_space, gym.spaces.Discrete)
+        self._is_discrete = isinstance(env.action_space, gym.spaces.Discrete)
         self.episode_return = 0.0
         """Undiscounted sum of the rewards of the episode so far."""
         self.episode_length = 0
@@ -34,25 +34,25 @@ class Player:
 
         Stops at the end of the episode, or after yielding `max_observations` times.
         """
-        self.episode_return, self.episode_length, over = 0.0, 0, False
-        with preserved_global_state(), self._agent.eval_mode():
+        self.episode_return, self.episode_length, is_over = 0.0, 0, False
+        with preserve_global_state(), self._agent.eval_mode():
             observation, _ = self.env.reset(seed=seed)
             yield
-            while not over and (
+            while not is_over and (
                 max_observations is None or self.episode_length + 1 < max_observations
             ):
                 action = self._agent.act(np.asarray(observation)[None], explore=False)[0]
                 observation, reward, terminated, truncated, _ = self.env.step(
-                    int(action) if self._discrete else action
+                    int(action) if self._is_discrete else action
                 )
                 self.episode_return += float(reward)
                 self.episode_length += 1
-                over = bool(terminated or truncated)
+                is_over = bool(terminated or truncated)
                 self._notify(
                     observation,
                     float(reward),
                     bool(terminated),
-                    reset=over or self.episode_length + 1 == max_observations,
+                    is_reset=is_over or self.episode_length + 1 == max_observations,
                 )
                 yield
 
@@ -60,11 +60,13 @@ class Player:
         """Closes the environment."""
         self.env.close()
 
-    def _notify(self, observation: object, reward: float, terminated: bool, *, reset: bool) -> None:
+    def _notify(
+        self, observation: object, reward: float, terminated: bool, *, is_reset: bool
+    ) -> None:
         if self._on_step is not None:
             self._on_step(
                 np.asarray(observation)[None],
                 np.array([reward]),
                 np.array([terminated]),
-                np.array([reset]),
+                np.array([is_reset]),
             )

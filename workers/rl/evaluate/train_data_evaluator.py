@@ -20,7 +20,7 @@ from workers.rl.evaluate.vector_evaluator import (
     EvaluationBudget,
     EvaluationObserver,
     VectorEvaluator,
-    fixed_seed,
+    fixed_seed_rule,
 )
 
 
@@ -48,7 +48,7 @@ class TrainDataEvaluator(VectorEvaluator):
         on_step: EvaluationObserver | None = None,
     ) -> None:
         self._episodes = _TrainingEpisodes(env, seed, num_envs)
-        super().__init__(self._episodes, agent, budget, fixed_seed(seed), on_step)
+        super().__init__(self._episodes, agent, budget, fixed_seed_rule(seed), on_step)
 
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation.

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.core.protocols import ClockView, TrainableAgent
-from workers.core.rng import ENV_SEED_BITS, derive_seed, preserved_global_state
+from workers.core.rng import ENV_SEED_BITS, derive_seed, preserve_global_state
 from workers.core.types import Array, EvaluationResult
 from workers.rl.envs.vector import EpisodeVector
 
@@ -38,7 +38,7 @@ SeedRule = Callable[[ClockView], int]
 """Returns the seed of an evaluation, from which the seeds of its episodes are derived."""
 
 
-def training_seeds(run_seed: int) -> SeedRule:
+def new_seed_rule(run_seed: int) -> SeedRule:
     """Returns the rule for evaluations during training, with a new seed for each evaluation.
 
     The seed is derived from the run's seed and the counters, so a resumed run repeats it.
@@ -48,7 +48,7 @@ def training_seeds(run_seed: int) -> SeedRule:
     )
 
 
-def fixed_seed(seed: int) -> SeedRule:
+def fixed_seed_rule(seed: int) -> SeedRule:
     """Returns the rule for evaluate jobs: always `seed`."""
     return lambda _: seed
 
@@ -96,10 +96,11 @@ class VectorEvaluator:
     def evaluate(self, clock: ClockView) -> EvaluationResult:
         """Runs one evaluation."""
         seed = self._seeds(clock)
-        with preserved_global_state(), self._agent.eval_mode():
+        with preserve_global_state(), self._agent.eval_mode():
             returns, lengths, successes, partial = self._run(seed).counted_episodes()
         return replace(
-            summarise(returns, lengths, seed, partial=partial), success_rate=success_rate(successes)
+            summarise(returns, lengths, seed, is_partial=partial),
+            success_rate=success_rate(successes),
         )
 
     def close(self) -> None:
@@ -109,20 +110,20 @@ class VectorEvaluator:
     def _run(self, seed: int) -> "_EpisodeAccounts":
         env, accounts = self._env, _EpisodeAccounts(self._budget)
         slots: list[int | None] = [None] * env.num_envs
-        while not accounts.complete:
+        while not accounts.is_complete:
             actions = self._agent.act(self._begin_episodes(seed, slots, accounts), explore=False)
             successor, reward, terminated, truncated = env.advance(actions)
             for slot, episode in enumerate(slots):
                 if episode is None:
                     continue
                 over = bool(terminated[slot] or truncated[slot])
-                accounts.add_step(episode, float(reward[slot]), over=over)
+                accounts.add_step(episode, float(reward[slot]), is_over=over)
                 if over:
                     accounts.note_success(episode, env.successes()[slot])
                     slots[slot] = None
             if self._on_step is not None:
                 self._on_step(
-                    successor, reward, terminated, terminated | truncated | accounts.complete
+                    successor, reward, terminated, terminated | truncated | accounts.is_complete
                 )
         return accounts
 
@@ -164,11 +165,11 @@ class _EpisodeAccounts:
         self._successes.append(None)
         return number
 
-    def add_step(self, episode: int, reward: float, *, over: bool) -> None:
-        """Adds the reward of one env_step to an episode; `over` says whether the episode ended."""
+    def add_step(self, episode: int, reward: float, *, is_over: bool) -> None:
+        """Adds the reward of one env_step to an episode; `is_over`: whether the episode ended."""
         self._returns[episode] += reward
         self._lengths[episode] += 1
-        self._over[episode] = over
+        self._over[episode] = is_over
         while self._finished < len(self._over) and self._over[self._finished]:
             self._finished_steps += self._lengths[self._finished]
             self._finished += 1
@@ -178,7 +179,7 @@ class _EpisodeAccounts:
         self._successes[episode] = success
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the budget is used up, counted as if the episodes ran one after the other."""
         if self._budget.steps is None:
             return self._finished == self._budget.episodes
@@ -200,7 +201,7 @@ class _EpisodeAccounts:
 
 
 def summarise(
-    returns: list[float], lengths: list[int], seed: int, *, partial: bool = False
+    returns: list[float], lengths: list[int], seed: int, *, is_partial: bool = False
 ) -> EvaluationResult:
     """Returns mean, median, sample standard deviation, least and greatest of returns and lengths.
 
@@ -225,7 +226,7 @@ def summarise(
         length_stdev=length_stdev,
         length_min=length_least,
         length_max=length_greatest,
-        partial=partial,
+        is_partial=is_partial,
     )
 
 
@@ -239,7 +240,7 @@ def success_rate(successes: Sequence[bool | None]) -> float | None:
     return sum(one is True for one in successes) / len(successes)
 
 
-def share_reaching(result: EvaluationResult, threshold: float) -> float:
+def success_share(result: EvaluationResult, threshold: float) -> float:
     """Returns the share of episodes whose return is at least `threshold`, in [0, 1]."""
     return sum(one >= threshold for one in result.returns) / len(result.returns)
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
 from workers.rl.exploration.explorer import DrawingExplorer, Explorer
-from workers.rl.exploration.random_blocks import Blocks
-from workers.rl.exploration.schedules import Constant, RateSchedule
+from workers.rl.exploration.random_blocks import RandomBlocks
+from workers.rl.exploration.schedules import ConstantSchedule, RateSchedule
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -41,8 +41,8 @@ class AdditiveGaussian(DrawingExplorer):
         generator: np.random.Generator,
         bounds: ActionBounds | None = ActionBounds(),
     ) -> None:
-        super().__init__(Blocks(generator, _draw))
-        self._schedule = Constant(scale) if isinstance(scale, int | float) else scale
+        super().__init__(RandomBlocks(generator, _draw))
+        self._schedule = ConstantSchedule(scale) if isinstance(scale, int | float) else scale
         self._clip = _Clip(bounds)
 
     def explore(self, greedy: Floats, env_steps: int) -> Floats:
@@ -53,7 +53,7 @@ class AdditiveGaussian(DrawingExplorer):
             env_steps: Training env_steps before these actions.
         """
         self.draws.advance(greedy.shape)
-        actions = self.draws.block[0][self.draws.at] * self._schedule(env_steps)
+        actions = self.draws.block[0][self.draws.step] * self._schedule(env_steps)
         actions += greedy
         return self._clip(actions, greedy.dtype)
 
@@ -70,7 +70,7 @@ class OrnsteinUhlenbeckConstants:
     """Rate of return to the mean, in (0, 1]."""
     mu: float = 0.0
     """Mean of the noise."""
-    at_mu: bool = True
+    starts_at_mu: bool = True
     """Whether the first noise of an episode is mu + sigma N(0, 1).
 
     Otherwise it is drawn from the stationary distribution, mu + sigma / sqrt(2 theta - theta^2)
@@ -101,9 +101,9 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
         constants: OrnsteinUhlenbeckConstants = OrnsteinUhlenbeckConstants(),
         bounds: ActionBounds | None = ActionBounds(),
     ) -> None:
-        self._schedule = Constant(sigma) if isinstance(sigma, int | float) else sigma
+        self._schedule = ConstantSchedule(sigma) if isinstance(sigma, int | float) else sigma
         self._constants = constants
-        self._draws = Blocks(generator, _draw)
+        self._draws = RandomBlocks(generator, _draw)
         self._clip = _Clip(bounds)
         self._noise: Floats = np.zeros(0, np.float32)
         self._fresh: npt.NDArray[np.bool_] | None = None
@@ -116,7 +116,7 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
             env_steps: Training env_steps before these actions.
         """
         self._draws.advance(greedy.shape)
-        normal, sigma = self._draws.block[0][self._draws.at], self._schedule(env_steps)
+        normal, sigma = self._draws.block[0][self._draws.step], self._schedule(env_steps)
         if self._noise.shape != greedy.shape:
             self._noise, self._fresh = (
                 np.zeros(greedy.shape, np.float32),
@@ -157,7 +157,8 @@ class AdditiveOrnsteinUhlenbeck(Explorer):
         theta = self._constants.theta
         return (
             self._constants.mu
-            + (sigma if self._constants.at_mu else sigma * (2 * theta - theta**2) ** -0.5) * normal
+            + (sigma if self._constants.starts_at_mu else sigma * (2 * theta - theta**2) ** -0.5)
+            * normal
         )
 
 

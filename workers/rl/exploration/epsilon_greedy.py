@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
 from workers.rl.exploration.explorer import DrawingExplorer
-from workers.rl.exploration.random_blocks import Blocks
-from workers.rl.exploration.schedules import Linear, RateSchedule
+from workers.rl.exploration.random_blocks import RandomBlocks
+from workers.rl.exploration.schedules import LinearSchedule, RateSchedule
 
 Actions = npt.NDArray[np.int64]
 
@@ -25,7 +25,7 @@ class EpsilonGreedy(DrawingExplorer):
     def __init__(
         self, epsilon: RateSchedule, *, actions: int, generator: np.random.Generator
     ) -> None:
-        super().__init__(Blocks(generator, self._draw))
+        super().__init__(RandomBlocks(generator, self._draw))
         self._schedule, self._actions = epsilon, actions
         self._lowest: list[float] = []
 
@@ -43,7 +43,7 @@ class EpsilonGreedy(DrawingExplorer):
         draws = self.draws
         if draws.advance(greedy.shape):
             self._cache_lowest()
-        at, epsilon = draws.at, self._schedule(env_steps)
+        at, epsilon = draws.step, self._schedule(env_steps)
         if self._lowest[at] >= epsilon:
             return greedy
         chance, random = draws.block
@@ -92,4 +92,6 @@ class LinearEpsilonGreedy(EpsilonGreedy):
         actions: int,
         generator: np.random.Generator,
     ) -> None:
-        super().__init__(Linear(start, end, decay_steps), actions=actions, generator=generator)
+        super().__init__(
+            LinearSchedule(start, end, decay_steps), actions=actions, generator=generator
+        )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
-from workers.rl.exploration.random_blocks import Blocks
+from workers.rl.exploration.random_blocks import RandomBlocks
 
 
 class Explorer:
@@ -45,7 +45,7 @@ class Explorer:
         """Restores `state` in a new explorer of the same definition."""
 
 
-class Greedy(Explorer):
+class GreedyExplorer(Explorer):
     """Keeps the greedy actions; draws no random numbers."""
 
     def explore(self, greedy: Array, env_steps: int) -> Array:
@@ -56,16 +56,16 @@ class Greedy(Explorer):
 class DrawingExplorer(Explorer):
     """An explorer whose only state is its random numbers.
 
-    A copy of it can explore for a pack, see `drawing_from`.
+    A copy of it can explore for a pack, see `copy_with_draws`.
 
     Args:
         draws: The random numbers, used by this explorer only.
     """
 
-    def __init__(self, draws: Blocks) -> None:
+    def __init__(self, draws: RandomBlocks) -> None:
         self.draws = draws
 
-    def drawing_from(self, draws: Blocks) -> Self:
+    def copy_with_draws(self, draws: RandomBlocks) -> Self:
         """Returns a copy that uses the random numbers `draws`, perhaps for more environments."""
         like = copy(self)
         like.draws = draws

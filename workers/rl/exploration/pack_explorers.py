@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.core.types import Array
-from workers.rl.exploration.explorer import DrawingExplorer, Explorer, Greedy
-from workers.rl.exploration.random_blocks import JoinedBlocks
+from workers.rl.exploration.explorer import DrawingExplorer, Explorer, GreedyExplorer
+from workers.rl.exploration.random_blocks import JoinedRandomBlocks
 
 
 class JoinedExplorers:
@@ -21,13 +21,13 @@ class JoinedExplorers:
     def __init__(self, each: Sequence[Explorer]) -> None:
         first = each[0]
         self._each = list(each)
-        self._whole: Explorer | None = first if isinstance(first, Greedy) else None
-        self._draws: JoinedBlocks | None = None
+        self._whole: Explorer | None = first if isinstance(first, GreedyExplorer) else None
+        self._draws: JoinedRandomBlocks | None = None
         if isinstance(first, DrawingExplorer):
-            self._draws = JoinedBlocks(
+            self._draws = JoinedRandomBlocks(
                 [one.draws for one in each if isinstance(one, DrawingExplorer)]
             )
-            self._whole = first.drawing_from(self._draws)
+            self._whole = first.copy_with_draws(self._draws)
 
     def explore(self, greedy: Array, env_steps: int) -> Array:
         """Returns actions [n * B, ...]; see `Explorer.explore`."""

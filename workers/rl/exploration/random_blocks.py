@@ -17,7 +17,7 @@ _ROWS: Final = 65_536
 """Most rows (steps times environments) of a block of more than one step."""
 
 
-class Blocks:
+class RandomBlocks:
     """Draws random numbers for `STEPS` steps at a time.
 
     Blocks are faster because a call of a generator costs more than numbers for a few environments.
@@ -30,7 +30,7 @@ class Blocks:
         draw: Draws the arrays of one block.
     """
 
-    __slots__ = ("_begin", "_draw", "_generator", "_shape", "_steps", "at", "block")
+    __slots__ = ("_begin", "_draw", "_generator", "_shape", "_steps", "block", "step")
 
     def __init__(self, generator: np.random.Generator, draw: Draw) -> None:
         self._generator, self._draw = generator, draw
@@ -39,7 +39,7 @@ class Blocks:
         self.block: Sequence[Array] = ()
         """The arrays [steps, B, ...] of the present block."""
         self._steps = 0
-        self.at = -1
+        self.step = -1
         """Index in the block of the present step; -1 before the first `advance`."""
 
     def advance(self, shape: tuple[int, ...]) -> bool:
@@ -49,12 +49,12 @@ class Blocks:
             shape: Shape of the actions, [B, ...]. If it differs from that of the previous step, the
                 rest of the block is discarded.
         """
-        self.at += 1
-        if self.at < self._steps and shape == self._shape:
+        self.step += 1
+        if self.step < self._steps and shape == self._shape:
             return False
         self._begin = generator_state(self._generator)
         self._fill(shape)
-        self.at = 0
+        self.step = 0
         return True
 
     def state_dict(self) -> StateTree:
@@ -68,28 +68,28 @@ class Blocks:
         return {
             "generator": self._begin,
             "shape": np.array(self._shape, np.int64),
-            "taken": self.at + 1,
+            "taken": self.step + 1,
         }
 
     def load_state_dict(self, state: StateTree) -> None:
         """Restores the generator and the present block from `state`."""
         load_generator_state(self._generator, state["generator"])
-        self._begin, self._shape, self.block, self._steps, self.at = None, (), (), 0, -1
+        self._begin, self._shape, self.block, self._steps, self.step = None, (), (), 0, -1
         if state.get("taken", 0):
             self._begin = state["generator"]
             self._fill(tuple(state["shape"].tolist()))
-            self.at = int(state["taken"]) - 1
+            self.step = int(state["taken"]) - 1
 
     def _fill(self, shape: tuple[int, ...]) -> None:
         self._shape, self._steps = shape, max(1, min(STEPS, _ROWS // max(1, shape[0])))
         self.block = self._draw(self._generator, (self._steps, *shape))
 
 
-class JoinedBlocks(Blocks):
+class JoinedRandomBlocks(RandomBlocks):
     """Concatenates the blocks of n explorers at the same step, with B environments per explorer.
 
     Args:
-        each: The blocks of each explorer. Their `at` is up to date only after `write_back`; their
+        each: The blocks of each explorer. Their `step` is up to date only after `write_back`; their
             state is saved and restored separately.
 
     Raises:
@@ -98,13 +98,14 @@ class JoinedBlocks(Blocks):
 
     __slots__ = ("_each",)
 
-    def __init__(self, each: Sequence[Blocks]) -> None:  # has no generator, so no super().__init__
-        if len({blocks.at for blocks in each}) > 1:
+    def __init__(self, each: Sequence[RandomBlocks]) -> None:
+        # There is no generator, so the constructor of the base class is not called.
+        if len({blocks.step for blocks in each}) > 1:
             raise RuntimeError(
                 "the members of the pack drew different numbers of actions: they are out of step"
             )
         self._each = list(each)
-        self.at = each[0].at
+        self.step = each[0].step
         self.block, self._steps = (), 0
 
     def advance(self, shape: tuple[int, ...]) -> bool:
@@ -113,13 +114,13 @@ class JoinedBlocks(Blocks):
         Args:
             shape: Shape of the actions, [n * B, ...].
         """
-        if self.at + 1 < self._steps:
-            self.at += 1
+        if self.step + 1 < self._steps:
+            self.step += 1
             return False
         self.write_back()
         for blocks in self._each:
             blocks.advance((shape[0] // len(self._each), *shape[1:]))
-        self.at = self._each[0].at
+        self.step = self._each[0].step
         self.block = [
             np.concatenate(parts, 1)
             for parts in zip(*(blocks.block for blocks in self._each), strict=True)
@@ -130,4 +131,4 @@ class JoinedBlocks(Blocks):
     def write_back(self) -> None:
         """Sets the blocks of each explorer to the present step."""
         for blocks in self._each:
-            blocks.at = self.at
+            blocks.step = self.step

@@ -11,7 +11,7 @@ RateSchedule = Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class ConstantSchedule:
     """Returns the same value at every step."""
 
     value: float
@@ -22,7 +22,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearSchedule:
     """Changes linearly from `start` to `end` over `steps` env_steps, then stays at `end`."""
 
     start: float

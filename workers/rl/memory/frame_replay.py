@@ -12,7 +12,7 @@ import numpy.typing as npt
 from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Places, Rule
+from workers.rl.memory.sampling_rules import Places, SamplingRule
 from workers.rl.memory.transitions import Field, ReplaySpec, Rows
 
 _SPARE: Final = 1 / 16
@@ -42,14 +42,14 @@ class FrameReplay(Replay):
         spec: Sizes and fields of the memory; observations have the shape [k, ...].
         rule: Chooses the sampled places; used by this memory only.
         spare: Frames reserved at first beyond one per transition, as a share of the capacity.
-        grows: Whether the frame buffer may grow.
+        may_grow: Whether the frame buffer may grow.
 
     Raises:
         ValueError: If observations have no axis of frames, or there are 2**31 frames or more.
     """
 
     def __init__(
-        self, spec: ReplaySpec, rule: Rule, *, spare: float = _SPARE, grows: bool = True
+        self, spec: ReplaySpec, rule: SamplingRule, *, spare: float = _SPARE, may_grow: bool = True
     ) -> None:
         shape, dtype = spec.observation
         if len(shape) < 2:
@@ -64,7 +64,7 @@ class FrameReplay(Replay):
         if count >= 2**31:
             raise ValueError(f"{count} frames are more than can be numbered: lower the capacity")
         limit = min(2 * self._stack * self.capacity + least, 2**31 - 1)
-        self._numbered = max(count, limit) if grows else count
+        self._numbered = max(count, limit) if may_grow else count
         """Frame numbers are modulo this; it is at least the size of the frame buffer.
 
         It does not change when the buffer grows, so stored rows keep their frame numbers.
@@ -102,9 +102,8 @@ class FrameReplay(Replay):
         if room != len(self._frames):
             self._frames = np.zeros((room, *self._frames.shape[1:]), self._frames.dtype)
         self._frames[: len(frames)] = frames
-        self._numbered = int(
-            state.get("numbered", room)
-        )  # earlier versions stored no `numbered`: frame numbers were places in the buffer
+        # Earlier versions stored no `numbered`, because frame numbers were places in the buffer.
+        self._numbered = int(state.get("numbered", room))
         self._added, self._intact = int(state["added"]), int(state["intact"])
         self._oldest[:] = state["oldest"]
         for step in range(self.written - self._filled, self._intact):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from workers.core.types import Array, StateTree
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Places, Rule
+from workers.rl.memory.sampling_rules import Places, SamplingRule
 from workers.rl.memory.transitions import ReplaySpec, Rows, Sample
 
 Entries = slice | Sequence[int]
@@ -74,7 +74,7 @@ class Hindsight(Replay):
             of the goals do not fit them.
     """
 
-    def __init__(self, spec: ReplaySpec, rule: Rule, goals: Goals) -> None:
+    def __init__(self, spec: ReplaySpec, rule: SamplingRule, goals: Goals) -> None:
         _check(spec, goals)
         super().__init__(spec, rule)
         self._goals = goals
@@ -117,21 +117,25 @@ class Hindsight(Replay):
             self._ends[ended, slot] = step - 1
             self._begins[slot] = step
 
-    def _relabel(self, sample: Sample, virtual: npt.NDArray[np.bool_]) -> None:
-        """Relabels in place the transitions of a sample where `virtual` [U, N] is true."""
+    def _relabel(self, sample: Sample, is_relabelled: npt.NDArray[np.bool_]) -> None:
+        """Relabels in place the transitions of a sample where `is_relabelled` [U, N] is true."""
         achieved, desired = self._goals.achieved, self._goals.desired
-        goal = self._flat["next_observation"][self._later(sample.places[virtual])][:, achieved]
+        goal = self._flat["next_observation"][
+            self._draw_later_places(sample.places[is_relabelled])
+        ][:, achieved]
         for observation in (sample.observation, sample.next_observation):
-            relabelled = observation[virtual]
+            relabelled = observation[is_relabelled]
             relabelled[:, desired] = goal
-            observation[virtual] = relabelled
-        result = self._goals.compute_reward(sample.next_observation[virtual][:, achieved], goal)
+            observation[is_relabelled] = relabelled
+        result = self._goals.compute_reward(
+            sample.next_observation[is_relabelled][:, achieved], goal
+        )
         if isinstance(result, tuple):
             result, terminated = result
-            sample.discount[virtual] = np.where(terminated, np.float32(0), self._gamma)
-        sample.reward[virtual] = result
+            sample.discount[is_relabelled] = np.where(terminated, np.float32(0), self._gamma)
+        sample.reward[is_relabelled] = result
 
-    def _later(self, places: Places) -> Places:
+    def _draw_later_places(self, places: Places) -> Places:
         """Returns places [M], each drawn from one of `places` [M] up to its episode's last row."""
         step = self.written - self._rows_to_newest(places)
         last = np.minimum(self._ends.reshape(-1)[places], self.written - 1)

@@ -14,10 +14,10 @@ from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import (
-    JointUniform,
+    JointUniformSampler,
     Places,
-    Rule,
-    Uniform,
+    SamplingRule,
+    UniformRule,
     Weights,
     equal_weights,
 )
@@ -46,7 +46,7 @@ class SharedReplay:
         self._count = len(memories)
         self._num_envs = spec.num_envs
         self._rule = LaneRules(rules, spec.num_envs)
-        self._whole = Replay(_widened(spec, self._count), self._rule)
+        self._whole = Replay(_widen_spec(spec, self._count), self._rule)
         self.lanes = [
             Lane(self._whole, rule, index, self._count) for index, rule in enumerate(rules)
         ]
@@ -78,16 +78,17 @@ class SharedReplay:
         members = len(self._live)
         sample: tuple[Array, ...] = self._whole.sample(updates, members * batch_size)
         for index, (array, before) in enumerate(zip(sample, self._drawn, strict=True)):
-            if array is not before:  # else the memory reused the array, which the view still shows
+            # If the memory reused the array, its view is still valid.
+            if array is not before:
                 self._by_member[index] = array.reshape(
                     updates, members, batch_size, *array.shape[2:]
                 )
         self._drawn = sample
         return Sample._make(self._by_member)
 
-    def feedback(self, places: Places, errors: Array) -> None:
+    def update_errors(self, places: Places, errors: Array) -> None:
         """Passes the absolute temporal-difference errors of one batch, [m, N], to the rules."""
-        self._whole.feedback(places, errors)
+        self._whole.update_errors(places, errors)
 
     def _all_lanes(self, column: Array) -> Array:
         """Returns [T, n * B, ...]: a column [T, m * B, ...] with zeros for members that left."""
@@ -130,10 +131,10 @@ class SeparateReplays:
         samples = [memory.sample(updates, batch_size) for memory in self._live]
         return Sample._make(np.stack(column, 1) for column in zip(*samples, strict=True))
 
-    def feedback(self, places: Places, errors: Array) -> None:
+    def update_errors(self, places: Places, errors: Array) -> None:
         """Passes the absolute temporal-difference errors of one batch, [m, N], to the rules."""
         for memory, own, error in zip(self._live, places, errors, strict=True):
-            memory.feedback(own, error)
+            memory.update_errors(own, error)
 
 
 class Lane:
@@ -146,7 +147,7 @@ class Lane:
         lanes: Number of lanes of the memory, n.
     """
 
-    def __init__(self, whole: Replay, rule: Rule, index: int, lanes: int) -> None:
+    def __init__(self, whole: Replay, rule: SamplingRule, index: int, lanes: int) -> None:
         self._whole = whole
         self._rule = rule
         self._lanes = lanes
@@ -194,7 +195,7 @@ class Lane:
         self._whole.load_lane(state, self._rule, self._part)
 
 
-class LaneRules(Rule):
+class LaneRules(SamplingRule):
     """The sampling rule of a shared memory, which applies the rule of each lane to its places.
 
     Args:
@@ -202,23 +203,23 @@ class LaneRules(Rule):
         num_envs: Environments per lane, B.
     """
 
-    def __init__(self, rules: Sequence[Rule], num_envs: int) -> None:
+    def __init__(self, rules: Sequence[SamplingRule], num_envs: int) -> None:
         super().__init__(rules[0].generator)
         self._rules = list(rules)
         self._num_envs = num_envs
-        self._uniform = all(type(rule) is Uniform for rule in rules)
+        self._are_uniform = all(type(rule) is UniformRule for rule in rules)
         self.keep(range(len(rules)))
 
     def keep(self, live: Sequence[int]) -> None:
         """Sets the lanes that are sampled and written from now on, by index."""
         self._live = list(live)
         self._begins = np.array(self._live)[:, np.newaxis] * self._num_envs
-        self._together = JointUniform([self._rules[lane].generator for lane in live])
+        self._together = JointUniformSampler([self._rules[lane].generator for lane in live])
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
         """Returns places and weights [U, m * N], drawn by each member's own rule."""
         each, within = (shape[0], shape[1] // len(self._live)), size // len(self._rules)
-        if self._uniform:
+        if self._are_uniform:
             own, weights = self._together.draw(within, each), equal_weights(shape)
         else:
             drawn = [self._rules[lane].draw(within, each) for lane in self._live]
@@ -228,22 +229,22 @@ class LaneRules(Rule):
         places = own + own // self._num_envs * between + self._begins
         return places.reshape(shape), weights
 
-    def written(self, begin: int, end: int) -> None:
+    def mark_written(self, begin: int, end: int) -> None:
         """Notifies the rule of each live lane that the places [begin, end) hold new rows."""
-        if not self._uniform:
+        if not self._are_uniform:
             for lane in self._live:
-                self._rules[lane].written(begin // len(self._rules), end // len(self._rules))
+                self._rules[lane].mark_written(begin // len(self._rules), end // len(self._rules))
 
-    def dropped(self, places: Places) -> None:
+    def mark_dropped(self, places: Places) -> None:
         """Notifies the rule of each live lane of its dropped places."""
         for lane, own, _ in self._split_by_lane(places):
-            self._rules[lane].dropped(own)
+            self._rules[lane].mark_dropped(own)
 
-    def feedback(self, places: Places, errors: Array) -> None:
+    def update_errors(self, places: Places, errors: Array) -> None:
         """Passes the errors to the rules of the live lanes; `places` and `errors` are [N]."""
-        if not self._uniform:
+        if not self._are_uniform:
             for lane, own, which in self._split_by_lane(places):
-                self._rules[lane].feedback(own, errors[which])
+                self._rules[lane].update_errors(own, errors[which])
 
     def state_dict(self) -> StateTree:
         """Returns an empty state: each lane saves its own rule."""
@@ -265,7 +266,7 @@ class LaneRules(Rule):
                 yield lane, (row * self._num_envs + index)[which], which
 
 
-def _widened(spec: ReplaySpec, count: int) -> ReplaySpec:
+def _widen_spec(spec: ReplaySpec, count: int) -> ReplaySpec:
     return replace(
         spec, capacity=spec.steps * spec.num_envs * count, num_envs=spec.num_envs * count
     )

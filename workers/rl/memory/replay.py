@@ -15,7 +15,7 @@ import numpy.typing as npt
 from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
 from workers.rl.memory.row_copies import RowCopies, check_stored_rows
-from workers.rl.memory.sampling_rules import Places, Rule, Weights
+from workers.rl.memory.sampling_rules import Places, SamplingRule, Weights
 from workers.rl.memory.transitions import Field, ReplaySpec, Rows, Sample, SampledSequences
 
 
@@ -31,7 +31,7 @@ class Replay:
         rule: Chooses the sampled places; used by this memory only.
     """
 
-    def __init__(self, spec: ReplaySpec, rule: Rule) -> None:
+    def __init__(self, spec: ReplaySpec, rule: SamplingRule) -> None:
         self.spec = spec
         self.rule = rule
         self._steps, self._num_envs = spec.steps, spec.num_envs
@@ -140,7 +140,7 @@ class Replay:
         places, weight = self._draw(updates, batch_size)
         if places.shape != self._copied.shape:
             self._copied = RowCopies(self._flat.dtype, places.shape)
-        rows = self._copied.filled(self._bytes, places)
+        rows = self._copied.fill(self._bytes, places)
         if self.spec.n_step == 1:
             reward, discount, last = rows["reward"], rows["bootstrap"], None
             discount *= self._gamma
@@ -166,13 +166,13 @@ class Replay:
             raise ValueError(f"a sequence has at least 1 row, not {length}")
         self._check_stored()
         starts = max(1, self._filled - length + 1) * self._num_envs
-        drawn = self._starts(starts, (updates, batch_size))
+        drawn = self._draw_starts(starts, (updates, batch_size))
         follow = np.arange(length)
         remaining = self._rows_to_newest(drawn)[..., np.newaxis]
         places = (
             drawn[..., np.newaxis] + np.minimum(follow, remaining - 1) * self._num_envs
         ) % self.capacity
-        rows = RowCopies(self._flat.dtype, places.shape).filled(self._bytes, places)
+        rows = RowCopies(self._flat.dtype, places.shape).fill(self._bytes, places)
         observation, next_observation = self._observations(rows, None)
         valid = rows["live"] & (follow < remaining)
         discount = rows["bootstrap"] * self._gamma
@@ -186,7 +186,7 @@ class Replay:
             valid,
         )
 
-    def feedback(self, places: Places, errors: Array) -> None:
+    def update_errors(self, places: Places, errors: Array) -> None:
         """Passes absolute temporal-difference errors of the last `sample` to the rule.
 
         Rows that were overwritten or dropped since are skipped.
@@ -202,7 +202,7 @@ class Replay:
             kept = (age >= since) & self._flat["live"][places]
             places, errors = places[kept], errors[kept]
         if len(places):
-            self.rule.feedback(places, errors)
+            self.rule.update_errors(places, errors)
 
     # State
 
@@ -219,7 +219,7 @@ class Replay:
         """
         self._load(state, self.rule, slice(None))
 
-    def lane_state(self, rule: Rule, part: slice) -> StateTree:
+    def lane_state(self, rule: SamplingRule, part: slice) -> StateTree:
         """Returns the state of the environments `part` and of `rule`, as `state_dict` does."""
         rows = RowStream(
             {name: column[:, part] for name, column in self._columns.items()}, self.written
@@ -233,7 +233,7 @@ class Replay:
             "rows": rows,
         }
 
-    def load_lane(self, state: StateTree, rule: Rule, part: slice) -> None:
+    def load_lane(self, state: StateTree, rule: SamplingRule, part: slice) -> None:
         """Restores the environments `part` and `rule` from `state`.
 
         The states of all environments must have the same number of written rows.
@@ -270,7 +270,7 @@ class Replay:
         live = self._columns["live"][step]
         self._dead += int(np.count_nonzero(live))
         live[:] = False
-        self.rule.dropped(np.arange(step * self._num_envs, (step + 1) * self._num_envs))
+        self.rule.mark_dropped(np.arange(step * self._num_envs, (step + 1) * self._num_envs))
 
     # Private
 
@@ -281,7 +281,7 @@ class Replay:
         """
         self._columns["live"][:] = False
         self._filled, self._dead = self._steps, self.capacity
-        self.rule.dropped(np.arange(self.capacity))
+        self.rule.mark_dropped(np.arange(self.capacity))
 
     def _write(self, begin: int, rows: Rows) -> None:
         """Writes `rows` from row `begin` on, without wrapping around."""
@@ -298,21 +298,21 @@ class Replay:
         columns["live"][span] = True
         self._fresh = rows.ended[-1]
         self._filled = max(self._filled, end)
-        self.rule.written(begin * self._num_envs, end * self._num_envs)
+        self.rule.mark_written(begin * self._num_envs, end * self._num_envs)
         if rows.active is not None:
-            self._set_apart(begin, ~rows.active)
+            self._exclude(begin, ~rows.active)
         self._write_observations(begin, rows)
         self.written += end - begin
 
-    def _set_apart(self, begin: int, waiting: Array) -> None:
+    def _exclude(self, begin: int, waiting: Array) -> None:
         """Excludes the entries where `waiting`, bool [T, B], is true from sampling."""
         self._columns["live"][begin : begin + len(waiting)] = ~waiting
         places = np.flatnonzero(waiting) + begin * self._num_envs
         self._dead += len(places)
         if len(places):
-            self.rule.dropped(places)
+            self.rule.mark_dropped(places)
 
-    def _load(self, state: StateTree, rule: Rule, part: slice) -> None:
+    def _load(self, state: StateTree, rule: SamplingRule, part: slice) -> None:
         filled = min(int(state["written"]), self._steps)
         check_stored_rows(
             state,
@@ -350,7 +350,7 @@ class Replay:
                 places[lost] = self.rule.draw(size, (1, int(count)))[0][0]
         return places, weight
 
-    def _starts(self, count: int, shape: tuple[int, ...]) -> Places:
+    def _draw_starts(self, count: int, shape: tuple[int, ...]) -> Places:
         """Draws places of `shape` uniformly from the live ones of the `count` oldest places."""
         generator = self.rule.generator
         if not self._dead:
@@ -369,7 +369,8 @@ class Replay:
         self, places: Places
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32], Places]:
         """Returns the discounted sums of n-step returns, their discounts and their last places."""
-        begin = places - self.capacity  # negative indices wrap around to the end of the arrays
+        # Negative indices wrap around to the end of the arrays.
+        begin = places - self.capacity
         window = begin[..., np.newaxis] + self._follow * self._num_envs
         stop = self._follow + 1 >= self._rows_to_newest(places)[..., np.newaxis]
         stop[..., :-1] |= self._flat["first"][window[..., 1:]]

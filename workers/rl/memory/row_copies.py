@@ -12,7 +12,7 @@ from workers.rl.memory.sampling_rules import Places
 class RowCopies:
     """Preallocated arrays for copies of sampled rows.
 
-    Each call of `filled` returns the same arrays, so that a caller can wrap them in tensors once.
+    Each call of `fill` returns the same arrays, so that a caller can wrap them in tensors once.
 
     Args:
         row: Structured dtype of one row.
@@ -24,7 +24,7 @@ class RowCopies:
         self._bytes = rows.view(np.dtype((np.void, row.itemsize)))
         self._columns = {name: rows[name] for name in row.names or ()}
 
-    def filled(self, table: Array, places: Places) -> Mapping[str, Array]:
+    def fill(self, table: Array, places: Places) -> Mapping[str, Array]:
         """Copies the rows at `places` of `table` and returns the columns of the copy by field.
 
         Args:
@@ -72,7 +72,7 @@ def check_stored_rows(
     lengths = {len(row) for row in state["rows"].values()}
     if lengths != {filled}:
         raise ValueError(
-            f"the stored memory is not whole: it holds {sorted(lengths)} rows of its fields, "
+            f"the stored memory is incomplete: it holds {sorted(lengths)} rows of its fields, "
             f"{filled} were written"
         )
 

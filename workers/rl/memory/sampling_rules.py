@@ -18,7 +18,7 @@ Places = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
 
 
-class Rule:
+class SamplingRule:
     """Base class of sampling rules; the methods that report changes do nothing here.
 
     Args:
@@ -43,16 +43,16 @@ class Rule:
     def reserve(self, capacity: int) -> None:
         """Called once, before all other methods, with the number of places."""
 
-    def written(self, begin: int, end: int) -> None:
+    def mark_written(self, begin: int, end: int) -> None:
         """Called when the places [begin, end) hold new rows."""
 
-    def dropped(self, places: Places) -> None:
+    def mark_dropped(self, places: Places) -> None:
         """Called when the rows at `places` must not be sampled until they are written again.
 
         A rule may still draw these places; the memory then draws again.
         """
 
-    def feedback(self, places: Places, errors: Array) -> None:
+    def update_errors(self, places: Places, errors: Array) -> None:
         """Called with the absolute temporal-difference errors of `places`, both [N]."""
 
     def state_dict(self) -> StateTree:
@@ -64,7 +64,7 @@ class Rule:
         load_generator_state(self.generator, state["generator"])
 
 
-class Uniform(Rule):
+class UniformRule(SamplingRule):
     """Draws every place with the same probability, independently."""
 
     def draw(self, size: int, shape: tuple[int, int]) -> tuple[Places, Weights]:
@@ -79,8 +79,8 @@ def equal_weights(shape: tuple[int, int]) -> Weights:
     return np.ones(shape, np.float32)
 
 
-class JointUniform:
-    """Draws the places that n separate `Uniform` rules with these generators would draw.
+class JointUniformSampler:
+    """Draws the places that n separate `UniformRule` rules with these generators would draw.
 
     Args:
         generators: The generators of the n rules, which must not draw themselves.
@@ -139,14 +139,14 @@ class Priorities:
             )
 
 
-class Prioritized(Rule):
+class PrioritizedRule(SamplingRule):
     """Proportional prioritized replay (Schaul et al. 2016, section 3.3 and algorithm 1).
 
     P(i) = p_i / sum_j p_j with p_i = (|delta_i| + epsilon)^alpha, equation 1. New rows get the
     highest p that any row ever had, 1 before the first feedback, so that they are likely to be
     sampled soon. A batch is stratified: the sum of all p is divided into N equal ranges and one row
-    is drawn from each. Priorities of stored rows change in `feedback` only, so all batches of one
-    call are drawn with the same priorities.
+    is drawn from each. Priorities of stored rows change in `update_errors` only, so all batches of
+    one call are drawn with the same priorities.
 
     Args:
         generator: Random generator, used by the rule and its memory only.
@@ -188,15 +188,15 @@ class Prioritized(Rule):
         self._drawn += updates
         return places, weights.astype(np.float32)
 
-    def written(self, begin: int, end: int) -> None:
+    def mark_written(self, begin: int, end: int) -> None:
         """Gives the places [begin, end) the highest priority."""
         self._tree.fill(begin, end, self._highest)
 
-    def dropped(self, places: Places) -> None:
+    def mark_dropped(self, places: Places) -> None:
         """Gives `places` priority 0: they are not drawn until they are written again."""
         self._tree.set(places, 0.0)
 
-    def feedback(self, places: Places, errors: Array) -> None:
+    def update_errors(self, places: Places, errors: Array) -> None:
         """Sets the priorities of `places` [N] from their errors [N].
 
         Errors that are not finite give the highest priority.

@@ -36,7 +36,7 @@ class SumTree:
         self._values = np.zeros((groups[0], _WIDTH))
         self._sums = [np.zeros((count, _WIDTH + 1)) for count in (*inner, groups[-1])]
         self._root = np.zeros(groups[-1] + 1)
-        self._stale = False
+        self._is_stale = False
 
     @property
     def values(self) -> Floats:
@@ -54,7 +54,7 @@ class SumTree:
         for level in range(len(self._sums)):
             begin, end = begin // _WIDTH, (end - 1) // _WIDTH + 1
             np.cumsum(self._below(level)[begin:end], axis=1, out=self._sums[level][begin:end, 1:])
-        self._stale = True
+        self._is_stale = True
 
     def set(self, places: Places, values: float | Floats) -> None:
         """Sets the values of `places` [N]; the last value counts where a place is repeated."""
@@ -62,7 +62,7 @@ class SumTree:
         for level, sums in enumerate(self._sums):
             places = places // _WIDTH
             sums[places, 1:] = np.cumsum(self._below(level)[places], axis=1)
-        self._stale = True
+        self._is_stale = True
 
     def find(self, sums: Floats) -> Places:
         """Returns for each of `sums` [N] the first place whose cumulative sum exceeds it.
@@ -94,9 +94,9 @@ class SumTree:
         )
 
     def _running(self) -> Floats:
-        if self._stale:
+        if self._is_stale:
             np.cumsum(self._sums[-1][:, -1], out=self._root[1:])
-            self._stale = False
+            self._is_stale = False
         return self._root
 
 

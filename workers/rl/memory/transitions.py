@@ -70,7 +70,7 @@ class Sample(NamedTuple):
     weight: Weights
     """float32 [U, N]: importance weights, at most 1."""
     places: Places
-    """int64 [U, N]: indices of the rows, to pass to `feedback`."""
+    """int64 [U, N]: indices of the rows, to pass to `update_errors`."""
 
 
 class SampledSequences(NamedTuple):

@@ -43,12 +43,12 @@ class TorsoNetwork:
         """Returns the shape of each parameter."""
         return {name: shape for part in self.parts for name, shape in part.shapes().items()}
 
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def draw_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns initial parameters, drawn as in `torch.nn`; noisy layers as Fortunato et al."""
         return {
             name: tensor
             for part in self.parts
-            for name, tensor in part.initial_uniform(generator).items()
+            for name, tensor in part.draw_uniform(generator).items()
         }
 
 
@@ -124,7 +124,7 @@ class ActionValues(TorsoNetwork):
         )
 
 
-def torso_for(
+def make_torso(
     space: Space[object], hidden: tuple[int, ...], activation: Activation
 ) -> tuple[Encoding, Torso]:
     """Returns the encoding of observations and the layers that compute features of them.
@@ -137,18 +137,18 @@ def torso_for(
     """
     encoding = encoding_of(space)
     if is_image(space):
-        return encoding, NatureCnn("torso", encoding.shape, hidden, activate_last=True)
-    return encoding, Mlp("torso", (encoding.size, *hidden), activation, activate_last=True)
+        return encoding, NatureCnn("torso", encoding.shape, hidden, has_last_activation=True)
+    return encoding, Mlp("torso", (encoding.size, *hidden), activation, has_last_activation=True)
 
 
-def action_values(  # noqa: PLR0913 - keyword only
+def make_action_values(  # noqa: PLR0913 - keyword only
     space: Space[object],
     actions: int,
     *,
     hidden: tuple[int, ...],
     activation: Activation = "relu",
-    dueling: bool = False,
-    noisy: bool = False,
+    is_dueling: bool = False,
+    is_noisy: bool = False,
     atoms: int | None = None,
 ) -> ActionValues:
     """Returns a network for an observation space and a number of actions.
@@ -160,12 +160,12 @@ def action_values(  # noqa: PLR0913 - keyword only
     Raises:
         DefinitionError: If the built-in networks cannot read the space.
     """
-    plain = not (dueling or noisy)
-    shared, last = ((), hidden) if plain else (hidden[:-1], hidden[-1:])
-    encoding, torso = torso_for(space, shared, activation)
+    has_plain_head = not (is_dueling or is_noisy)
+    shared, last = ((), hidden) if has_plain_head else (hidden[:-1], hidden[-1:])
+    encoding, torso = make_torso(space, shared, activation)
     sizes = (torso.outputs, *last, actions * (atoms or 1))
-    if dueling:
-        head: Head = DuelingHead("q", torso.outputs, actions, last, atoms, noisy, activation)
+    if is_dueling:
+        head: Head = DuelingHead("q", torso.outputs, actions, last, atoms, is_noisy, activation)
     else:
-        head = NoisyMlp("q", sizes, activation) if noisy else Mlp("q", sizes, activation)
+        head = NoisyMlp("q", sizes, activation) if is_noisy else Mlp("q", sizes, activation)
     return ActionValues(encoding, torso, head, actions, atoms)

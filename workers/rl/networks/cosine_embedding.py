@@ -71,9 +71,9 @@ class CosineEmbedding:
         """Returns the shape of each parameter."""
         return initialisation.layer_shapes(self._weights())
 
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def draw_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns initial weights and biases, drawn as in `torch.nn.Linear`."""
-        return initialisation.initial_uniform(self._weights(), generator)
+        return initialisation.draw_uniform_layers(self._weights(), generator)
 
     def _weights(self) -> dict[str, tuple[int, ...]]:
         return {f"{self.prefix}.0": (self.features, self.cosines)}

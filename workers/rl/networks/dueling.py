@@ -14,7 +14,7 @@ from workers.rl.networks.noisy import NoisyMlp
 from workers.rl.networks.parameter_layout import Parameters
 
 
-def dueling(value: Tensor, advantage: Tensor, dim: int = -1) -> Tensor:
+def combine_streams(value: Tensor, advantage: Tensor, dim: int = -1) -> Tensor:
     """Returns Q = V + A - mean of A over the actions (equation 9).
 
     Args:
@@ -46,7 +46,7 @@ class DuelingHead:
     """Units of each hidden layer; both streams have layers of these sizes."""
     atoms: int | None = None
     """Numbers per action; `None` for one number and outputs without this dimension."""
-    noisy: bool = False
+    is_noisy: bool = False
     """Whether all layers of the head are noisy (`NoisyMlp`)."""
     activation: Activation = "relu"
     _streams: tuple[Mlp, Mlp] | tuple[NoisyMlp, NoisyMlp] = field(init=False, repr=False)
@@ -57,7 +57,7 @@ class DuelingHead:
             f"{self.prefix}.value": (*units, atoms),
             f"{self.prefix}.advantage": (*units, self.actions * atoms),
         }
-        kind = NoisyMlp if self.noisy else Mlp
+        kind = NoisyMlp if self.is_noisy else Mlp
         object.__setattr__(
             self,
             "_streams",
@@ -95,8 +95,8 @@ class DuelingHead:
                 second(parameters, features, parts[1]),
             )
         if self.atoms is None:
-            return dueling(value, advantage)
-        return dueling(
+            return combine_streams(value, advantage)
+        return combine_streams(
             value.unsqueeze(-2),
             advantage.reshape(*advantage.shape[:-1], self.actions, self.atoms),
             -2,
@@ -130,12 +130,12 @@ class DuelingHead:
         """Returns the shape of each parameter."""
         return {name: shape for stream in self._streams for name, shape in stream.shapes().items()}
 
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def draw_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns initial parameters of both streams; see `Mlp` and `NoisyMlp`."""
         return {
             name: tensor
             for stream in self._streams
-            for name, tensor in stream.initial_uniform(generator).items()
+            for name, tensor in stream.draw_uniform(generator).items()
         }
 
     def _noise_sizes(self) -> list[int]:

@@ -61,9 +61,9 @@ class Ensemble:
         """Returns the parameters of the first member, with the first dimension kept: [1, ...]."""
         return {name: tensor[:1] for name, tensor in parameters.items()}
 
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns initial weights and biases; each member's are from `Mlp.initial_uniform`."""
-        drawn = [self._member().initial_uniform(generator) for _ in range(self.members)]
+    def draw_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+        """Returns initial weights and biases; each member's are from `Mlp.draw_uniform`."""
+        drawn = [self._member().draw_uniform(generator) for _ in range(self.members)]
         return {name: torch.stack([one[name] for one in drawn]) for name in drawn[0]}
 
     def _member(self) -> Mlp:

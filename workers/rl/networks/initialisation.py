@@ -13,7 +13,7 @@ near 0 (Lillicrap et al. 2016, section 7).
 """
 
 
-def uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> Tensor:
+def draw_uniform(shape: tuple[int, ...], bound: float, generator: torch.Generator) -> Tensor:
     """Returns float32 [*shape] from U(-bound, bound)."""
     return torch.empty(shape).uniform_(-bound, bound, generator=generator)
 
@@ -23,16 +23,18 @@ def fan_in(shape: tuple[int, ...]) -> int:
     return math.prod(shape[1:])
 
 
-def linear_uniform(shape: tuple[int, ...], generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def draw_linear_uniform(
+    shape: tuple[int, ...], generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """Returns weight [*shape] and bias [outputs] from U(-1/sqrt(fan-in), 1/sqrt(fan-in)).
 
     This is the default of `torch.nn.Linear` and `Conv2d`.
     """
     bound = fan_in(shape) ** -0.5
-    return uniform(shape, bound, generator), uniform(shape[:1], bound, generator)
+    return draw_uniform(shape, bound, generator), draw_uniform(shape[:1], bound, generator)
 
 
-def linear_orthogonal(
+def draw_linear_orthogonal(
     shape: tuple[int, ...], gain: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
     """Returns a weight [*shape] with orthogonal rows of length `gain`, and a bias of zeros.
@@ -44,28 +46,31 @@ def linear_orthogonal(
     )
 
 
-def initial_uniform(
+def draw_uniform_layers(
     weights: Mapping[str, tuple[int, ...]], generator: torch.Generator, last: float | None = None
 ) -> dict[str, Tensor]:
-    """Returns weights and biases of layers, drawn by `linear_uniform`.
+    """Returns weights and biases of layers, drawn by `draw_linear_uniform`.
 
     Args:
         weights: Shape of the weight of each layer by the layer's name, in order.
         generator: Source of randomness.
         last: Bound for weight and bias of the last layer, such as `DDPG_BOUND`; `None` for that of
-            `linear_uniform`.
+            `draw_linear_uniform`.
     """
     parameters: dict[str, Tensor] = {}
     for index, (name, shape) in enumerate(weights.items()):
         if last is not None and index == len(weights) - 1:
-            weight, bias = uniform(shape, last, generator), uniform(shape[:1], last, generator)
+            weight, bias = (
+                draw_uniform(shape, last, generator),
+                draw_uniform(shape[:1], last, generator),
+            )
         else:
-            weight, bias = linear_uniform(shape, generator)
+            weight, bias = draw_linear_uniform(shape, generator)
         parameters[f"{name}.weight"], parameters[f"{name}.bias"] = weight, bias
     return parameters
 
 
-def initial_orthogonal(
+def draw_orthogonal_layers(
     weights: Mapping[str, tuple[int, ...]], generator: torch.Generator, *, gain: float
 ) -> dict[str, Tensor]:
     """Returns orthogonal weights and zero biases, as on-policy agents use them.
@@ -80,7 +85,7 @@ def initial_orthogonal(
     parameters: dict[str, Tensor] = {}
     for index, (name, shape) in enumerate(weights.items()):
         scale = gain if index == len(weights) - 1 else 2**0.5
-        parameters[f"{name}.weight"], parameters[f"{name}.bias"] = linear_orthogonal(
+        parameters[f"{name}.weight"], parameters[f"{name}.bias"] = draw_linear_orthogonal(
             shape, scale, generator
         )
     return parameters

@@ -33,7 +33,8 @@ def affine(inputs: Floats, weight: Floats, bias: Floats) -> Floats:
         bias: float32 [outputs] or stacked [n, outputs].
     """
     outputs: Floats
-    if weight.ndim == 2:  # dot is faster than matmul for few rows
+    # `dot` is faster than `matmul` for few rows.
+    if weight.ndim == 2:
         outputs = inputs.dot(weight.T)
         outputs += bias
     else:
@@ -62,7 +63,7 @@ class Mlp:
     sizes: tuple[int, ...]
     """Inputs, units of each hidden layer, outputs. With one size the network is the identity."""
     activation: Activation = "relu"
-    activate_last: bool = False
+    has_last_activation: bool = False
     """Whether the non-linearity also follows the last layer, so that the outputs are features for
     another network.
     """
@@ -72,7 +73,7 @@ class Mlp:
         count = len(self.sizes) - 1
         names = [f"{self.prefix}.{index}" for index in range(count)]
         layers = tuple(
-            (f"{name}.weight", f"{name}.bias", self.activate_last or index < count - 1)
+            (f"{name}.weight", f"{name}.bias", self.has_last_activation or index < count - 1)
             for index, name in enumerate(names)
         )
         object.__setattr__(self, "_layers", layers)
@@ -112,7 +113,7 @@ class Mlp:
         """Returns the shape of each parameter: weights [outputs, inputs], biases [outputs]."""
         return initialisation.layer_shapes(self._weights())
 
-    def initial_uniform(
+    def draw_uniform(
         self, generator: torch.Generator, *, last: float | None = None
     ) -> dict[str, Tensor]:
         """Returns weights and biases drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)).
@@ -124,9 +125,9 @@ class Mlp:
             last: Bound for the last layer, such as
                 `workers.rl.networks.initialisation.DDPG_BOUND`; `None` for the same rule.
         """
-        return initialisation.initial_uniform(self._weights(), generator, last)
+        return initialisation.draw_uniform_layers(self._weights(), generator, last)
 
-    def initial_orthogonal(self, generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
+    def draw_orthogonal(self, generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
         """Returns orthogonal weights and zero biases, as on-policy agents use them.
 
         Engstrom et al. 2020, "Implementation Matters".
@@ -135,7 +136,7 @@ class Mlp:
             generator: Source of randomness.
             gain: Scale of the last layer; hidden layers have sqrt(2).
         """
-        return initialisation.initial_orthogonal(self._weights(), generator, gain=gain)
+        return initialisation.draw_orthogonal_layers(self._weights(), generator, gain=gain)
 
     def _weights(self) -> dict[str, tuple[int, ...]]:
         return {

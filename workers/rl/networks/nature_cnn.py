@@ -42,12 +42,12 @@ class NatureCnn:
     """Shape of one image."""
     sizes: tuple[int, ...] = (512,)
     """Units of each fully connected layer; if empty, the outputs are those of the convolutions."""
-    activate_last: bool = False
+    has_last_activation: bool = False
     """Whether a rectifier also follows the last layer, so that the outputs are features for another
     network.
     """
     _channels: int = field(init=False, repr=False)
-    _channels_last: bool = field(init=False, repr=False)
+    _has_channels_last: bool = field(init=False, repr=False)
     _head: Mlp = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -66,10 +66,12 @@ class NatureCnn:
                 f"resize them to at least {SMALLEST}x{SMALLEST}, or take a network without "
                 "convolutions"
             )
-        head = Mlp(self.prefix, (_filters_out(sides), *self.sizes), "relu", self.activate_last)
+        head = Mlp(
+            self.prefix, (_filters_out(sides), *self.sizes), "relu", self.has_last_activation
+        )
         for name, value in (
             ("_channels", channels),
-            ("_channels_last", channels_last),
+            ("_has_channels_last", channels_last),
             ("_head", head),
         ):
             object.__setattr__(self, name, value)
@@ -97,25 +99,25 @@ class NatureCnn:
         """
         return {**initialisation.layer_shapes(self._convolutions()), **self._head.shapes()}
 
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def draw_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns weights and biases drawn from U(-1/sqrt(fan-in), 1/sqrt(fan-in)).
 
         This is the default of `torch.nn`.
         """
         return {
-            **initialisation.initial_uniform(self._convolutions(), generator),
-            **self._head.initial_uniform(generator),
+            **initialisation.draw_uniform_layers(self._convolutions(), generator),
+            **self._head.draw_uniform(generator),
         }
 
-    def initial_orthogonal(self, generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
+    def draw_orthogonal(self, generator: torch.Generator, *, gain: float) -> dict[str, Tensor]:
         """Returns orthogonal weights and zero biases.
 
         The gain is `gain` for the last fully connected layer and sqrt(2) for the other layers.
         """
-        convolutions = initialisation.initial_orthogonal(
+        convolutions = initialisation.draw_orthogonal_layers(
             self._convolutions(), generator, gain=2**0.5
         )
-        return {**convolutions, **self._head.initial_orthogonal(generator, gain=gain)}
+        return {**convolutions, **self._head.draw_orthogonal(generator, gain=gain)}
 
     def _images(self, inputs: Tensor) -> Tensor:
         """Returns float32 [N, C, H, W].
@@ -126,11 +128,11 @@ class NatureCnn:
         images = inputs.reshape(
             inputs.shape[0], *(self.shape if len(self.shape) == 3 else (1, *self.shape))
         )
-        if self._channels_last:
+        if self._has_channels_last:
             images = images.permute(0, 3, 1, 2)
         if images.dtype != torch.uint8:
             return images.float()
-        if not self._channels_last and self._channels > 1:
+        if not self._has_channels_last and self._channels > 1:
             images = images.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
         return images.float() * (1 / 255)
 

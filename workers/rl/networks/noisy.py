@@ -127,7 +127,7 @@ class NoisyMlp:
             shapes |= {f"{name}.weight_sigma": (outputs, inputs), f"{name}.bias_sigma": (outputs,)}
         return shapes
 
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def draw_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns initial means and deviations (section 3.2).
 
         Means are drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)); deviations are
@@ -136,7 +136,7 @@ class NoisyMlp:
         parameters: dict[str, Tensor] = {}
         for index, (inputs, outputs) in enumerate(pairwise(self.sizes)):
             name, sigma = f"{self.prefix}.{index}", self.sigma * inputs**-0.5
-            parameters |= initialisation.initial_uniform({name: (outputs, inputs)}, generator)
+            parameters |= initialisation.draw_uniform_layers({name: (outputs, inputs)}, generator)
             parameters[f"{name}.weight_sigma"] = torch.full((outputs, inputs), sigma)
             parameters[f"{name}.bias_sigma"] = torch.full((outputs,), sigma)
         return parameters

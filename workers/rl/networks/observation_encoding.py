@@ -138,9 +138,9 @@ def encoding_of(space: Space[object]) -> Encoding:
             )
             size = sum(length for length, _ in segments)
             _check_holds(space, size)
-            plain = all(factor == 1.0 for _, factor in segments)
+            has_unit_factors = all(factor == 1.0 for _, factor in segments)
             return Encoding(
-                size, (size,), np.dtype(np.float32), segments=None if plain else segments
+                size, (size,), np.dtype(np.float32), segments=None if has_unit_factors else segments
             )
     raise _unreadable(space)
 
@@ -181,7 +181,7 @@ def _factors(segments: tuple[tuple[int, float], ...]) -> npt.NDArray[np.float32]
 def _check_holds(space: Space[object], size: int) -> None:
     if not size:
         raise DefinitionError(
-            f"env.id: its observations, {space}, hold not a single number: choose an environment "
+            f"env.id: its observations, {space}, hold no numbers: choose an environment "
             "that shows something"
         )
 

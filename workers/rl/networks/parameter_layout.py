@@ -37,7 +37,7 @@ class Layout:
         ]
         self.size = sum(self._counts)
 
-    def described(self) -> str:
+    def describe(self) -> str:
         """Returns the layout as text, for the key of the cache of compiled code.
 
         See `workers.acceleration.library_cache`.

@@ -18,7 +18,7 @@ from workers.rl.networks.parameter_layout import Parameters
 
 
 @dataclass(frozen=True, slots=True)
-class Recurrent:
+class RecurrentLayer:
     """One recurrent layer with the arithmetic of `torch.nn.LSTMCell` or `GRUCell`.
 
     Its state is one tensor with S entries per sample.
@@ -141,7 +141,7 @@ class Recurrent:
         """Returns the shape of each parameter; the rows of the gates are in torch's order."""
         return initialisation.layer_shapes(self._weights())
 
-    def initial_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def draw_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns weights and biases drawn from U(-1/sqrt(H), 1/sqrt(H)), as `torch.nn.LSTM` does.
 
         The bias of the gate that keeps the state is increased by 1, as in TensorFlow and Haiku
@@ -149,22 +149,21 @@ class Recurrent:
         state, but only 0.3 % with a gate that is half open initially.
         """
         parameters = {
-            name: initialisation.uniform(shape, self.units**-0.5, generator)
+            name: initialisation.draw_uniform(shape, self.units**-0.5, generator)
             for name, shape in self.shapes().items()
         }
-        parameters[f"{self.prefix}.inputs.bias"][self.units : 2 * self.units] += (
-            1.0  # forget gate of an LSTM, update gate of a GRU
-        )
+        # These entries belong to the forget gate of an LSTM or the update gate of a GRU.
+        parameters[f"{self.prefix}.inputs.bias"][self.units : 2 * self.units] += 1.0
         return parameters
 
-    def initial_orthogonal(
+    def draw_orthogonal(
         self, generator: torch.Generator, *, gain: float = 1.0
     ) -> dict[str, Tensor]:
         """Returns orthogonal weights, scaled by `gain`, and zero biases."""
         weights, parameters = self._weights(), dict[str, Tensor]()
         for name, shape in weights.items():
             parameters[f"{name}.weight"], parameters[f"{name}.bias"] = (
-                initialisation.linear_orthogonal(shape, gain, generator)
+                initialisation.draw_linear_orthogonal(shape, gain, generator)
             )
         return parameters
 

@@ -51,9 +51,8 @@ class RunningMoments:
         if count == 1:
             self._merge(1, values[0], _NOTHING)
             return
-        mean = (
-            np.add.reduce(values, 0) / count
-        )  # values.mean(0) takes twice as long for few samples
+        # `values.mean(0)` takes twice as long for few samples.
+        mean = np.add.reduce(values, 0) / count
         values -= mean
         values *= values
         self._merge(count, mean, np.add.reduce(values, 0))
@@ -93,23 +92,23 @@ class RunningMoments:
         self.count = total
 
 
-class _Freezable:
+class _FreezableStatistics:
     """Statistics that do not change while frozen."""
 
     def __init__(self) -> None:
-        self._frozen = False
+        self._is_frozen = False
 
     @contextmanager
-    def frozen(self) -> Iterator[None]:
+    def freeze(self) -> Iterator[None]:
         """Freezes the statistics for the body, and restores the previous setting afterwards."""
-        before, self._frozen = self._frozen, True
+        before, self._is_frozen = self._is_frozen, True
         try:
             yield
         finally:
-            self._frozen = before
+            self._is_frozen = before
 
 
-class ObservationNormaliser(_Freezable):
+class ObservationNormaliser(_FreezableStatistics):
     """Normalises observations: (x - mean) / sqrt(variance + epsilon), clipped.
 
     Each entry of an observation has its own mean and variance, over all environments of a run.
@@ -130,7 +129,7 @@ class ObservationNormaliser(_Freezable):
 
     def update(self, batch: Array) -> None:
         """Updates the statistics by observations [N, *shape], unless frozen."""
-        if not self._frozen and len(batch):
+        if not self._is_frozen and len(batch):
             self.moments.update(batch)
             self._affine = None
 
@@ -183,7 +182,7 @@ def normalise(observation: Tensor, mean: Tensor, scale: Tensor, clip: float = 10
     return ((observation.float() - mean) * scale).clamp(-clip, clip)
 
 
-class RewardNormaliser(_Freezable):
+class RewardNormaliser(_FreezableStatistics):
     """Scales rewards: r / sqrt(variance of the discounted return + epsilon), clipped.
 
     No mean is subtracted, so rewards keep their sign.
@@ -223,7 +222,7 @@ class RewardNormaliser(_Freezable):
             active: bool [T, B]: false for inactive slots, whose entries are ignored; `None` if all
                 slots are active.
         """
-        if self._frozen:
+        if self._is_frozen:
             return
         seen, returns = np.empty(reward.shape), self._returns
         for t in range(len(reward)):

@@ -29,14 +29,14 @@ def run(engine: Engine, loop: AgentLoop) -> RunResult:
 
     def advance() -> bool:
         next(ticks, None)
-        if engine.stopping:
+        if engine.is_stopping:
             next(ticks, None)
-        return not engine.stopping
+        return not engine.is_stopping
 
     if advance():
         try:
             loop(advance)
-            _check_over(engine.clock, over=not advance())
+            _check_over(engine.clock, is_over=not advance())
         # The engine saves the state, then the error goes on its way.
         except BaseException as error:  # noqa: BLE001
             engine.collect()
@@ -44,8 +44,8 @@ def run(engine: Engine, loop: AgentLoop) -> RunResult:
     return engine.result
 
 
-def _check_over(clock: ClockView, *, over: bool) -> None:
-    if not over:
+def _check_over(clock: ClockView, *, is_over: bool) -> None:
+    if not is_over:
         raise DefinitionError(
             f"the agent's own loop ended after {clock.env_steps:,} env_steps and {clock.updates:,} "
             "updates, before the job did: "

@@ -26,7 +26,7 @@ from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory, write_atomically
 from workers.ipc.snapshot_requests import NoSnapshotReason, SnapshotAnswer, SnapshotRequest
 from workers.recording.recorder import Sink, evaluation_record
-from workers.rl.evaluate.vector_evaluator import SeedRule, fixed_seed
+from workers.rl.evaluate.vector_evaluator import SeedRule, fixed_seed_rule
 from workers.snapshot.attempt_store import load_snapshot
 from workers.snapshot.snapshot_directory import LoadedSnapshot
 from workers.trainer_process.schedules.native import load_agent
@@ -100,13 +100,13 @@ class Follower:
         looks = 0
         while (answer := snapshot_requests.read_answer(self.directory, number)) is None:
             if looks % round(_PROGRESS_SECONDS / _LOOK_SECONDS) == 0:
-                self._write_progress(looks, waiting=True)
+                self._write_progress(looks, is_waiting=True)
             looks += 1
             time.sleep(_LOOK_SECONDS)
-        self._write_progress(looks, waiting=False)
+        self._write_progress(looks, is_waiting=False)
         return answer
 
-    def _write_progress(self, looks: int, *, waiting: bool) -> None:
+    def _write_progress(self, looks: int, *, is_waiting: bool) -> None:
         """Writes the progress; each poll for a snapshot counts as progress.
 
         Waiting therefore does not count as a stall.
@@ -114,7 +114,7 @@ class Follower:
         clock = self.clock
         at = (0, 0, 0) if clock is None else (clock.env_steps, clock.updates, clock.episodes)
         document = dict(zip(("env_step", "update", "episode"), at, strict=True))
-        progress = {**document, "evaluations": self._made, "looks": looks, "waiting": waiting}
+        progress = {**document, "evaluations": self._made, "looks": looks, "waiting": is_waiting}
         write_atomically(self.directory.progress, json.dumps(progress).encode())
 
     def _evaluate(self, snapshot_id: str, stored: int) -> Evaluation:
@@ -123,7 +123,7 @@ class Follower:
             run_id=self.run.run_id,
             definition_hash=definition_hash(self.definition),
         )
-        clock = self.clock = StillClock.of(snapshot.state)
+        clock = self.clock = StillClock.from_state(snapshot.state)
         evaluator = self._evaluator(self._agent(snapshot), stored)
         try:
             result = evaluator.evaluate(clock)
@@ -166,7 +166,7 @@ def _seeds(run: RunOrder, follow: Follow, repeat: int) -> SeedRule:
     """
     base = run.seed if run.evaluation_seed is None else run.evaluation_seed
     if follow.same_episodes:
-        return fixed_seed(base)
+        return fixed_seed_rule(base)
     return lambda clock: derive_seed(
         base, "followed", clock.env_steps, clock.updates, repeat, bits=53
     )

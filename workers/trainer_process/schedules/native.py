@@ -25,7 +25,7 @@ from workers.engine.lockstep import lockstep
 from workers.engine.parts import RunResult
 from workers.export.module_files import write_module
 from workers.recording.recorder import evaluation_record
-from workers.rl.evaluate.vector_evaluator import fixed_seed
+from workers.rl.evaluate.vector_evaluator import fixed_seed_rule
 from workers.snapshot.snapshot_directory import LoadedSnapshot
 from workers.trainer_process.schedules import agent_driven
 
@@ -67,12 +67,12 @@ def evaluate(
         wall: Seconds since the epoch.
         device: A torch device.
     """
-    clock: ClockView = StillClock.of(snapshot.state)
+    clock: ClockView = StillClock.from_state(snapshot.state)
     agent = load_agent(definition, run.seed, snapshot, device)
     seed = run.evaluation_seed
     if seed is None:
         seed = derive_seed(run.seed, "evaluate job", clock.env_steps, clock.updates, bits=53)
-    evaluator = build_evaluator(definition, agent, fixed_seed(seed), run.episodes)
+    evaluator = build_evaluator(definition, agent, fixed_seed_rule(seed), run.episodes)
     try:
         result = evaluator.evaluate(clock)
     finally:
@@ -109,14 +109,14 @@ def export(
 
 
 def export_formats(
-    definition: Definition, agent: TrainableAgent, *, implied: bool
+    definition: Definition, agent: TrainableAgent, *, exports_by_default: bool
 ) -> tuple[ExportFormat, ...]:
     """Returns the formats that the end of a training exports.
 
     They are those of its definition, else `weights` where that is implied and possible.
     """
     can = getattr(agent, "exportable", True)
-    return definition.export.formats or (("weights",) if implied and can else ())
+    return definition.export.formats or (("weights",) if exports_by_default and can else ())
 
 
 def load_agent(

@@ -32,7 +32,7 @@ class SmokeTestSink:
 
     def append(self, records: list[RunRecord]) -> int:
         """Appends the records that the test may write, and drops the others."""
-        kept = [_marked(record) for record in records if isinstance(record, Evaluation | Note)]
+        kept = [_mark_record(record) for record in records if isinstance(record, Evaluation | Note)]
         return self._sink.append(kept) if kept else 0
 
 
@@ -73,7 +73,7 @@ def run_smoke_test(training: Training) -> RunResult:
     return engine.result
 
 
-def _marked(record: RunRecord) -> RunRecord:
+def _mark_record(record: RunRecord) -> RunRecord:
     if isinstance(record, Evaluation):
         return record.model_copy(update={"source": EvaluationSource.TEST, "final": False})
     return record

@@ -17,9 +17,9 @@ from torch import Tensor
 from palestra.contract.agents import A2cParameters, DqnParameters, SacParameters, Td3Parameters
 from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state, context, experience
 from workers.acceleration import compiled_update
-from workers.acceleration.compiled_update import MOST_SIGNATURES, Compiled, StateBuffers
+from workers.acceleration.compiled_update import MOST_SIGNATURES, CompiledFunction, StateBuffers
 from workers.acceleration.nested_tensors import map_tensors
-from workers.acceleration.update_runner import runnable, stacked
+from workers.acceleration.update_runner import make_runner, make_stacked_runner
 from workers.rl.agents import a2c, dqn, sac, td3
 from workers.rl.agents.common.algorithm import ReplayBatch
 
@@ -58,9 +58,9 @@ def fails(*arguments):
     raise AssertionError("ran as it stands")
 
 
-def compile_function(mean_update, fallback=fails) -> Compiled:
+def compile_function(mean_update, fallback=fails) -> CompiledFunction:
     """Compiles a function with the given fallback."""
-    return Compiled(mean_update, fallback=fallback, like=mean_update, identity=None)
+    return CompiledFunction(mean_update, fallback=fallback, like=mean_update, identity=None)
 
 
 def rows_of(count: int, width: int = 3, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -71,7 +71,7 @@ def assert_equal(found: object, expected: object) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
-def assert_right(quick: Compiled, state: State, rows: Tensor) -> None:
+def assert_right(quick: CompiledFunction, state: State, rows: Tensor) -> None:
     (found, value), (expected, wanted) = quick(state, rows), mean_update(state, rows)
     assert isinstance(found, State)
     assert_equal(found, expected)
@@ -110,7 +110,9 @@ def test_other_values_of_the_same_kind_reuse_the_compiled_function(traces) -> No
 
 def test_an_in_place_update_equals_the_pure_function(traces) -> None:
     first, held = state_of(), StateBuffers()
-    quick = Compiled(mean_update, fallback=fails, like=mean_update, identity=None, held=held)
+    quick = CompiledFunction(
+        mean_update, fallback=fails, like=mean_update, identity=None, buffers=held
+    )
     found, expected = first, first
     for step in range(8):
         rows = rows_of(4) * step
@@ -130,10 +132,12 @@ def test_an_in_place_update_equals_the_pure_function(traces) -> None:
 
 
 def test_a_refilled_batch_is_inspected_once_and_read_at_every_call(traces, monkeypatch) -> None:
-    looked, flat = [], compiled_update._flat
-    monkeypatch.setattr(compiled_update, "_flat", lambda tree: looked.append(tree) or flat(tree))
-    quick = Compiled(
-        batched_update, fallback=fails, like=batched_update, identity=None, held=StateBuffers()
+    looked, flat = [], compiled_update._flatten_tree
+    monkeypatch.setattr(
+        compiled_update, "_flatten_tree", lambda tree: looked.append(tree) or flat(tree)
+    )
+    quick = CompiledFunction(
+        batched_update, fallback=fails, like=batched_update, identity=None, buffers=StateBuffers()
     )
     batch, expected, threads = (rows_of(4).clone(),), state_of(), torch.get_num_threads()
     found: State = expected
@@ -154,7 +158,7 @@ def test_a_refilled_batch_is_inspected_once_and_read_at_every_call(traces, monke
 def test_only_the_held_state_is_updated_in_place(traces) -> None:
     held = StateBuffers()
     one, other = (
-        Compiled(update, fallback=fails, like=update, identity=None, held=held)
+        CompiledFunction(update, fallback=fails, like=update, identity=None, buffers=held)
         for update in (mean_update, partial_update)
     )
     state, _ = one(State(torch.ones(3), (torch.tensor(2.0),)), rows_of(4))
@@ -179,7 +183,9 @@ def test_a_state_is_copied_only_if_the_update_writes_in_place(monkeypatch) -> No
         return mean_update(state, rows)
 
     quick, state = (
-        Compiled(mean_update, fallback=plainly, like=mean_update, identity=None, held=held),
+        CompiledFunction(
+            mean_update, fallback=plainly, like=mean_update, identity=None, buffers=held
+        ),
         state_of(),
     )
     for _ in range(3):
@@ -192,7 +198,9 @@ def test_a_state_is_copied_only_if_the_update_writes_in_place(monkeypatch) -> No
 def test_a_copy_has_the_steps_that_code_was_made_for(traces) -> None:
     held = StateBuffers()
     quick, apart = (
-        Compiled(mean_update, fallback=fails, like=mean_update, identity=None, held=held),
+        CompiledFunction(
+            mean_update, fallback=fails, like=mean_update, identity=None, buffers=held
+        ),
         torch.arange(6.0)[::2],
     )
     found, _ = quick(State(apart, (torch.tensor(0.5),)), rows_of(4))
@@ -206,7 +214,9 @@ def test_tensors_that_change_places_do_not_overwrite_one_another(traces) -> None
         first, second, third = state
         return (second, third, first), rows.sum()
 
-    quick = Compiled(turned, fallback=fails, like=turned, identity=None, held=StateBuffers())
+    quick = CompiledFunction(
+        turned, fallback=fails, like=turned, identity=None, buffers=StateBuffers()
+    )
     state, _ = quick((torch.tensor(1.0), torch.tensor(2.0), torch.tensor(3.0)), rows_of(4))
     assert [float(one) for one in state] == [2.0, 3.0, 1.0]
     assert [float(one) for one in quick(state, rows_of(4))[0]] == [3.0, 1.0, 2.0]
@@ -380,7 +390,9 @@ def test_compiled_functions_of_several_kinds_are_used_in_turn() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_machine_code_of_two_batch_sizes_equals_the_eager_update() -> None:
     agent = dqn.build(BUILDS["dqn"][1], context(spaces.Discrete(4)))
-    quick, plain = (runnable(agent.algorithm.update, mode=mode) for mode in ("compiled", "eager"))
+    quick, plain = (
+        make_runner(agent.algorithm.update, mode=mode) for mode in ("compiled", "eager")
+    )
     kinds = [(agent.learning_state, batch_of(size)) for size in (16, 9)]
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
@@ -398,7 +410,7 @@ def test_a_smaller_stack_is_compiled_separately() -> None:
         dqn.build(BUILDS["dqn"][1], context(spaces.Discrete(4), seed=seed)) for seed in range(4)
     ]
     quick, plain = (
-        stacked(agents[0].algorithm.update, mode=mode) for mode in ("compiled", "eager")
+        make_stacked_runner(agents[0].algorithm.update, mode=mode) for mode in ("compiled", "eager")
     )
     stack = map_tensors(
         lambda *rows: torch.stack(rows), *(agent.learning_state for agent in agents)

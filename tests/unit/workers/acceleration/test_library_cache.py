@@ -45,7 +45,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         made.append(library)
 
     monkeypatch.setattr(library_cache, "_compile", compiled)
-    monkeypatch.setattr(library_cache, "_loaded", Path.read_text)
+    monkeypatch.setattr(library_cache, "_load", Path.read_text)
     return made
 
 
@@ -90,13 +90,13 @@ def test_libraries_of_another_machine_or_torch_version_are_not_loaded(
     compiler, monkeypatch, name: str, value: object
 ) -> None:
     library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
-    library_cache._ground.cache_clear()
+    library_cache._code_environment.cache_clear()
     try:
         with monkeypatch.context() as patch:
             patch.setattr(name, value)
             library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
     finally:
-        library_cache._ground.cache_clear()
+        library_cache._code_environment.cache_clear()
     assert len(compiler) == 2
 
 
@@ -127,10 +127,10 @@ def test_libraries_of_other_sources_in_a_subfolder_are_not_loaded(
     try:
         for content in ("factor = 1", "factor = 2", "factor = 1"):
             source.write_text(content)
-            library_cache._ground.cache_clear()
+            library_cache._code_environment.cache_clear()
             library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
     finally:
-        library_cache._ground.cache_clear()
+        library_cache._code_environment.cache_clear()
     assert len(compiler) == 2
 
 
@@ -147,7 +147,7 @@ def test_all_modules_that_run_during_tracing_are_part_of_the_key(
 ) -> None:
     """If a module is not part of the key, outdated machine code is loaded after an edit of it."""
     ran: set[str] = set()
-    trace = library_cache._traced
+    trace = library_cache._trace
 
     def traced(function, examples):
         sys.setprofile(lambda frame, event, argument: ran.add(frame.f_code.co_filename))
@@ -156,7 +156,7 @@ def test_all_modules_that_run_during_tracing_are_part_of_the_key(
         finally:
             sys.setprofile(None)
 
-    monkeypatch.setattr(library_cache, "_traced", traced)
+    monkeypatch.setattr(library_cache, "_trace", traced)
     trained(CASES[name], compile="compiled")
     ours = {Path(file) for file in ran if any(Path(file).is_relative_to(one) for one in OURS)}
     folders = library_cache.traced_folders()

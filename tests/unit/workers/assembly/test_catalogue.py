@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from palestra.contract.catalogue import SpaceDescription
-from workers.assembly.catalogue import _describe, _describe_game, _space
+from workers.assembly.catalogue import _describe, _describe_game, _describe_space
 from workers.rl.envs.env_sources import register_games
 from workers.rl.envs.factory import is_game
 
@@ -32,7 +32,7 @@ from workers.rl.envs.factory import is_game
     ],
 )
 def test_spaces(space: Any, described: SpaceDescription) -> None:
-    assert _space(space) == described
+    assert _describe_space(space) == described
 
 
 def test_atari_games_are_listed_by_id_without_loading_them() -> None:

@@ -143,11 +143,11 @@ def test_a_worker_refuses_a_job_with_other_code(installed: Path) -> None:
 def test_other_code_of_the_same_distribution_can_be_allowed(installed: Path) -> None:
     """The work order permits it, and the run's log names the code that is used."""
     newer = code().model_copy(update={"digest": "0" * 64, "version": "1.3.0"})
-    assert registry.check_code(rl(), code(), allow_change=True) is None
-    assert registry.check_code(rl(), newer, allow_change=True) == code()
+    assert registry.check_code(rl(), code(), allows_change=True) is None
+    assert registry.check_code(rl(), newer, allows_change=True) == code()
     stranger = newer.model_copy(update={"distribution": "other-agents"})
     with pytest.raises(CodeChangedError, match="made with other-agents"):
-        registry.check_code(rl(), stranger, allow_change=True)
+        registry.check_code(rl(), stranger, allows_change=True)
 
 
 def test_a_factory_gets_its_model_of_parameters(installed: Path) -> None:
@@ -259,7 +259,7 @@ def test_an_agent_that_cannot_be_exported_is_refused_before_it_trains(
     ):
         TrainingAttempt(work_order(document), tmp_path).run()
     agent = registry.make_agent(RegisteredAgent(**HILL), context())
-    assert native.export_formats(rl(), agent, implied=True) == ()
+    assert native.export_formats(rl(), agent, exports_by_default=True) == ()
 
 
 def test_registered_functions_train_a_supervised_definition_to_the_same_bits_after_a_resume(

@@ -17,7 +17,7 @@ from workers.assembly.training import build_evaluator, build_train_data_evaluato
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import StopReason
 from workers.engine.clock import StillClock
-from workers.rl.evaluate.vector_evaluator import fixed_seed
+from workers.rl.evaluate.vector_evaluator import fixed_seed_rule
 from workers.trainer_process.schedules import native
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "digits-classifier.yaml"
@@ -213,9 +213,11 @@ def test_an_evaluation_changes_nothing_and_can_be_on_training_data(
     loaded = load(straight.order, straight.snapshot_at("finish")[0])
     model = fresh_agent(straight.order.definition, 7, "cpu")
     model.load_state_dict(loaded.state["agent"])
-    before, clock = torch.random.get_rng_state(), StillClock.of(loaded.state)
-    first = build_evaluator(straight.order.definition, model, fixed_seed(1)).evaluate(clock)
-    assert first == build_evaluator(straight.order.definition, model, fixed_seed(1)).evaluate(clock)
+    before, clock = torch.random.get_rng_state(), StillClock.from_state(loaded.state)
+    first = build_evaluator(straight.order.definition, model, fixed_seed_rule(1)).evaluate(clock)
+    assert first == build_evaluator(straight.order.definition, model, fixed_seed_rule(1)).evaluate(
+        clock
+    )
     on_train = build_train_data_evaluator(straight.order.definition, model, 7).evaluate(clock)
     assert on_train.lengths == (50,), "as many batches as an epoch has"
     assert on_train.metrics["accuracy"] > 0.8
@@ -232,7 +234,7 @@ def test_an_export_predicts_without_the_model_function(
         order.definition,
         order.runs[0],
         model,
-        StillClock.of(loaded.state),
+        StillClock.from_state(loaded.state),
         tmp_path,
         ("weights", "program"),
     )

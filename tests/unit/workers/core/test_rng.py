@@ -15,7 +15,7 @@ from workers.core.rng import (
     global_state,
     load_generator_state,
     load_global_state,
-    preserved_global_state,
+    preserve_global_state,
     seed_global,
 )
 
@@ -62,6 +62,6 @@ def test_global_generators_are_restored() -> None:
     load_global_state(state)
     assert draw() == second
     seed_global(5)
-    with preserved_global_state():
+    with preserve_global_state():
         draw()
     assert draw() == first

@@ -34,7 +34,7 @@ class BackgroundEvaluator:
         self.asked.append(f"begin {clock.env_steps}")
         self._clock, self._left = clock, self.polls
 
-    def finished(self, *, wait: bool) -> EvaluationResult | None:
+    def take_result(self, *, wait: bool) -> EvaluationResult | None:
         if self._clock is None:
             return None
         self._left -= 1
@@ -55,7 +55,7 @@ def rows(made: Rig) -> list[Any]:
 
 def test_training_continues_and_the_result_is_of_the_requested_state() -> None:
     evaluator = BackgroundEvaluator(polls=3, scores={4: 7.0, 8: 5.0})
-    made = rig(cadence({STEPS: 12}, evaluation=4, save_best=True), evaluator)
+    made = rig(cadence({STEPS: 12}, evaluation=4, saves_best=True), evaluator)
     made.engine.run()
     assert evaluator.asked == ["begin 4", "found 4", "begin 8", "found 8", "begin 12", "waited 12"]
     assert [(at, score, final) for at, _, score, final in rows(made)] == [
@@ -77,7 +77,7 @@ def test_an_evaluation_waits_for_the_previous_one() -> None:
 
 def test_a_snapshot_waits_for_the_running_evaluation() -> None:
     evaluator = BackgroundEvaluator(polls=1_000, scores={})
-    made = rig(cadence({STEPS: 6}, evaluation=4, snapshot=5, save_best=False), evaluator)
+    made = rig(cadence({STEPS: 6}, evaluation=4, snapshot=5, saves_best=False), evaluator)
     made.engine.run()
     assert evaluator.asked == ["begin 4", "waited 4", "inline 6"]
     assert made.snapshotter.states[0]["loop"]["evaluations"]["at"] == [4, 4]

@@ -66,7 +66,7 @@ def test_an_order_between_snapshots_saves_with_the_reason_stop() -> None:
 
 
 def test_a_finished_run_is_evaluated_once_and_saved() -> None:
-    rig = Rig(cadence({STEPS: 5}, evaluation=2, epoch=2, save_best=False))
+    rig = Rig(cadence({STEPS: 5}, evaluation=2, epoch=2, saves_best=False))
     assert rig.engine.run().reason is StopReason.BUDGET
     assert rig.evaluator.at == [2, 4, 5]
     assert rig.snapshotter.saved == [(SnapshotReason.FINISH, 5, 0.0)]
@@ -80,7 +80,7 @@ def test_a_finished_run_is_evaluated_once_and_saved() -> None:
 
 
 def test_the_last_evaluation_is_not_made_twice() -> None:
-    rig = Rig(cadence({STEPS: 4}, evaluation=2, save_best=False))
+    rig = Rig(cadence({STEPS: 4}, evaluation=2, saves_best=False))
     rig.engine.run()
     assert rig.evaluator.at == [2, 4]
     assert [row[-1] for row in rig.recorder.rows if row[0] == "evaluation"] == [False, True]
@@ -110,7 +110,7 @@ def test_rollouts_are_cut_for_the_budget_the_evaluation_and_the_learn() -> None:
 
 def test_evaluation_waits_for_the_end_of_an_episode() -> None:
     rig = Rig(
-        cadence({STEPS: 30}, evaluation=10, evaluate_during_episode=False, save_best=False),
+        cadence({STEPS: 30}, evaluation=10, evaluates_during_episode=False, saves_best=False),
         episode_steps=7,
     )
     rig.engine.run()
@@ -139,7 +139,7 @@ def test_updates_made_while_gathering_are_counted_at_once_and_recorded_before_th
     collect = rig.collector.collect
     learnt = [LearnReport(2, (0.5,)), LearnReport(1, (0.25,))]
     monkeypatch.setattr(
-        rig.collector, "collect", lambda plan: replace(collect(plan), learnt=learnt)
+        rig.collector, "collect", lambda plan: replace(collect(plan), learn_reports=learnt)
     )
     rig.engine.run()
     assert rig.engine.clock.updates == 7
@@ -174,7 +174,7 @@ def test_hooks_may_ask_for_an_evaluation_and_a_snapshot() -> None:
                 view.request_evaluation()
                 view.request_snapshot()
 
-    rig = Rig(cadence({STEPS: 5}, save_best=False), hooks=(Asker(),))
+    rig = Rig(cadence({STEPS: 5}, saves_best=False), hooks=(Asker(),))
     rig.engine.run()
     assert rig.evaluator.at == [3, 5]
     assert rig.snapshotter.saved[0] == (SnapshotReason.PERIODIC, 3, 0.0)
@@ -236,17 +236,17 @@ def test_a_resumed_engine_makes_the_same_calls(num_envs: int, at: int) -> None:
 
 def test_without_a_saved_memory_the_warmup_begins_again() -> None:
     first = Rig(
-        cadence({STEPS: 20}, save_memory=False),
+        cadence({STEPS: 20}, saves_memory=False),
         schedule=LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=5),
     )
     first.engine.run()
     assert "memory" not in first.snapshotter.states[-1]
     second = Rig(
-        cadence({STEPS: 40}, save_memory=False),
+        cadence({STEPS: 40}, saves_memory=False),
         schedule=LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=5),
     )
     report = second.engine.restore(first.snapshotter.states[-1])
-    assert not report.exact
+    assert not report.is_exact
     assert report.notes[0][0] == "resume_statistical"
     second.engine.run()
     assert second.engine.clock.updates == first.engine.clock.updates + 16

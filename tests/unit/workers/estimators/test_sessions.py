@@ -26,7 +26,7 @@ from workers.estimators.basic_hooks import (
     NanTensorHook,
     StopAfterNEvalsHook,
 )
-from workers.estimators.checkpoints import all_checkpoints, load_checkpoint, training_ended
+from workers.estimators.checkpoints import all_checkpoints, has_training_ended, load_checkpoint
 from workers.estimators.cluster import SharedStepHook, address_of
 from workers.estimators.counter_hooks import (
     EpisodeCheckpointSaverHook,
@@ -54,7 +54,7 @@ from workers.supervised.variables import Variables, get_module, minimize
 def learned(session: RunSession, loss: float = 1.0) -> None:
     def op() -> RunValues:
         session.variables.global_step += 1
-        return RunValues(loss=torch.tensor(loss), learned=True)
+        return RunValues(loss=torch.tensor(loss), has_learned=True)
 
     session.run(op)
 
@@ -112,11 +112,11 @@ def test_a_diverged_training_is_not_resumed(tmp_path: Path) -> None:
         estimator.train(CountingInputs(), max_steps=9)
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["ckpt-2", "ckpt-4", "failed-4"]
     assert estimator.global_step == 4
-    assert not training_ended(tmp_path)
+    assert not has_training_ended(tmp_path)
     Estimator(model, tmp_path, RunConfig(**QUIET)).train(
         CountingInputs(), max_steps=9, hooks=[NanTensorHook(fail_on_nan_loss=False)]
     )
-    assert training_ended(tmp_path), "a hook of the caller's stands in for the default one"
+    assert has_training_ended(tmp_path), "a hook of the caller's stands in for the default one"
     assert estimator.global_step == 4
 
 
@@ -133,8 +133,8 @@ def test_step_hooks_fire_at_multiples_by_steps_or_seconds(tmp_path: Path) -> Non
     for _ in range(8):
         time.at += 0.5
         learned(session)
-        asked.append(session.checkpoint_requested)
-        session.checkpoint_requested = False
+        asked.append(session.is_checkpoint_requested)
+        session.is_checkpoint_requested = False
     assert [step for step, one in enumerate(asked, 1) if one] == [3, 6]
     rows = [json.loads(line) for line in (tmp_path / SUMMARIES_FILE).read_text().splitlines()]
     assert [row["global_step"] for row in rows if "loss" in row] == [2, 4, 6, 8]
@@ -144,8 +144,8 @@ def test_step_hooks_fire_at_multiples_by_steps_or_seconds(tmp_path: Path) -> Non
     for _ in range(8):
         time.at += 4
         learned(session)
-        asked.append(session.checkpoint_requested)
-        session.checkpoint_requested = False
+        asked.append(session.is_checkpoint_requested)
+        session.is_checkpoint_requested = False
     assert [step for step, one in enumerate(asked, 1) if one] == [3, 6]
     for wrong in ({}, {"save_secs": 1, "save_steps": 1}, {"save_steps": 0}):
         with pytest.raises(ValueError):
@@ -276,7 +276,7 @@ def test_an_order_from_outside_pauses(tmp_path: Path) -> None:
     estimator.services = Services(control=Ordered())
     estimator.train(CountingInputs(), max_steps=50)
     assert estimator.global_step == 5
-    assert not estimator.training_ended()
+    assert not estimator.has_training_ended()
     straight = CountingEstimator(tmp_path / "straight", CallLog()).train(
         CountingInputs(), max_steps=12
     )
@@ -292,7 +292,7 @@ def test_modules_belong_to_model_functions_and_come_before_the_optimiser() -> No
     def sgd(parameters: Any) -> torch.optim.Optimizer:
         return torch.optim.SGD(parameters, lr=0.1)
 
-    with variables.running(Modes.TRAIN):
+    with variables.activate(Modes.TRAIN):
         with pytest.raises(ValueError, match="trainable"):
             minimize(torch.zeros(()), sgd)
         network = get_module("a", lambda: torch.nn.Linear(1, 1))
@@ -303,7 +303,7 @@ def test_modules_belong_to_model_functions_and_come_before_the_optimiser() -> No
             minimize(network(torch.ones(1, 1)).mean(), sgd)
     other = Variables()
     other.load_state_dict(variables.state_dict())
-    with other.running(Modes.PREDICT), pytest.raises(ValueError, match="'a' does not fit"):
+    with other.activate(Modes.PREDICT), pytest.raises(ValueError, match="'a' does not fit"):
         get_module("a", lambda: torch.nn.Linear(3, 3))
 
 

@@ -72,9 +72,9 @@ def test_columns_above_the_limit_become_several_records(tmp_path: Path, clock: C
     spool = SpoolWriter(tmp_path)
     recorder = SpoolRecorder(RUN, spool)
     for number in range(count):
-        recorder.point(clock, "value", float(number))
+        recorder.record_point(clock, "value", float(number))
     clock.env_steps = clock.episodes = count
-    recorder.tick(
+    recorder.record_iteration(
         clock,
         [(number + 1, EpisodeEnd(0, 0, float(number), 1, True)) for number in range(count)],
         (),
@@ -103,10 +103,10 @@ def test_an_evaluation_with_too_many_episodes_keeps_its_statistics(
     """Its list of returns is longer than a column may be."""
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
-    recorder.evaluation(
+    recorder.record_evaluation(
         clock,
         summarise([1.0] * (MAX_EVALUATION_RETURNS + 1), [2] * (MAX_EVALUATION_RETURNS + 1), 0),
-        final=True,
+        is_final=True,
     )
     recorder.flush()
     note, evaluation = sink.records
@@ -127,7 +127,7 @@ def tick(
     recorder: SpoolRecorder, clock: Clock, env_steps: int, *values: Any, ended: Any = ()
 ) -> None:
     clock.env_steps = env_steps
-    recorder.tick(clock, ended, [LearnReport(1, value) for value in values])
+    recorder.record_iteration(clock, ended, [LearnReport(1, value) for value in values])
 
 
 def close_windows(recorder: SpoolRecorder, clock: Clock) -> None:
@@ -218,9 +218,9 @@ def test_an_epoch_sums_up_its_own_episodes(clock: Clock) -> None:
     recorder = SpoolRecorder(RUN, sink)
     clock.episodes, clock.epochs, clock.iterations = 1, 1, 9
     tick(recorder, clock, 8, ended=[(8, EpisodeEnd(0, 0, 2.0, 8, terminated=True))])
-    recorder.epoch(clock)
+    recorder.record_epoch(clock)
     clock.epochs = 2
-    recorder.epoch(clock)
+    recorder.record_epoch(clock)
     recorder.flush()
     first, second = [record for record in sink.records if record.type == "experiment_stats"]
     assert (first.total_epoch, first.total_itr, first.total_env_steps) == (0, 9, 8)
@@ -231,7 +231,7 @@ def test_an_epoch_sums_up_its_own_episodes(clock: Clock) -> None:
 def test_an_evaluation_keeps_what_is_not_finite(clock: Clock) -> None:
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
-    recorder.evaluation(clock, summarise([1.0, float("inf")], [2, 3], 5), final=True)
+    recorder.record_evaluation(clock, summarise([1.0, float("inf")], [2, 3], 5), is_final=True)
     recorder.flush()
     document = json.loads(sink.records[0].model_dump_json())
     assert (document["max"], document["final"], document["episodes"], document["seed"]) == (
@@ -245,11 +245,11 @@ def test_an_evaluation_keeps_what_is_not_finite(clock: Clock) -> None:
 def test_what_a_full_disk_refused_is_written_later_and_in_order(clock: Clock) -> None:
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
-    recorder.point(clock, "a", 1.0)
+    recorder.record_point(clock, "a", 1.0)
     sink.full = True
     with pytest.raises(OSError, match="full"):
         recorder.flush()
-    recorder.point(clock, "a", torch.tensor(2.0))
+    recorder.record_point(clock, "a", torch.tensor(2.0))
     sink.full = False
     recorder.flush()
     assert series(sink, "a") == [(0, 1.0), (0, 2.0)]
@@ -259,7 +259,7 @@ def test_an_error_of_the_writer_thread_is_raised_in_the_loop(clock: Clock) -> No
     sink = Sink()
     sink.full = True
     recorder = SpoolRecorder(RUN, sink)
-    recorder.point(clock, "a", 1.0)
+    recorder.record_point(clock, "a", 1.0)
     recorder.start()
     wait_for(lambda: sink.refused)
     with pytest.raises(OSError, match="full"):
@@ -277,10 +277,10 @@ def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leave
     recorders = [SpoolRecorder(RUN, sink, writer=writer) for sink in sinks]
     sinks[0].full = True
     unreadable = SpoolRecorder(RUN, Sink(), writer=writer)
-    unreadable.point(clock, "a", "no number")
+    unreadable.record_point(clock, "a", "no number")
     unreadable.start()
     for recorder in recorders:
-        recorder.point(clock, "a", 1.0)
+        recorder.record_point(clock, "a", 1.0)
         recorder.start()
     assert threading.active_count() == threads + 1
     assert all(sink.written.wait(5) for sink in sinks[1:])
@@ -288,11 +288,11 @@ def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leave
     with pytest.raises(ValueError, match="no number"):
         close_windows(unreadable, Clock(lambda: 0.0))
     unreadable.close()
-    recorders[1].point(clock, "a", 2.0)
+    recorders[1].record_point(clock, "a", 2.0)
     recorders[1].close()
     assert series(sinks[1], "a") == [(0, 1.0), (0, 2.0)]
     sinks[2].written.clear()
-    recorders[2].point(clock, "a", 2.0)
+    recorders[2].record_point(clock, "a", 2.0)
     assert sinks[2].written.wait(5)
     recorders[2].close()
     sinks[0].full = False
@@ -300,7 +300,7 @@ def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leave
     assert series(sinks[0], "a") == [(0, 1.0)]
     assert threading.active_count() == threads
     recorders[0].start()
-    recorders[0].point(clock, "a", 2.0)
+    recorders[0].record_point(clock, "a", 2.0)
     recorders[0].close()
     assert series(sinks[0], "a") == [(0, 1.0), (0, 2.0)]
     assert threading.active_count() == threads
@@ -313,7 +313,7 @@ def test_the_writer_thread_writes_to_the_spool_without_a_flush(
         sink = Sink()
         recorder = SpoolRecorder(RUN, sink)
         recorder.start()
-        recorder.point(clock, "a", 1.0)
+        recorder.record_point(clock, "a", 1.0)
         assert sink.written.wait(5)
         recorder.close()
         spool.append(sink.records)

@@ -16,7 +16,7 @@ from workers.core.rng import derive_generator
 from workers.core.row_stream import RowStream
 from workers.rl.memory.frame_replay import FrameReplay
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Prioritized
+from workers.rl.memory.sampling_rules import PrioritizedRule
 from workers.rl.memory.transitions import ReplaySpec
 from workers.snapshot import manifest, row_segments
 from workers.snapshot.attempt_store import SnapshotStore
@@ -168,7 +168,7 @@ def test_a_stream_has_the_range_of_its_rows() -> None:
     ring.extend(6)
     assert ring.stream.read(3, 6)["number"].tolist() == [3, 4, 5]
     assert ring.stream["number"].tolist() == [4, 5, 2, 3]
-    with pytest.raises(ValueError, match="2 to 6 are there"):
+    with pytest.raises(ValueError, match="2 to 6 are stored"):
         ring.stream.read(1, 3)
 
 
@@ -221,11 +221,11 @@ def test_a_memory_restored_from_files_equals_one_restored_from_its_state(
     monkeypatch.setattr(row_segments, "SEGMENT_BYTES", 5_000)
 
     def memory(seed: int) -> Replay:
-        rule = Prioritized(derive_generator(seed, "memory"))
+        rule = PrioritizedRule(derive_generator(seed, "memory"))
         return (
             Replay(spec, rule)
             if kind == "vectors"
-            else FrameReplay(spec, rule, spare=0.0, grows=kind != "frames")
+            else FrameReplay(spec, rule, spare=0.0, may_grow=kind != "frames")
         )
 
     memories, kept = [memory(0)], []

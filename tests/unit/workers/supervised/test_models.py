@@ -39,7 +39,7 @@ def batch(**changes: Any) -> tuple[Any, Any]:
 def run(
     variables: Variables, features: Any, labels: Any, mode: Modes = Modes.TRAIN, **params: Any
 ) -> EstimatorSpec:
-    with variables.running(mode):
+    with variables.activate(mode):
         return model_function("dqn")(features, labels, mode, {**PARAMS, **params})
 
 

@@ -14,7 +14,7 @@ import pytest
 from palestra.contract.names import new_id
 from palestra.contract.work_order import WorkOrder
 from workers.ipc.attempt_directory import AttemptDirectory, read_json
-from workers.ipc.process_tree import tree
+from workers.ipc.process_tree import find_processes
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -132,7 +132,7 @@ class SupervisorBench:
 
     def processes(self) -> set[int]:
         trainer = self.directory.trainer()
-        return set(tree(self.directory.mark, trainer.pid if trainer else None))
+        return set(find_processes(self.directory.mark, trainer.pid if trainer else None))
 
     def slot_is_free(self) -> bool:
         descriptor = os.open(self.slot_path, os.O_RDWR)
@@ -164,7 +164,7 @@ class SupervisorBench:
         identity = self.directory.supervisor()
         if identity is not None:
             identity.send(signal.SIGKILL)
-        for process in tree(self.directory.mark, None).values():
+        for process in find_processes(self.directory.mark, None).values():
             process.send(signal.SIGKILL)
 
 

@@ -107,7 +107,7 @@ def test_a_supervisor_killed_during_uploads_is_replaced(supervise, server, tmp_p
         adopter.adopt(census.orphaned, WorkerApi(client), WORKER)
         assert server.adoptions == [{"worker_id": WORKER}]
         assert len(list_local_attempts(tmp_path, time.time()).live) == 1, supervised.log()
-        assert Slots(tmp_path, 1).free() == 0, (
+        assert Slots(tmp_path, 1).count_free() == 0, (
             "the attempt holds its slot until its results are stored"
         )
     assert server.releases == []

@@ -103,4 +103,4 @@ def test_following_ends_at_the_limit(log: Path, monkeypatch: pytest.MonkeyPatch)
     assert lines(tail.poll()) == ["1", "2", "3", "4"]
     add(log, b"5\n")
     assert lines(tail.finish()) == []
-    assert tail.exhausted
+    assert tail.is_exhausted

@@ -16,7 +16,7 @@ from palestra.contract.names import Schedule, new_id
 from palestra.contract.registration import Gpu
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import AttemptReport
-from workers.host.broker import SETTINGS, mask_password, real_url
+from workers.host.broker import SETTINGS, kombu_url, mask_password
 from workers.host.options import UsageError, choose_gpus, parse_options, read_token
 from workers.host.registration import list_local_attempts
 from workers.host.slots import Slots, gpus_of_slot
@@ -26,7 +26,7 @@ from workers.ipc.process_tree import ProcessIdentity, boot_id, identify
 from workers.ipc.worker_imports import set_allowed_imports
 from workers.supervisor.limits import Breach, LimitWatch
 from workers.supervisor.outcome import TrainerExit, report_of
-from workers.supervisor.pending_order import OrderBox
+from workers.supervisor.pending_order import PendingOrder
 from workers.supervisor.trainer_handle import TrainerOptions, trainer_environment
 
 BREACH = Breach(Cause.TIME_LIMIT, "too long")
@@ -158,7 +158,7 @@ def test_memory_above_the_limit_is_a_breach():
 
 
 def test_a_weaker_order_does_not_replace_a_stronger_one():
-    box = OrderBox()
+    box = PendingOrder()
     for given, kept in (
         ("pause", "pause"),
         ("drain", "pause"),
@@ -173,7 +173,7 @@ def test_a_weaker_order_does_not_replace_a_stronger_one():
 
 
 def test_an_order_wakes_its_waiter():
-    box, started = OrderBox(), time.monotonic()
+    box, started = PendingOrder(), time.monotonic()
     threading.Timer(0.05, box.give, [Order.PAUSE]).start()
     box.wait(5.0)
     assert time.monotonic() - started < 2
@@ -186,14 +186,14 @@ def test_slots_are_taken_once_and_free_when_the_last_holder_is_gone(tmp_path: Pa
     assert second is not None
     assert (first.index, second.index) == (0, 1)
     assert slots.take() is None
-    assert slots.free() == 0
+    assert slots.count_free() == 0
     holder = subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(first.descriptor,)
     )
     first.release()
-    assert slots.free() == 0, "the inherited descriptor holds it"
+    assert slots.count_free() == 0, "the inherited descriptor holds it"
     holder.communicate(b"\n")
-    assert slots.free() == 1
+    assert slots.count_free() == 1
     again = slots.take()
     assert again is not None
     assert again.index == 0
@@ -219,7 +219,7 @@ def test_reading_the_slots_does_not_block_a_concurrent_claim(tmp_path: Path):
 
     def look() -> None:
         while not stop.is_set():
-            slots.free()
+            slots.count_free()
             time.sleep(0.0005)
 
     thread = threading.Thread(target=look)
@@ -361,7 +361,7 @@ def test_the_command_refuses_an_open_token_file(tmp_path: Path):
     ],
 )
 def test_broker_addresses(given, real):
-    assert real_url(given) == real
+    assert kombu_url(given) == real
 
 
 def test_passwords_are_masked():
@@ -445,6 +445,6 @@ def test_locks_do_not_leak_into_unrelated_children(tmp_path: Path):
     )
     held.release()
     try:
-        wait_for(lambda: slots.free() == 1, "only inheritance on purpose holds a slot", 5)
+        wait_for(lambda: slots.count_free() == 1, "only inheritance on purpose holds a slot", 5)
     finally:
         child.communicate(b"\n")

@@ -70,7 +70,7 @@ class FeedBench:
         return self.serve()
 
     def serve(self) -> bool:
-        return self.feed.serve(snapshot_requests.read_request(self.directory), self.stop)
+        return self.feed.answer_request(snapshot_requests.read_request(self.directory), self.stop)
 
     def given(self) -> snapshot_requests.SnapshotAnswer | None:
         return snapshot_requests.read_answer(self.directory, self.number)

@@ -59,7 +59,7 @@ def upload_all(waiting: SnapshotBacklog) -> list[int]:
     steps = []
     while (chosen := waiting.next()) is not None:
         steps.append(chosen.env_step)
-        waiting.settle(chosen, stored=True)
+        waiting.settle(chosen, is_stored=True)
     return steps
 
 
@@ -83,7 +83,7 @@ def test_after_a_failed_upload_another_snapshot_is_uploaded() -> None:
     waiting = backlog(written(1), written(2, 9.0), written(3))
     newest = waiting.next()
     assert newest is not None
-    waiting.settle(newest, stored=False)
+    waiting.settle(newest, is_stored=False)
     assert upload_all(waiting) == [2, 1]
 
 
@@ -110,7 +110,7 @@ def test_no_snapshot_waits_longer_than_the_bound(runs: int, seed: int) -> None:
                 waiting.add(written(step, chooser.choice([None, chooser.random() * step]), name))
                 since.setdefault(name, uploads)
         if under_way is not None:
-            waiting.settle(under_way, stored=True)
+            waiting.settle(under_way, is_stored=True)
             uploads += 1
             if under_way.env_step > stored[under_way.run]:
                 stored[under_way.run] = under_way.env_step
@@ -382,7 +382,7 @@ def test_of_a_pack_only_the_run_without_a_result_has_failed() -> None:
     """The other runs of the pack have succeeded."""
     other = "run_" + "2" * 26
     missing = MissingResults()
-    missing.export(RUN, "weights", "no")
+    missing.record_missing_export(RUN, "weights", "no")
     ends = tuple(
         RunEnd(run_id=run, outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET) for run in (RUN, other)
     )

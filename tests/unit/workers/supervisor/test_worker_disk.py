@@ -122,12 +122,12 @@ def test_a_trainer_that_crashes_on_a_full_disk_ends_as_disk_full() -> None:
     """The cause is `disk_full` although the trainer wrote no report."""
     for status in (1, 120, -7):
         ended = report_of(
-            TrainerExit(exit_status=status, report=None, order=Order.CONTINUE, disk_is_full=True)
+            TrainerExit(exit_status=status, report=None, order=Order.CONTINUE, is_disk_full=True)
         )
         assert (ended.outcome, ended.cause) == (Outcome.FAILED, Cause.DISK_FULL)
     assert (
         report_of(
-            TrainerExit(exit_status=-9, report=None, order=Order.CONTINUE, disk_is_full=True)
+            TrainerExit(exit_status=-9, report=None, order=Order.CONTINUE, is_disk_full=True)
         ).cause
         is Cause.TRAINER_KILLED
     )

@@ -15,7 +15,7 @@ from worker_bench import Bench, grant_once, long_training
 
 from workers.host.slots import Slots
 from workers.ipc.attempt_directory import read_json
-from workers.ipc.process_tree import tree
+from workers.ipc.process_tree import find_processes
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
 
@@ -98,7 +98,7 @@ def test_the_next_worker_adopts_and_drains_the_training_of_a_killed_worker(
     bench.dispatch()
     attempt = bench.attempt()
     wait_for(lambda: read_json(attempt.progress).get("env_step", 0) > 200, "it trains", 40)
-    assert Slots(bench.state, 2).free() == 1
+    assert Slots(bench.state, 2).count_free() == 1
     bench.dispatch(server.claims[0]["job_id"])
     wait_for(
         lambda: bench.counted() == {"started": 1, "not_claimed": 1},
@@ -125,12 +125,12 @@ def test_the_next_worker_adopts_and_drains_the_training_of_a_killed_worker(
         "dead_attempts": [],
         "busy_slots": [0],
     }
-    assert Slots(bench.state, 2).free() == 1
+    assert Slots(bench.state, 2).count_free() == 1
     second.send_signal(signal.SIGTERM)
     assert second.wait(60) == 0, bench.log("worker")
     assert not supervisor.is_alive()
-    assert not tree(attempt.mark, trainer.pid)
-    assert Slots(bench.state, 2).free() == 2
+    assert not find_processes(attempt.mark, trainer.pid)
+    assert Slots(bench.state, 2).count_free() == 2
     (release,) = server.releases
     assert release["report"]["outcome"] == "drained"
     assert any(record["type"] == "snapshot" for record in server.records)
@@ -165,7 +165,7 @@ def test_a_killed_supervisor_is_reported_once_and_trainings_outlive_a_stopped_wo
     time.sleep(1.5)
     told = [beat["dead_attempts"] for beat in server.heartbeats if beat["dead_attempts"]]
     assert told == [[attempt.attempt_id]]
-    assert not tree(attempt.mark, None)
+    assert not find_processes(attempt.mark, None)
 
 
 def test_a_worker_enrols_once_and_then_uses_its_own_secret(bench: Bench, server: ScriptedServer):

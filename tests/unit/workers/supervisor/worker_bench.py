@@ -17,7 +17,7 @@ from palestra.contract.work_order import ClaimAnswer
 from workers.host.counters import Counters
 from workers.host.worker import make_app
 from workers.ipc.attempt_directory import AttemptDirectory, attempts_under
-from workers.ipc.process_tree import tree
+from workers.ipc.process_tree import find_processes
 
 QUEUE = pool_queue("default")
 
@@ -119,7 +119,9 @@ class Bench:
             identity = attempt.supervisor()
             if identity is not None:
                 identity.send(signal.SIGKILL)
-            wait_for(lambda attempt=attempt: not tree(attempt.mark, None), "nothing is left", 5)
+            wait_for(
+                lambda attempt=attempt: not find_processes(attempt.mark, None), "nothing is left", 5
+            )
 
 
 def grant_once(server: ScriptedServer, **changes: Any) -> None:

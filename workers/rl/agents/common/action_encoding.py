@@ -60,19 +60,19 @@ class DiscreteActions:
     raw_dtype: ClassVar[type[np.generic]] = np.int64
 
     def random(self, generator: np.random.Generator, count: int) -> Array:
-        """Returns int64 [count]."""
+        """Returns raw actions int64 [count], drawn uniformly."""
         return generator.integers(self.count, size=count)
 
     def to_space(self, raw: Array) -> Array:
-        """Returns int64 [N]."""
+        """Returns the actions of the space, int64 [N], for raw actions [N]."""
         return raw + self.first if self.first else raw
 
     def tensor_to_space(self, raw: Tensor) -> Tensor:
-        """Returns int64 [N]."""
+        """Computes `to_space` for tensors."""
         return raw + self.first
 
     def from_space(self, action: Array) -> Array:
-        """Returns int64 [N]."""
+        """Returns the raw actions int64 [N] of actions of the space, [N]."""
         return action - self.first if self.first else action
 
 
@@ -91,11 +91,11 @@ class BoxActions:
         return (int(self.centre.size),)
 
     def random(self, generator: np.random.Generator, count: int) -> Array:
-        """Returns float32 [count, A]."""
+        """Returns raw actions float32 [count, A], drawn uniformly."""
         return generator.random((count, self.centre.size), dtype=np.float32) * 2 - 1
 
     def to_space(self, raw: Array) -> Array:
-        """Returns [N, *shape] of the space's dtype."""
+        """Returns the actions [N, *shape] of the space for raw actions [N, A]."""
         space = self.space
         actions: Array = (
             (self.centre + self.half * raw.clip(-1, 1))
@@ -105,7 +105,7 @@ class BoxActions:
         return np.clip(actions, space.low, space.high)
 
     def tensor_to_space(self, raw: Tensor) -> Tensor:
-        """Returns [N, *shape] of the space's dtype."""
+        """Computes `to_space` for tensors."""
         space = self.space
         centre, half = (
             torch.as_tensor(array, device=raw.device) for array in (self.centre, self.half)
@@ -115,7 +115,7 @@ class BoxActions:
         return torch.minimum(torch.maximum(actions, low), high)
 
     def from_space(self, action: Array) -> Array:
-        """Returns float32 [N, A]."""
+        """Returns the raw actions float32 [N, A] of actions of the space, [N, *shape]."""
         flat = action.reshape(len(action), self.centre.size)
         return ((flat - self.centre) / self.half).astype(np.float32)
 
@@ -160,7 +160,7 @@ def box_actions(space: Space[object], agent: str) -> BoxActions:
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         raise DefinitionError(
             f"agent.name: {agent} needs finite bounds on every action, not {space}: "
-            f"{_remedy(space, bounded=False)}"
+            f"{_remedy(space, is_bounded=False)}"
         )
     return BoxActions(space, (low / 2 + high / 2), (high / 2 - low / 2))
 
@@ -182,7 +182,7 @@ def _is_floating(space: Space[object]) -> TypeGuard[spaces.Box]:
     return isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating)
 
 
-def _remedy(space: Space[object], *, bounded: bool = True) -> str:
+def _remedy(space: Space[object], *, is_bounded: bool = True) -> str:
     """Returns advice for a space that an agent does not support, as text for the message.
 
     The agents that it names are those that declare to support the space.
@@ -199,7 +199,7 @@ def _remedy(space: Space[object], *, bounded: bool = True) -> str:
             "MultiDiscrete"
         )
     names, bounds = (
-        ", ".join(supporting_agents(kind, bounded=bounded)),
-        "" if bounded else " without bounds",
+        ", ".join(supporting_agents(kind, bounded=is_bounded)),
+        "" if is_bounded else " without bounds",
     )
     return f"choose one of {names}, which take {type(space).__name__} actions{bounds}"

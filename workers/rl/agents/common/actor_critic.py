@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from workers.core.types import AgentContext, Array
-from workers.rl.agents.common.policies import Policy, policy_for
+from workers.rl.agents.common.policies import Policy, make_policy
 from workers.rl.networks.mlp import Activation, Mlp
 from workers.rl.networks.nature_cnn import NatureCnn, is_image
 from workers.rl.networks.observation_encoding import Encoding, encoding_of
@@ -38,16 +38,16 @@ class ActorCritic:
         shapes = {**shared, **heads, **self.policy.extra_shapes}
         object.__setattr__(self, "layout", Layout(shapes))
 
-    def initial(self, generator: torch.Generator) -> dict[str, Tensor]:
+    def initial_parameters(self, generator: torch.Generator) -> dict[str, Tensor]:
         """Returns orthogonal weights and zero biases.
 
         The gain of the last layer is 0.01 for the policy and 1 for the value.
         """
-        shared = {} if self.trunk is None else self.trunk.initial_orthogonal(generator, gain=2**0.5)
+        shared = {} if self.trunk is None else self.trunk.draw_orthogonal(generator, gain=2**0.5)
         return {
             **shared,
-            **self.actor.initial_orthogonal(generator, gain=0.01),
-            **self.critic.initial_orthogonal(generator, gain=1.0),
+            **self.actor.draw_orthogonal(generator, gain=0.01),
+            **self.critic.draw_orthogonal(generator, gain=1.0),
             **{name: torch.zeros(shape) for name, shape in self.policy.extra_shapes.items()},
         }
 
@@ -104,10 +104,12 @@ def actor_critic(
     Raises:
         DefinitionError: If the agent does not support a space; the message names the agent.
     """
-    policy = policy_for(context.action_space, agent)
+    policy = make_policy(context.action_space, agent)
     encoding = encoding_of(context.observation_space)
     if is_image(context.observation_space):
-        trunk = NatureCnn("features", encoding.shape, hidden_sizes or (512,), activate_last=True)
+        trunk = NatureCnn(
+            "features", encoding.shape, hidden_sizes or (512,), has_last_activation=True
+        )
         return ActorCritic(
             policy,
             encoding,

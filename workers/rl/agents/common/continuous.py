@@ -33,7 +33,7 @@ def actor_critic_layouts(policy: Mlp, critics: Mlp | Ensemble) -> Layouts:
 
 
 @dataclass(frozen=True)
-class Deterministic(UpdateCycle):
+class DeterministicAlgorithm(UpdateCycle):
     """Base of the algorithms whose policy is deterministic.
 
     An action is tanh of the first A outputs of a network.

@@ -65,7 +65,7 @@ def load_state(template: S, tree: StateTree, layouts: Layouts) -> S:
             f"the stored state is of another agent: it holds {sorted(tree)}, not {sorted(names)}"
         )
     loaded: S = type(template)(
-        *(_loaded(getattr(template, name), tree[name], layouts.get(name)) for name in names)
+        *(_load_field(getattr(template, name), tree[name], layouts.get(name)) for name in names)
     )
     return loaded
 
@@ -80,7 +80,7 @@ def _tree(field: object, layout: Layout | None) -> object:
     )
 
 
-def _loaded(template: Any, stored: Any, layout: Layout | None) -> object:
+def _load_field(template: Any, stored: Any, layout: Layout | None) -> object:
     if not isinstance(template, Tensor):
         return load_state(template, stored, {})
     value = torch.as_tensor(stored) if layout is None else layout.join(stored)

@@ -90,7 +90,7 @@ def discounted_sums(terms: Floats, ended: Flags, decay: float) -> Floats:
     return result
 
 
-def in_complete_episodes(ended: Flags) -> Flags:
+def complete_episode_mask(ended: Flags) -> Flags:
     """Returns which steps belong to an episode that ends within the rollout, bool [T, B].
 
     Args:
@@ -190,7 +190,7 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
     def update(self, gradient: Gradient, state: Any, batch: RolloutBatch) -> UpdateResult[Any]:
         """Returns the state after one update."""
 
-    def named(self, state: Any) -> Parameters:
+    def parameters_by_name(self, state: Any) -> Parameters:
         """Returns all parameters of a state by name."""
         return self.model.layout.split(state.parameters)
 
@@ -211,9 +211,9 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
                 all slots active, and the batch is [M, N, ...]. `None` for a single run.
         """
         device, ends = state.parameters.device, episode_ends(rollout)
-        index = _bootstrap_index(_flat(ends.bootstrap_mask, members))
-        arrays = [_flat(rollout[name], members) for name in ("observation", "action")]
-        successors = _flat(rollout["next_observation"], members)[index]
+        index = _bootstrap_index(_flatten_steps(ends.bootstrap_mask, members))
+        arrays = [_flatten_steps(rollout[name], members) for name in ("observation", "action")]
+        successors = _flatten_steps(rollout["next_observation"], members)[index]
         evaluate = self.evaluate if members is None else torch.func.vmap(self.evaluate)
         observation, action, others = (
             torch.from_numpy(array).to(device) for array in (*arrays, successors)
@@ -223,7 +223,7 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
         scattered = np.zeros(values.shape, np.float32)
         scattered[index] = bootstrap.cpu().numpy()
         value, successor_value = (
-            _unflatten(array, len(ends.active)) for array in (values.cpu().numpy(), scattered)
+            _unflatten_steps(array, len(ends.active)) for array in (values.cpu().numpy(), scattered)
         )
         advantage = generalised_advantages(
             rollout["reward"],
@@ -234,7 +234,7 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
             gae_lambda=self.gae_lambda,
         )
         advantages, targets = (
-            torch.from_numpy(_flat(array, members)).to(device)
+            torch.from_numpy(_flatten_steps(array, members)).to(device)
             for array in (advantage, advantage + value)
         )
         batch = RolloutBatch(observation, action, log_probability, advantages, targets)
@@ -251,7 +251,7 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
             Log-probabilities of the raw actions [N], zeros where updates do not read them; V of
             the observations [N]; V of the successors [K].
         """
-        parameters = self.named(state)
+        parameters = self.parameters_by_name(state)
         successor_values = self.model.values(parameters, successors)
         if not self.reads_log_probability:
             values = self.model.values(parameters, observation)
@@ -300,7 +300,7 @@ class PolicyGradient(OnPolicyMath[H]):
 
     def start(self, generator: torch.Generator) -> PolicyState:
         """Returns the state before the first update."""
-        vector = self.model.layout.join(self.model.initial(generator))
+        vector = self.model.layout.join(self.model.initial_parameters(generator))
         return PolicyState(vector, self.optimizer_start(vector))
 
     def optimizer_start(self, vector: Tensor) -> AdamState | RmspropState:
@@ -331,7 +331,7 @@ class PolicyGradient(OnPolicyMath[H]):
         )
 
 
-def _flat(array: Array, members: int | None) -> Array:
+def _flatten_steps(array: Array, members: int | None) -> Array:
     """Returns an array [T, B, ...] as [T * B, ...], or [T, M * B, ...] as [M, T * B, ...]."""
     rest = array.shape[2:]
     if members is None:
@@ -340,8 +340,8 @@ def _flat(array: Array, members: int | None) -> Array:
     return np.ascontiguousarray(split).reshape(members, -1, *rest)
 
 
-def _unflatten(array: Array, steps: int) -> Array:
-    """Returns an array [T * B] as [T, B], or [M, T * B] as [T, M * B]: the inverse of `_flat`."""
+def _unflatten_steps(array: Array, steps: int) -> Array:
+    """Inverse of `_flatten_steps`: returns [T * B] as [T, B], or [M, T * B] as [T, M * B]."""
     members = array.shape[0] if array.ndim == 2 else 1
     return np.ascontiguousarray(array.reshape(members, steps, -1).swapaxes(0, 1)).reshape(steps, -1)
 

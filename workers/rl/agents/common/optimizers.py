@@ -16,7 +16,7 @@ _LOG_BETA_2: Final = math.log(BETA_2)
 
 
 class AdamState(NamedTuple):
-    """State of the optimiser.
+    """State of Adam for one vector of parameters.
 
     All fields are tensors, so that an update is compiled once for all learning rates, and states
     can be stacked for `vmap`.
@@ -71,7 +71,7 @@ def adam(
 
 
 class RmspropState(NamedTuple):
-    """State of the optimiser."""
+    """State of RMSprop for one vector of parameters."""
 
     square: Tensor
     """float32 [P]: running mean of the gradient's square."""
@@ -80,16 +80,16 @@ class RmspropState(NamedTuple):
 
 
 def rmsprop_start(
-    parameters: Tensor, learning_rate: float, *, inside: bool = False
+    parameters: Tensor, learning_rate: float, *, uses_inner_epsilon: bool = False
 ) -> RmspropState:
     """Returns the state before the first update.
 
     Args:
         parameters: float32 [P].
         learning_rate: Step size.
-        inside: Initialise the running mean with 1, as in TensorFlow, instead of 0.
+        uses_inner_epsilon: Initialise the running mean with 1, as in TensorFlow, instead of 0.
     """
-    square = torch.ones_like(parameters) if inside else torch.zeros_like(parameters)
+    square = torch.ones_like(parameters) if uses_inner_epsilon else torch.zeros_like(parameters)
     return RmspropState(square, torch.tensor(learning_rate, device=parameters.device))
 
 
@@ -100,11 +100,12 @@ def rmsprop(
     *,
     decay: float = 0.99,
     epsilon: float = 1e-8,
-    inside: bool = False,
+    uses_inner_epsilon: bool = False,
 ) -> tuple[Tensor, RmspropState]:
     """Returns the parameters and the state after one update.
 
-    Computes the same as `torch.optim.RMSprop`, or with `inside` as TensorFlow's RMSprop.
+    Computes the same as `torch.optim.RMSprop`, or with `uses_inner_epsilon` as TensorFlow's
+    RMSprop.
 
     Args:
         parameters: float32 [P].
@@ -112,10 +113,10 @@ def rmsprop(
         state: State after the previous update.
         decay: Decay factor of the running mean.
         epsilon: Added to the root of the running mean.
-        inside: Add epsilon under the root, as in TensorFlow, instead of to the root.
+        uses_inner_epsilon: Add epsilon under the root, as in TensorFlow, instead of to the root.
     """
     square = torch.addcmul(state.square * decay, gradient, gradient, value=1 - decay)
-    root = (square + epsilon).sqrt() if inside else square.sqrt() + epsilon
+    root = (square + epsilon).sqrt() if uses_inner_epsilon else square.sqrt() + epsilon
     return parameters - state.learning_rate * gradient / root, state._replace(square=square)
 
 

@@ -63,7 +63,7 @@ class Policy(ActionCodec, Protocol):
         """Returns the logarithm of probability or density float32 [N] of raw actions."""
 
     def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
-        """Returns float32 [N]."""
+        """Returns the entropy of each sample's distribution, float32 [N]."""
 
     def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
         """Returns the Kullback-Leibler divergence KL(old || new) float32 [N].
@@ -112,7 +112,7 @@ class CategoricalPolicy(LogitPolicy, DiscreteActions):
         return self.count
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
-        """Returns int64 [..., N], by the Gumbel-max trick."""
+        """Returns raw actions int64 [..., N], by the Gumbel-max trick."""
         del parameters
         raw: Array = (outputs if noise is None else outputs + noise).argmax(-1)
         return raw
@@ -120,12 +120,12 @@ class CategoricalPolicy(LogitPolicy, DiscreteActions):
     def sample_tensor(
         self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
     ) -> Tensor:
-        """Returns int64 [N], by the Gumbel-max trick."""
+        """Computes `sample` for tensors [N, A]; returns int64 [N]."""
         del parameters
         return (outputs if noise is None else outputs + noise).argmax(-1)
 
     def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
-        """Returns float32 [N]."""
+        """Returns the log-probabilities float32 [N] of raw actions [N]."""
         del parameters
         return outputs.log_softmax(1).gather(1, raw.unsqueeze(1)).squeeze(1)
 
@@ -152,7 +152,7 @@ class MultiCategoricalPolicy(LogitPolicy):
         return (len(self.counts),)
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
-        """Returns int64 [..., N, K], by the Gumbel-max trick in each component."""
+        """Returns raw actions int64 [..., N, K], by the Gumbel-max trick in each component."""
         del parameters
         scores, ends = (
             outputs if noise is None else outputs + noise,
@@ -163,7 +163,7 @@ class MultiCategoricalPolicy(LogitPolicy):
     def sample_tensor(
         self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
     ) -> Tensor:
-        """Returns int64 [N, K], by the Gumbel-max trick in each component."""
+        """Computes `sample` for tensors [N, A]; returns int64 [N, K]."""
         del parameters
         scores = outputs if noise is None else outputs + noise
         return torch.stack(
@@ -171,7 +171,7 @@ class MultiCategoricalPolicy(LogitPolicy):
         )
 
     def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
-        """Returns float32 [N]: the sum over the components."""
+        """Returns log-probabilities float32 [N]: sums over the components."""
         del parameters
         parts = zip(torch.split(outputs, list(self.counts), 1), torch.split(raw, 1, 1), strict=True)
         return torch.cat(
@@ -179,17 +179,17 @@ class MultiCategoricalPolicy(LogitPolicy):
         ).sum(1)
 
     def to_space(self, raw: Array) -> Array:
-        """Returns [N, *shape] of the space's dtype."""
+        """Returns the actions [N, *shape] of the space for raw actions [N, K]."""
         space = self.space
         return raw.reshape(-1, *space.shape).astype(space.dtype) + space.start
 
     def tensor_to_space(self, raw: Tensor) -> Tensor:
-        """Returns [N, *shape] of the space's dtype."""
+        """Computes `to_space` for tensors."""
         start = torch.as_tensor(self.space.start, device=raw.device)
         return raw.view(-1, *self.space.shape).to(start.dtype) + start
 
     def from_space(self, action: Array) -> Array:
-        """Returns int64 [N, K]."""
+        """Returns the raw actions int64 [N, K] of actions [N, *shape] of the space."""
         return (action - self.space.start).reshape(-1, len(self.counts)).astype(np.int64)
 
     def log_probabilities(self, outputs: Tensor) -> Tensor:
@@ -232,35 +232,35 @@ class BernoulliPolicy:
     def sample_tensor(
         self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
     ) -> Tensor:
-        """Returns zeros and ones float32 [N, A]."""
+        """Computes `sample` for tensors [N, A]."""
         del parameters
         return ((outputs if noise is None else outputs + noise) > 0).float()
 
     def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
-        """Returns float32 [N]: the sum over the bits."""
+        """Returns log-probabilities float32 [N]: sums over the bits."""
         del parameters
         return (raw * outputs - softplus(outputs)).sum(1)
 
     def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
-        """Returns float32 [N]: the sum over the bits."""
+        """Returns the entropy float32 [N], summed over the bits."""
         del parameters
         return (softplus(outputs) - outputs.sigmoid() * outputs).sum(1)
 
     def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
-        """Returns float32 [N]: the sum over the bits."""
+        """Returns KL(old || new) float32 [N], summed over the bits."""
         before, after = old[1], new[1]
         return (before.sigmoid() * (before - after) - softplus(before) + softplus(after)).sum(1)
 
     def to_space(self, raw: Array) -> Array:
-        """Returns int8 [N, *shape]."""
+        """Returns the actions int8 [N, *shape] of the space for raw actions [N, A]."""
         return raw.astype(np.int8).reshape(-1, *self.space.shape)
 
     def tensor_to_space(self, raw: Tensor) -> Tensor:
-        """Returns int8 [N, *shape]."""
+        """Computes `to_space` for tensors."""
         return raw.to(torch.int8).view(-1, *self.space.shape)
 
     def from_space(self, action: Array) -> Array:
-        """Returns float32 [N, A]."""
+        """Returns the raw actions float32 [N, A] of actions [N, *shape] of the space."""
         return action.reshape(-1, self.outputs).astype(np.float32)
 
 
@@ -302,7 +302,7 @@ class GaussianPolicy:
         return generator.standard_normal((*shape, self.outputs), dtype=np.float32)
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
-        """Returns float32 [..., N, A]."""
+        """Returns raw actions float32 [..., N, A]: means plus scaled noise."""
         if noise is None:
             return outputs
         raw: Array = outputs + np.exp(parameters[LOG_STD])[..., None, :] * noise
@@ -311,35 +311,35 @@ class GaussianPolicy:
     def sample_tensor(
         self, parameters: Parameters, outputs: Tensor, noise: Tensor | None
     ) -> Tensor:
-        """Returns float32 [N, A]."""
+        """Computes `sample` for tensors [N, A]."""
         return outputs if noise is None else outputs + parameters[LOG_STD].exp() * noise
 
     def log_probability(self, parameters: Parameters, outputs: Tensor, raw: Tensor) -> Tensor:
-        """Returns float32 [N]."""
+        """Returns the logarithms of the densities of raw actions, float32 [N]."""
         log_std = parameters[LOG_STD]
         z = (raw - outputs) * (-log_std).exp()
         return -(0.5 * z.square() + log_std + _HALF_LOG_TWO_PI).sum(1)
 
     def entropy(self, parameters: Parameters, outputs: Tensor) -> Tensor:
-        """Returns float32 [N]."""
+        """Returns the differential entropy float32 [N], summed over the entries."""
         return (parameters[LOG_STD] + 0.5 + _HALF_LOG_TWO_PI).sum().expand(outputs.shape[0])
 
     def kl(self, old: tuple[Parameters, Tensor], new: tuple[Parameters, Tensor]) -> Tensor:
-        """Returns float32 [N]."""
+        """Returns KL(old || new) float32 [N], summed over the entries."""
         before, after = old[0][LOG_STD], new[0][LOG_STD]
         ratio = (2 * (before - after)).exp()
         distance = ((old[1] - new[1]) * (-after).exp()).square()
         return (after - before + 0.5 * (ratio + distance - 1)).sum(1)
 
     def to_space(self, raw: Array) -> Array:
-        """Returns [N, *shape] of the space's dtype, clipped to its bounds."""
+        """Returns the actions [N, *shape] of the space, clipped to its bounds."""
         actions: Array = np.clip(self.centre + self.half * raw, self.low, self.high).astype(
             self.space.dtype
         )
         return actions.reshape(-1, *self.space.shape)
 
     def tensor_to_space(self, raw: Tensor) -> Tensor:
-        """Returns [N, *shape] of the space's dtype, clipped to its bounds."""
+        """Computes `to_space` for tensors."""
         tensors = (
             torch.as_tensor(array, device=raw.device)
             for array in (self.centre, self.half, self.low, self.high)
@@ -349,11 +349,11 @@ class GaussianPolicy:
         return actions.view(-1, *self.space.shape).to(_torch_dtype(self.space.dtype))
 
     def from_space(self, action: Array) -> Array:
-        """Returns float32 [N, A]."""
+        """Returns the raw actions float32 [N, A] of actions [N, *shape] of the space."""
         return ((action.reshape(-1, self.outputs) - self.centre) / self.half).astype(np.float32)
 
 
-def policy_for(space: Space[object], agent: str = "ppo") -> Policy:
+def make_policy(space: Space[object], agent: str = "ppo") -> Policy:
     """Returns the policy of an action space.
 
     Raises:

@@ -34,8 +34,8 @@ from workers.rl.agents.common.replay_memory import replay_memory
 from workers.rl.agents.shells.replay_agent import ReplayAgent, ReplayParts
 from workers.rl.exploration.epsilon_greedy import LinearEpsilonGreedy
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Prioritized
-from workers.rl.networks.action_values import ActionValues, action_values
+from workers.rl.memory.sampling_rules import PrioritizedRule
+from workers.rl.networks.action_values import ActionValues, make_action_values
 from workers.rl.networks.parameter_layout import Layout, Parameters
 
 
@@ -68,7 +68,7 @@ class QLearning(UpdateCycle, ABC):
 
     def start(self, generator: torch.Generator) -> QState:
         """Returns the state before the first update."""
-        vector = self.layout.join(self.network.initial_uniform(generator))
+        vector = self.layout.join(self.network.draw_uniform(generator))
         return QState(vector, vector, adam_start(vector, self.hyper.learning_rate))
 
     @abstractmethod
@@ -151,13 +151,13 @@ def value_network(
     Raises:
         DefinitionError: If the built-in networks cannot read the observation space.
     """
-    return action_values(
+    return make_action_values(
         context.observation_space,
         actions.count,
         hidden=hyper.hidden_sizes,
         activation=hyper.activation,
-        dueling=hyper.dueling,
-        noisy=hyper.noisy,
+        is_dueling=hyper.dueling,
+        is_noisy=hyper.noisy,
         atoms=atoms,
     )
 
@@ -209,5 +209,5 @@ def replay_parts(
         schedule=LearnSchedule(hyper.train_every, hyper.updates_per_train, hyper.learning_starts),
         batch_size=hyper.batch_size,
         learning_rate=hyper.learning_rate,
-        prioritized=isinstance(memory.rule, Prioritized),
+        is_prioritized=isinstance(memory.rule, PrioritizedRule),
     )

@@ -13,7 +13,7 @@ from workers.rl.agents.common.action_encoding import Actions
 from workers.rl.memory.frame_replay import FrameReplay
 from workers.rl.memory.hindsight_replay import Goals, Hindsight
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Priorities, Prioritized, Rule, Uniform
+from workers.rl.memory.sampling_rules import Priorities, PrioritizedRule, SamplingRule, UniformRule
 from workers.rl.memory.transitions import ReplaySpec
 from workers.rl.networks.nature_cnn import is_image
 from workers.rl.networks.observation_encoding import encoding_of
@@ -57,13 +57,13 @@ def replay_memory(
     return (FrameReplay if _is_stack(context.observation_space) else Replay)(spec, rule)
 
 
-def _rule(prioritized: PrioritizedReplay | None, generator: np.random.Generator) -> Rule:
+def _rule(prioritized: PrioritizedReplay | None, generator: np.random.Generator) -> SamplingRule:
     if prioritized is None:
-        return Uniform(generator)
+        return UniformRule(generator)
     constants = Priorities(
         alpha=prioritized.alpha, beta=prioritized.beta, anneal_updates=prioritized.anneal_updates
     )
-    return Prioritized(generator, constants)
+    return PrioritizedRule(generator, constants)
 
 
 def _goals(hindsight: HindsightReplay, context: AgentContext) -> Goals:

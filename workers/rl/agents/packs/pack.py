@@ -21,7 +21,7 @@ from torch import Tensor
 
 from workers.acceleration.compiled_update import StateBuffers
 from workers.acceleration.nested_tensors import map_tensors
-from workers.acceleration.update_runner import stacked
+from workers.acceleration.update_runner import make_stacked_runner
 from workers.core.types import Array, CompileMode, Experience, LearnReport, StateTree
 from workers.rl.agents.common.learning_state import learning_rates, with_learning_rates
 from workers.rl.agents.packs.packed_agents import PackedAgents
@@ -65,8 +65,8 @@ class Pack:
         self._layout: Layout = first.algorithm.layouts[first.algorithm.actor]
         cycle = self._algorithm.cycle
         # Agents without a batch keep their previous state, so it must not be updated in place.
-        held = None if self._together.some_may_wait else StateBuffers()
-        updates = {update: stacked(update, mode=mode, held=held) for update in cycle}
+        held = None if self._together.may_agents_wait else StateBuffers()
+        updates = {update: make_stacked_runner(update, mode=mode, buffers=held) for update in cycle}
         self._cycle = [updates[update] for update in cycle]
         self._rows = list(range(len(agents)))
         """Index of the agent in each row of the stack, including agents that left the pack while
@@ -118,7 +118,7 @@ class Pack:
         row = self._rows.index(index)
         self._arrays = None
         self._stack = map_tensors(
-            lambda leaf, own: _with_row(leaf, row, own),
+            lambda leaf, own: _replace_row(leaf, row, own),
             self._stack,
             self._agents[index].learning_state,
         )
@@ -129,7 +129,7 @@ class Pack:
         agent.learning_rate = value
         rates = zip(learning_rates(self._stack), learning_rates(agent.learning_state), strict=True)
         self._stack = with_learning_rates(
-            self._stack, (_with_row(every, row, own) for every, own in rates)
+            self._stack, (_replace_row(every, row, own) for every, own in rates)
         )
 
     def act(self, observation: Array, *, explore: bool) -> Array:
@@ -139,7 +139,7 @@ class Pack:
         actions = together.random_actions(len(observation))
         if actions is not None:
             return actions
-        seen = together.normalised(observation.reshape(members, -1, *observation.shape[1:]))
+        seen = together.normalise_step(observation.reshape(members, -1, *observation.shape[1:]))
         return together.explore_actions(self._raw(seen, together.acting_noise(seen.shape[1])))
 
     def observe(self, experience: Experience) -> None:
@@ -205,8 +205,8 @@ class Pack:
 
     def _should_shrink(self) -> bool:
         freed = len(self._rows) - len(self.live)
-        worth = freed * self._layout.size >= WORTH_CODE and freed >= len(self.live)
-        return worth or not self._is_compiled
+        is_worth_compiling = freed * self._layout.size >= WORTH_CODE and freed >= len(self.live)
+        return is_worth_compiling or not self._is_compiled
 
     def _pad_batch(self, batch: object) -> Any:
         """Pads a batch [m, ...] of the live members to one row per row of the stack."""
@@ -240,13 +240,13 @@ class Pack:
                 observation[self._filling],
                 tuple(part[self._filling] for part in noise),
             )
-        raw = self._quickly(observation, noise)
+        raw = self._act_in_numpy(observation, noise)
         if raw is None:
-            raw = self._stacked_act(observation, noise)
+            raw = self._act_stacked(observation, noise)
         own: Array = self._select_live_rows(raw)
         return own
 
-    def _quickly(self, observation: Array, noise: tuple[Array, ...]) -> Array | None:
+    def _act_in_numpy(self, observation: Array, noise: tuple[Array, ...]) -> Array | None:
         vector: Tensor = getattr(self._stack, self._algorithm.actor)
         if vector.device.type != "cpu":
             return None
@@ -255,7 +255,7 @@ class Pack:
         found: Array | None = self._algorithm.act_arrays(self._arrays, observation, noise)
         return found
 
-    def _stacked_act(self, observation: Array, noise: tuple[Array, ...]) -> Array:
+    def _act_stacked(self, observation: Array, noise: tuple[Array, ...]) -> Array:
         vector: Tensor = getattr(self._stack, self._algorithm.actor)
         split, act = self._layout.split, self._algorithm.act
         tensors = [torch.from_numpy(one).to(vector.device) for one in (observation, *noise)]
@@ -291,9 +291,9 @@ class PackMember:
     def observe(self, experience: Experience) -> None:
         """Does nothing: the collector calls `Pack.observe` for all members."""
 
-    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+    def mark_lost_episodes(self, lost: npt.NDArray[np.bool_]) -> None:
         """Marks the environments, bool [B], whose next transition does not continue the last."""
-        self._pack.agent_with_counters(self._index).episodes_lost(lost)
+        self._pack.agent_with_counters(self._index).mark_lost_episodes(lost)
 
     def learn(self, updates: int) -> LearnReport:
         """Makes at most `updates` updates, together with all members; see `Pack.learn`."""
@@ -329,7 +329,7 @@ class PackMember:
         self._pack.load(self._index, state)
 
 
-def _with_row(stack: Tensor, row: int, own: Tensor) -> Tensor:
+def _replace_row(stack: Tensor, row: int, value: Tensor) -> Tensor:
     changed = stack.clone()
-    changed[row] = own
+    changed[row] = value
     return changed

@@ -22,7 +22,7 @@ class PackedAgents(ABC, Generic[A]):
         agents: Agents of one definition.
     """
 
-    some_may_wait = False
+    may_agents_wait = False
     """Whether there may be updates for which only some agents have a batch."""
 
     def __init__(self, agents: Sequence[A]) -> None:
@@ -55,7 +55,7 @@ class PackedAgents(ABC, Generic[A]):
         del count
         return None
 
-    def normalised(self, observation: Array) -> Array:
+    def normalise_step(self, observation: Array) -> Array:
         """Returns observations [m, B, ...] of a training step, normalised if the agents do so."""
         return observation
 

@@ -37,7 +37,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         self._parts, self._batches = first.parts, Batches(first.device)
         self._counters = first.counters
         self._explorers: JoinedExplorers | None = None
-        self._settled = True
+        self._is_written_back = True
         self._places: Places = np.zeros(0, np.int64)
         self._reports: list[Tensor] = []
 
@@ -48,8 +48,8 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
 
     def write_back(self) -> None:
         """Writes the shared counters and the explorers' positions back to the agents."""
-        if not self._settled:
-            self._settled = True
+        if not self._is_written_back:
+            self._is_written_back = True
             for agent in self._agents:
                 agent.counters = self._counters
             if self._explorers is not None:
@@ -67,7 +67,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         `None` once the first `random_env_steps` are over.
         """
         self._begin()
-        if self._counters.at >= self._parts.random_env_steps:
+        if self._counters.acted_env_steps >= self._parts.random_env_steps:
             return None
         width = count // len(self._agents)
         self._count(acted=width)
@@ -75,12 +75,12 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions of each, [m, count, ...]."""
-        return _stacked([agent.acting_noise(count) for agent in self._agents], 0)
+        return _stack([agent.acting_noise(count) for agent in self._agents], 0)
 
     def explore_actions(self, raw: Array) -> Array:
         """Applies exploration to raw actions [m, B, ...]; returns actions [m * B, ...]."""
         actions = self._joined_explorers().explore(
-            raw.reshape(-1, *raw.shape[2:]), self._counters.at
+            raw.reshape(-1, *raw.shape[2:]), self._counters.acted_env_steps
         )
         self._count(acted=raw.shape[1])
         return self._parts.actions.to_space(actions)
@@ -113,7 +113,7 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         """
         del state
         self._begin()
-        drawn = self._batches.drawn(
+        drawn = self._batches.draw(
             self._memory, self._parts, updates, self._noise, len(self._agents)
         )
         for batch, self._places in drawn:
@@ -123,8 +123,8 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         """Stores the reports [m, R] of the last batch and updates priorities by errors [m, N]."""
         self._count(updates=1)
         self._reports.append(report)
-        if self._parts.prioritized:
-            self._memory.feedback(self._places, error.cpu().numpy())
+        if self._parts.is_prioritized:
+            self._memory.update_errors(self._places, error.cpu().numpy())
 
     def take_report(self) -> list[LearnReport]:
         """Returns for each agent its updates since the last call and the mean of their reports."""
@@ -143,15 +143,15 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         Raises:
             RuntimeError: If the counters differ between the agents.
         """
-        if self._settled:
+        if self._is_written_back:
             counters = {agent.counters for agent in self._agents}
             if len(counters) > 1:
                 raise RuntimeError(
-                    "the members of the pack stand at different places, so their next steps are "
+                    "the counters of the members of the pack differ, so their next steps are "
                     "not alike"
                 )
             (self._counters,) = counters
-            self._settled = False
+            self._is_written_back = False
 
     def _count(self, updates: int = 0, env_steps: int = 0, acted: int = 0) -> None:
         counters = self._counters
@@ -165,8 +165,8 @@ class PackedReplayAgents(PackedAgents[ReplayAgent]):
         return self._explorers
 
     def _noise(self, count: int, size: int) -> tuple[Array, ...]:
-        return _stacked([agent.learning_noise(count, size) for agent in self._agents], 1)
+        return _stack([agent.learning_noise(count, size) for agent in self._agents], 1)
 
 
-def _stacked(noise: Sequence[tuple[Array, ...]], axis: int) -> tuple[Array, ...]:
+def _stack(noise: Sequence[tuple[Array, ...]], axis: int) -> tuple[Array, ...]:
     return tuple(np.stack(parts, axis) for parts in zip(*noise, strict=True))

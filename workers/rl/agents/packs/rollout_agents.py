@@ -15,7 +15,7 @@ from workers.rl.agents.common.on_policy import RolloutBatch
 from workers.rl.agents.packs.packed_agents import PackedAgents
 from workers.rl.agents.shells.learning import rows_of
 from workers.rl.agents.shells.rollout_agent import RolloutAgent
-from workers.rl.exploration.random_blocks import JoinedBlocks
+from workers.rl.exploration.random_blocks import JoinedRandomBlocks
 
 
 class PackedRolloutAgents(PackedAgents[RolloutAgent]):
@@ -29,8 +29,8 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
 
     def __init__(self, agents: Sequence[RolloutAgent]) -> None:
         super().__init__(agents)
-        self.some_may_wait = agents[0].parts.target_kl is not None
-        self._draws: JoinedBlocks | None = None
+        self.may_agents_wait = agents[0].parts.target_kl is not None
+        self._draws: JoinedRandomBlocks | None = None
         self._raw: list[Array] = []
         self._go_on = np.ones(len(agents), np.bool_)
         """bool [m]: agents that learn in the current pass; false after `target_kl` was exceeded."""
@@ -48,7 +48,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
 
     # Acting
 
-    def normalised(self, observation: Array) -> Array:
+    def normalise_step(self, observation: Array) -> Array:
         """Returns observations [m, B, ...] of a training step, normalised if the agents do so."""
         if not self._agents[0].normalisers.normalises_observations:
             return observation
@@ -62,11 +62,11 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions of each, [m, count, ...]."""
         if self._draws is None:
-            self._draws = JoinedBlocks([agent.draws for agent in self._agents])
+            self._draws = JoinedRandomBlocks([agent.draws for agent in self._agents])
         draws = self._draws
         draws.advance((len(self._agents) * count,))
         return tuple(
-            block[draws.at].reshape(len(self._agents), count, *block.shape[2:])
+            block[draws.step].reshape(len(self._agents), count, *block.shape[2:])
             for block in draws.block
         )
 
@@ -112,7 +112,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
                     noise=tuple(torch.from_numpy(part).to(device) for part in noise)
                 )
                 yield batch, None if self._go_on.all() else self._go_on
-            self._go_on = self._go_on & ~self._moved_too_far(begin)
+            self._go_on = self._go_on & ~self._has_moved_too_far(begin)
             if not self._go_on.any():
                 return
 
@@ -132,9 +132,8 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         )
         if noted.all():
             return [LearnReport(len(reports), mean) for mean in rows_of(values.mean(0))]
-        counts = noted.sum(
-            0
-        ).tolist()  # an agent that stopped never resumes, so its updates are the first `count`
+        # An agent that stopped never resumes, so its updates are the first ones.
+        counts = noted.sum(0).tolist()
         return [
             LearnReport(count, rows_of(values[:count, index].mean(0)))
             for index, count in enumerate(counts)
@@ -149,7 +148,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         draws its own; the rows of the other agents are copies that are not learnt from.
         """
         draws = [
-            agent.shuffled(size, count) if on else None
+            agent.shuffle(size, count) if on else None
             for agent, on in zip(self._agents, self._go_on, strict=True)
         ]
         spare = next(one for one in draws if one is not None)
@@ -161,7 +160,7 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
         places = [None] if orders[0] is None else np.array_split(np.stack(orders), count, 1)
         return list(zip(places, stacked_noise, strict=True))
 
-    def _moved_too_far(self, begin: int) -> npt.NDArray[np.bool_]:
+    def _has_moved_too_far(self, begin: int) -> npt.NDArray[np.bool_]:
         """Returns bool [m]: whether the mean KL divergence of the pass exceeds `target_kl`.
 
         The reports of the pass are those from index `begin` on.

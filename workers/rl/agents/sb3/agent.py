@@ -65,7 +65,7 @@ class Sb3Agent:
 
     def __init__(self, parameters: Sb3Parameters, context: AgentContext) -> None:
         self._observations = Observations(
-            context.observation_space, several=parameters.policy == "MultiInputPolicy"
+            context.observation_space, has_several_inputs=parameters.policy == "MultiInputPolicy"
         )
         self._env = LoopEnv(
             context.num_envs, self._observations, copy.deepcopy(context.action_space)

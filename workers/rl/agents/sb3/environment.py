@@ -47,13 +47,13 @@ class LoopEnv(VecEnv):
         self, num_envs: int, observations: Observations, action_space: Space[object]
     ) -> None:
         super().__init__(num_envs, observations.space, action_space)
-        self.over = False
+        self.is_over = False
         """Whether the engine has ended training."""
         self._observations = observations
         self._actions: Array | None = None
         self._stepper: Stepper | None = None
         self._advance: Advance | None = None
-        self._stepped = False
+        self._has_stepped = False
 
     @property
     def has_learned(self) -> bool:
@@ -68,7 +68,7 @@ class LoopEnv(VecEnv):
             advance: Ends the engine's iteration; returns whether training continues.
         """
         self._stepper, self._advance = stepper, advance
-        self.over = self._stepped = False
+        self.is_over = self._has_stepped = False
 
     def reset(self) -> Any:
         """Returns the current observations; episodes in progress are not reset."""
@@ -92,8 +92,8 @@ class LoopEnv(VecEnv):
         assert advance is not None
         assert actions is not None
         infos: list[dict[str, object]] = [{} for _ in range(self.num_envs)]
-        self.over = self._stepped and not advance()
-        if self.over:
+        self.is_over = self._has_stepped and not advance()
+        if self.is_over:
             return (
                 self.reset(),
                 np.zeros(self.num_envs, np.float32),
@@ -101,7 +101,7 @@ class LoopEnv(VecEnv):
                 infos,
             )
         made = stepper.step(actions)
-        self._stepped = True
+        self._has_stepped = True
         ended = made.terminated[0] | made.truncated[0]
         if ended.any():
             self._describe_ends(made, ended, infos)
@@ -111,7 +111,7 @@ class LoopEnv(VecEnv):
         last = self._observations(made.next_observation[0])
         for index in np.flatnonzero(ended).tolist():
             infos[index] = {
-                "terminal_observation": self._observations.one_of(last, index),
+                "terminal_observation": self._observations.observation_at(last, index),
                 "TimeLimit.truncated": not made.terminated[0, index],
             }
 
@@ -124,19 +124,17 @@ class LoopEnv(VecEnv):
         """Returns `None` for `render_mode`; raises AttributeError for other attributes."""
         if attr_name != "render_mode":
             raise AttributeError(
-                f"{attr_name}: an environment shows the algorithm nothing but its spaces"
+                f"{attr_name}: an algorithm can read only the spaces of an environment"
             )
         return [None] * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, *_: Any, **__: Any) -> None:
         """Raises AttributeError."""
-        raise AttributeError(f"{attr_name}: the environments are not the algorithm's to change")
+        raise AttributeError(f"{attr_name}: an algorithm cannot set attributes of an environment")
 
     def env_method(self, method_name: str, *_: object, **__: object) -> list[Any]:
         """Raises AttributeError."""
-        raise AttributeError(
-            f"{method_name}: an environment offers the algorithm nothing but steps"
-        )
+        raise AttributeError(f"{method_name}: an algorithm can only step an environment")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         """Returns false for each environment: wrappers are not visible to the algorithm."""
@@ -172,7 +170,7 @@ class LoopCallback(BaseCallback):
     def _on_step(self) -> bool:
         if self._gradient_steps is not None:
             self._refill(self.model)
-        return not self._env.over
+        return not self._env.is_over
 
     def _refill(self, model: Any) -> None:
         if model.replay_buffer.size() * model.n_envs >= model.learning_starts:

@@ -26,12 +26,12 @@ class GreedyModule(nn.Module):
 
     def __init__(self, model: BaseAlgorithm, observations: Observations) -> None:
         super().__init__()
-        features, trunk, self._squashed = _networks(model)
+        features, trunk, self._is_squashed = _networks(model)
         self.features, self.trunk = (copy.deepcopy(network).cpu() for network in (features, trunk))
         self._observations = observations
         self._seen = model.observation_space
-        self._normalize = bool(model.policy.normalize_images)
-        self._unscale = bool(model.policy.squash_output)
+        self._normalizes_images = bool(model.policy.normalize_images)
+        self._is_scaled = bool(model.policy.squash_output)
         self._space = model.action_space
         if isinstance(self._space, spaces.Box):
             self.register_buffer("low", torch.as_tensor(self._space.low))
@@ -39,16 +39,18 @@ class GreedyModule(nn.Module):
         self.eval()
 
     def forward(self, observation: Tensor) -> Tensor:
-        seen = _channels_first(self._observations.split(observation), self._seen)
-        features = self.features(preprocess_obs(seen, self._seen, normalize_images=self._normalize))
+        seen = _move_channels_first(self._observations.split(observation), self._seen)
+        features = self.features(
+            preprocess_obs(seen, self._seen, normalize_images=self._normalizes_images)
+        )
         return self._decide(self.trunk(features))
 
     def _decide(self, outputs: Tensor) -> Tensor:
         match self._space:
             case spaces.Box(shape=shape):
                 actions = outputs.reshape(-1, *shape)
-                actions = torch.tanh(actions) if self._squashed else actions
-                if self._unscale:
+                actions = torch.tanh(actions) if self._is_squashed else actions
+                if self._is_scaled:
                     actions = self.low + 0.5 * (actions + 1.0) * (self.high - self.low)
                 return torch.maximum(torch.minimum(actions.to(self.low.dtype), self.high), self.low)
             case spaces.MultiDiscrete(nvec=sizes):
@@ -77,13 +79,13 @@ def _networks(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, bool]:
     return actor.features_extractor, actor.mu, False
 
 
-def _channels_first(seen: Any, space: spaces.Space[object]) -> Any:
+def _move_channels_first(seen: Any, space: spaces.Space[object]) -> Any:
     """Moves the channels of images to the front if the algorithm's space has them in front."""
     if isinstance(space, spaces.Dict):
-        return {key: _channels_first(seen[key], inner) for key, inner in space.spaces.items()}
-    moved = (
+        return {key: _move_channels_first(seen[key], inner) for key, inner in space.spaces.items()}
+    has_channels_last = (
         isinstance(space, spaces.Box)
         and len(space.shape) == 3
         and tuple(seen.shape[1:]) != space.shape
     )
-    return seen.permute(0, 3, 1, 2) if moved else seen
+    return seen.permute(0, 3, 1, 2) if has_channels_last else seen

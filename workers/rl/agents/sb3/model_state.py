@@ -46,7 +46,7 @@ def load_model_state(model: BaseAlgorithm, state: StateTree) -> None:
         ValueError: If the state is of another network.
     """
     parameters: Any = {
-        name: _unpacked(saved) if "groups" in saved else saved
+        name: _unpack_state(saved) if "groups" in saved else saved
         for name, saved in state["parameters"].items()
     }
     try:
@@ -123,7 +123,7 @@ def _pack_state(state: Mapping[str, Any]) -> StateTree:
     }
 
 
-def _unpacked(saved: StateTree) -> StateTree:
+def _unpack_state(saved: StateTree) -> StateTree:
     groups = [
         {**group, "betas": tuple(group["betas"])} if "betas" in group else group
         for group in saved["groups"]

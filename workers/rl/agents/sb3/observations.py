@@ -24,14 +24,14 @@ class Observations:
 
     Args:
         space: Observation space that the environment declares.
-        several: Whether the policy has several inputs (`MultiInputPolicy`).
+        has_several_inputs: Whether the policy has several inputs (`MultiInputPolicy`).
     """
 
-    def __init__(self, space: Space[object], *, several: bool) -> None:
+    def __init__(self, space: Space[object], *, has_several_inputs: bool) -> None:
         self._leaves: Mapping[str, Space[object]] | None = None
         self.space = space
         """Space of the converted observations."""
-        if isinstance(space, spaces.Dict) and several:
+        if isinstance(space, spaces.Dict) and has_several_inputs:
             self._leaves = space.spaces
         elif isinstance(space, spaces.Dict | spaces.Tuple):
             self.space = Flattener(space).space()
@@ -52,11 +52,11 @@ class Observations:
         parts, begin = {}, 0
         for key, leaf in self._leaves.items():
             end = begin + flatdim(leaf)
-            parts[key] = _element(rows[:, begin:end], leaf)
+            parts[key] = _decode_leaf(rows[:, begin:end], leaf)
             begin = end
         return parts
 
-    def one_of(self, observations: Any, index: int) -> object:
+    def observation_at(self, observations: Any, index: int) -> object:
         """Returns the observation of the environment at `index` from converted ones [B, ...]."""
         return (
             observations[index]
@@ -65,7 +65,7 @@ class Observations:
         )
 
 
-def _element(rows: Any, leaf: Space[object]) -> object:
+def _decode_leaf(rows: Any, leaf: Space[object]) -> object:
     """Converts one-hot vectors and flattened boxes [B, n] to elements of `leaf`."""
     match leaf:
         case spaces.Discrete():

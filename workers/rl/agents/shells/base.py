@@ -22,25 +22,25 @@ class AgentCounters(NamedTuple):
     """env_steps for which actions were chosen since the last `observe`."""
 
     @property
-    def at(self) -> int:
+    def acted_env_steps(self) -> int:
         """Number of env_steps for which actions were chosen so far."""
         return self.env_steps + self.acted
 
 
 class TrainingSwitch:
-    """Holds whether an agent stores transitions and learns; `off` disables both for a while."""
+    """Holds whether an agent stores transitions and learns; `turn_off` disables both."""
 
     def __init__(self) -> None:
-        self.on = True
+        self.is_on = True
 
     @contextmanager
-    def off(self) -> Iterator[None]:
-        """Sets `on` to false for the body and restores its previous value, also after an error."""
-        before, self.on = self.on, False
+    def turn_off(self) -> Iterator[None]:
+        """Sets `is_on` to false for the body, then restores its value, also after an error."""
+        before, self.is_on = self.is_on, False
         try:
             yield
         finally:
-            self.on = before
+            self.is_on = before
 
 
 def torch_generator(seed: int) -> torch.Generator:

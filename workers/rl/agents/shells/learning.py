@@ -47,7 +47,7 @@ class LearningAgent(Generic[A]):
         self.algorithm = algorithm
         self._layout: Layout = algorithm.layouts[algorithm.actor]
         self._state: object = map_tensors(
-            self._placed, algorithm.start(torch_generator(context.seed))
+            self._copy_to_device, algorithm.start(torch_generator(context.seed))
         )
         self._first_rates = learning_rates(self._state)
         self._first_learning_rate = self._learning_rate = learning_rate
@@ -67,7 +67,8 @@ class LearningAgent(Generic[A]):
 
     @learning_state.setter
     def learning_state(self, state: object) -> None:
-        if state is not self._state:  # views of a state that was modified in place stay valid
+        # Views of a state that was modified in place stay valid.
+        if state is not self._state:
             self._state = state
             self._named = self._arrays = None
 
@@ -94,7 +95,7 @@ class LearningAgent(Generic[A]):
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which the agent neither stores transitions nor learns."""
-        return self._training.off()
+        return self._training.turn_off()
 
     def explore_actions(self, raw: Array) -> Array:
         """Returns the actions of the space for raw exploring actions [B, ...]."""
@@ -104,7 +105,7 @@ class LearningAgent(Generic[A]):
         """Copies the transitions into the memory."""
         raise NotImplementedError
 
-    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+    def mark_lost_episodes(self, lost: npt.NDArray[np.bool_]) -> None:
         """Marks the environments, bool [B], whose next transition does not continue the last."""
         raise NotImplementedError
 
@@ -146,11 +147,10 @@ class LearningAgent(Generic[A]):
     def _tensor(self, array: Array) -> Tensor:
         return torch.from_numpy(array).to(self.device)
 
-    def _placed(self, tensor: Tensor) -> Tensor:
-        return tensor.to(
-            self.device, copy=True
-        )  # copies, so that parameters and target network never share a tensor: code compiled for
-        # a shared tensor would be compiled again once the two differ
+    def _copy_to_device(self, tensor: Tensor) -> Tensor:
+        # The copy keeps parameters and target network from sharing a tensor: code compiled for a
+        # shared tensor would be compiled again once the two differ.
+        return tensor.to(self.device, copy=True)
 
 
 def mean_rows(reports: Sequence[Tensor]) -> Any:

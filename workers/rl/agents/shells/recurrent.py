@@ -24,9 +24,9 @@ class RecurrentState:
     """One recurrent state for each of B environments; zeros where an episode begins.
 
     The states of the training environments are replaced after each exploring action. The state
-    after a greedy action is only pending: `evaluation_stepped` makes it current once the action was
-    executed. Without calls to `evaluation_stepped` each greedy action is treated as the first of an
-    episode.
+    after a greedy action is only pending: `commit_evaluation_step` makes it current once the action
+    was executed. Without calls to `commit_evaluation_step` each greedy action is treated as the
+    first of an episode.
 
     Args:
         size: S, numbers of one state.
@@ -57,12 +57,12 @@ class RecurrentState:
         elif len(states) == len(self._training):
             self._training = states
 
-    def training_ended(self, ended: npt.NDArray[np.bool_]) -> None:
+    def reset_ended(self, ended: npt.NDArray[np.bool_]) -> None:
         """Resets the states of the training environments, bool [B], whose episode ended."""
         if ended.any():
             self._training = np.where(ended[:, np.newaxis], np.float32(0), self._training)
 
-    def evaluation_stepped(self, reset: npt.NDArray[np.bool_]) -> None:
+    def commit_evaluation_step(self, reset: npt.NDArray[np.bool_]) -> None:
         """Makes the states after the last greedy actions current: the actions were executed.
 
         Args:
@@ -74,7 +74,7 @@ class RecurrentState:
                 None,
             )
 
-    def evaluation_begins(self) -> None:
+    def discard_evaluation(self) -> None:
         """Discards the states of an earlier evaluation."""
         self._evaluation, self._proposed = np.zeros((0, self._size), np.float32), None
 
@@ -95,19 +95,19 @@ class RecurrentState:
                 f"{self._training.shape}"
             )
         self._training = stored
-        self.evaluation_begins()
+        self.discard_evaluation()
 
 
 class RecurrentActing(LearningAgent[Any], ABC):
     """Mixin in front of a shell: acts with a recurrent state for each environment.
 
-    A subclass calls `remember` after the shell's constructor.
+    A subclass calls `create_states` after the shell's constructor.
     """
 
     exportable = False
     """An exported module receives one observation; the policy needs the recurrent state too."""
 
-    def remember(self, size: int, num_envs: int) -> None:
+    def create_states(self, size: int, num_envs: int) -> None:
         """Creates the states: `size` numbers for each of `num_envs` environments."""
         self._recurrent = RecurrentState(size, num_envs)
 
@@ -141,13 +141,13 @@ class RecurrentActing(LearningAgent[Any], ABC):
     def observe(self, experience: Experience) -> None:
         """Copies the transitions into the memory and resets the states of ended episodes."""
         super().observe(experience)
-        if self._training.on:
-            self._recurrent.training_ended(experience.terminated[-1] | experience.truncated[-1])
+        if self._training.is_on:
+            self._recurrent.reset_ended(experience.terminated[-1] | experience.truncated[-1])
 
-    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
-        """Also resets the states of these environments; see `LearningAgent.episodes_lost`."""
-        super().episodes_lost(lost)
-        self._recurrent.training_ended(lost)
+    def mark_lost_episodes(self, lost: npt.NDArray[np.bool_]) -> None:
+        """Also resets the states of these environments; see `LearningAgent.mark_lost_episodes`."""
+        super().mark_lost_episodes(lost)
+        self._recurrent.reset_ended(lost)
 
     def observe_evaluation(
         self,
@@ -161,14 +161,14 @@ class RecurrentActing(LearningAgent[Any], ABC):
         `reset` bool [B] marks the environments whose episode ended or was abandoned.
         """
         del observation, reward, terminated
-        self._recurrent.evaluation_stepped(reset)
+        self._recurrent.commit_evaluation_step(reset)
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context in which the agent neither stores transitions nor learns.
 
         The states of an earlier evaluation are discarded.
         """
-        self._recurrent.evaluation_begins()
+        self._recurrent.discard_evaluation()
         return super().eval_mode()
 
     def acting_module(self) -> Any:
@@ -202,7 +202,7 @@ class RecurrentAgent(RecurrentActing, RolloutAgent):
         algorithm: Any = parts.algorithm
         self._model = algorithm.model
         size = self._model.memory.state_size
-        self.remember(size, context.num_envs)
+        self.create_states(size, context.num_envs)
         self.memory = Rollout(
             parts.vector_steps,
             context.num_envs,

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workers.acceleration.compiled_update import StateBuffers
-from workers.acceleration.update_runner import runnable
+from workers.acceleration.update_runner import make_runner
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import (
     AgentContext,
@@ -58,7 +58,7 @@ class ReplayParts:
     schedule: LearnSchedule
     batch_size: int
     learning_rate: float
-    prioritized: bool = False
+    is_prioritized: bool = False
     """Whether the memory needs the errors of each batch before it draws the next batch."""
     random_env_steps: int = 0
     """Number of env_steps at the beginning whose actions are drawn uniformly from the space."""
@@ -88,7 +88,9 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         """The agent's own memory, or in a pack the `Lane` of the shared memory for this agent."""
         self.parts = parts
         cycle, held = parts.algorithm.cycle, StateBuffers()
-        runnables = {update: runnable(update, mode=context.compile, held=held) for update in cycle}
+        runnables = {
+            update: make_runner(update, mode=context.compile, buffers=held) for update in cycle
+        }
         self._cycle = [runnables[update] for update in cycle]
         self._batches = Batches(self.device)
         self._generator = derive_generator(context.seed, "agent/noise")
@@ -112,13 +114,13 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         """Returns exploring or, without drawing random numbers, greedy actions [B, ...]."""
         if not explore:
             return self.parts.actions.to_space(self._raw(observation, ()))
-        if self.warming_up:
+        if self.is_warming_up:
             self._acted += len(observation)
             return self.random_actions(len(observation))
         return self.explore_actions(self._raw(observation, self.acting_noise(len(observation))))
 
     @property
-    def warming_up(self) -> bool:
+    def is_warming_up(self) -> bool:
         """Whether the next actions are drawn uniformly from the space."""
         return self._env_steps + self._acted < self.parts.random_env_steps
 
@@ -150,7 +152,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
     def observe(self, experience: Experience) -> None:
         """Copies the transitions into the memory."""
-        if not self._training.on:
+        if not self._training.is_on:
             return
         columns = stored_columns(self.parts.actions, experience)
         self.memory.extend(*columns, active=experience.active)
@@ -159,7 +161,7 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         self._env_steps += experience.env_steps
         self._acted = 0
 
-    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+    def mark_lost_episodes(self, lost: npt.NDArray[np.bool_]) -> None:
         """Marks the environments, bool [B], whose next transition does not continue the last."""
         self.memory.cut()
         self.parts.explorer.reset(lost)
@@ -177,8 +179,8 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
         The caller passes each batch to `note` before it requests the next one.
         """
-        if self._training.on:
-            yield from self._batches.drawn(self.memory, self.parts, updates, self.learning_noise)
+        if self._training.is_on:
+            yield from self._batches.draw(self.memory, self.parts, updates, self.learning_noise)
 
     def learning_noise(self, updates: int, batch_size: int) -> tuple[Array, ...]:
         """Returns the random numbers of updates, [updates, ...] each."""
@@ -188,8 +190,8 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
         """Stores the report [R] of an update and updates priorities by its errors [N]."""
         self._updates += 1
         self._reports.append(report)
-        if self.parts.prioritized:
-            self.memory.feedback(drawn.places, error.cpu().numpy())
+        if self.parts.is_prioritized:
+            self.memory.update_errors(drawn.places, error.cpu().numpy())
 
     def metrics(self) -> Mapping[str, float]:
         """Returns the explorer's metrics and the number of stored transitions."""
@@ -266,7 +268,7 @@ class Batches:
         self._rows: list[Sequence[Tensor]] = [()] * _TENSORS
         self._made: list[ReplayBatch] = []
 
-    def drawn(
+    def draw(
         self,
         memory: Replay | SharedReplay | SeparateReplays,
         parts: ReplayParts,
@@ -287,13 +289,13 @@ class Batches:
         size = parts.batch_size
         if len(memory) < size:
             return
-        at_once = 1 if parts.prioritized else max(1, ROWS_PER_DRAW // (size * agents))
+        at_once = 1 if parts.is_prioritized else max(1, ROWS_PER_DRAW // (size * agents))
         for done in range(0, updates, at_once):
             count = min(at_once, updates - done)
             sample = memory.sample(count, size)
-            yield from map(SampledBatch, self.of(sample, noise(count, size)), sample.places)
+            yield from map(SampledBatch, self.convert(sample, noise(count, size)), sample.places)
 
-    def of(self, sample: Sample, noise: tuple[Array, ...]) -> list[ReplayBatch]:
+    def convert(self, sample: Sample, noise: tuple[Array, ...]) -> list[ReplayBatch]:
         """Returns a batch per update, valid until the next sample.
 
         Args:
@@ -301,15 +303,15 @@ class Batches:
             noise: Random numbers of the updates, [U, ...] each.
         """
         arrays: tuple[Array, ...] = sample[:_TENSORS]
-        changed = False
+        has_changed = False
         for index, (array, before) in enumerate(zip(arrays, self._arrays, strict=True)):
             if array is not before or self._device.type != "cpu":
-                self._arrays[index], self._rows[index], changed = (
+                self._arrays[index], self._rows[index], has_changed = (
                     array,
                     self._to_tensors(array),
                     True,
                 )
-        if changed:
+        if has_changed:
             self._made = [ReplayBatch._make((*row, ())) for row in zip(*self._rows, strict=True)]
         if not noise:
             return self._made

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from workers.acceleration.update_runner import run_at_sizes
+from workers.acceleration.update_runner import make_sized_runner
 from workers.core.rng import derive_generator, generator_state, load_generator_state
 from workers.core.types import (
     AgentContext,
@@ -29,7 +29,7 @@ from workers.rl.agents.common.actor_critic import ActorCritic
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import OnPolicyMath, RolloutBatch
 from workers.rl.agents.shells.learning import LearningAgent
-from workers.rl.exploration.random_blocks import Blocks
+from workers.rl.exploration.random_blocks import RandomBlocks
 from workers.rl.memory.ring import Fields
 from workers.rl.memory.rollout import Rollout
 from workers.rl.networks.acting_module import ActingModule
@@ -49,11 +49,11 @@ class RolloutParts:
     passes: int = 1
     minibatch_size: int | None = None
     """Transitions per update; `None` learns from the whole rollout at once."""
-    whole_envs: bool = False
+    has_whole_envs: bool = False
     """Whether a minibatch holds all steps of some environments; `minibatch_size` then counts
     environments.
     """
-    compiles: bool = True
+    is_compiled: bool = True
     """Whether the update is compiled if the context requests it; false where that is slower."""
     target_kl: float | None = None
     """Learning stops after a pass whose mean of `policy/kl` is above this; `None` for no limit."""
@@ -77,11 +77,13 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         self.parts = parts
         self.policy = algorithm.model.policy
         self.num_envs = context.num_envs
-        size = parts.vector_steps * context.num_envs if parts.compiles else 0
-        self._update = run_at_sizes(
+        size = parts.vector_steps * context.num_envs if parts.is_compiled else 0
+        self._update = make_sized_runner(
             algorithm.update, mode=context.compile, sizes=self._batch_sizes(size)
         )
-        self.draws = Blocks(derive_generator(context.seed, "agent/explore"), algorithm.acting_noise)
+        self.draws = RandomBlocks(
+            derive_generator(context.seed, "agent/explore"), algorithm.acting_noise
+        )
         self._shuffler = derive_generator(context.seed, "agent/shuffle")
         self.normalisers = parts.normalisers
         self.memory = Rollout(
@@ -104,7 +106,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
             super()._raw(self.normalise_step(observation), self.acting_noise(len(observation)))
         )
 
-    def slots_active(self, active: npt.NDArray[np.bool_]) -> None:
+    def set_active_slots(self, active: npt.NDArray[np.bool_]) -> None:
         """Sets the mask bool [B] of slots that will execute the next exploring actions."""
         self._active = active.copy()
 
@@ -116,7 +118,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         active, self._active = self._active, None
         if not self.normalisers.normalises_observations:
             return observation
-        if not self._training.on:
+        if not self._training.is_on:
             return self.normalisers.observation(observation)
         self._met.append(self.normalisers.normalise_step(observation, active))
         return self._met[-1]
@@ -125,7 +127,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         """Returns the random numbers of `count` exploring actions."""
         draws = self.draws
         draws.advance((count,))
-        return tuple(block[draws.at] for block in draws.block)
+        return tuple(block[draws.step] for block in draws.block)
 
     def explore_actions(self, raw: Array) -> Array:
         """Returns the actions of the space for raw ones [B, ...] and keeps these for `observe`."""
@@ -149,9 +151,9 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         """All minibatches of all passes after each rollout."""
         parts, size = self.parts, self.parts.vector_steps * self.num_envs
         if not size:
-            return LearnSchedule(2**62, parts.passes, at_episode_end=True)
+            return LearnSchedule(2**62, parts.passes, learns_at_episode_end=True)
         return LearnSchedule(
-            size, parts.passes * self.minibatches(self.num_envs if parts.whole_envs else size)
+            size, parts.passes * self.minibatches(self.num_envs if parts.has_whole_envs else size)
         )
 
     def store_raw_actions(self, raw: Sequence[Array]) -> None:
@@ -166,7 +168,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         """
         drawn, self._raw_actions = self._raw_actions, []
         met, self._met = self._met, []
-        if not self._training.on:
+        if not self._training.is_on:
             return
         shape = experience.terminated.shape
         raw = np.stack(drawn) if len(drawn) == shape[0] else self._raw_of(experience.action)
@@ -183,7 +185,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
             (observation, raw, experience.reward, *flags, *self._extra_columns(experience))
         )
 
-    def episodes_lost(self, lost: npt.NDArray[np.bool_]) -> None:
+    def mark_lost_episodes(self, lost: npt.NDArray[np.bool_]) -> None:
         """Marks the environments, bool [B], whose next transition does not continue the last.
 
         Their episodes are stored as truncated at the last step.
@@ -208,7 +210,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         Sizes differ by at most one. The caller passes each minibatch to `note` before it requests
         the next one.
         """
-        if not self._training.on or updates < 1 or not len(self.memory):
+        if not self._training.is_on or updates < 1 or not len(self.memory):
             return
         whole = self.algorithm.prepare(self._state, self.take_rollout())
         size = len(whole.advantage)
@@ -218,7 +220,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         for done in range(0, min(updates, self.parts.passes * count), count):
             begin = len(self._reports)
             yield from self._pass(whole, size, count)[: updates - done]
-            if self._moved_too_far(begin):
+            if self._has_moved_too_far(begin):
                 return
 
     def take_rollout(self) -> Mapping[str, Array]:
@@ -230,7 +232,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         self.memory.clear()
         return rollout
 
-    def shuffled(self, size: int, count: int) -> tuple[Array | None, list[tuple[Array, ...]]]:
+    def shuffle(self, size: int, count: int) -> tuple[Array | None, list[tuple[Array, ...]]]:
         """Returns the random numbers of a pass over `size` samples in `count` batches.
 
         Returns:
@@ -300,7 +302,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
 
     def _pass(self, whole: RolloutBatch, size: int, count: int) -> list[RolloutBatch]:
         """Returns the minibatches of one pass."""
-        order, noise = self.shuffled(size, count)
+        order, noise = self.shuffle(size, count)
         batches = (
             [whole]
             if order is None
@@ -323,7 +325,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         count = self.minibatches(size)
         return {size // count, -(-size // count)}
 
-    def _moved_too_far(self, begin: int) -> bool:
+    def _has_moved_too_far(self, begin: int) -> bool:
         limit = self.parts.target_kl
         if limit is None:
             return False

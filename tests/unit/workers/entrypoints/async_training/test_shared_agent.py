@@ -9,8 +9,12 @@ import torch
 
 from tests.support.async_fakes import ScriptedEnv
 from tests.support.async_torch import CountingAgent
-from workers.entrypoints.async_training.spawn_pickling import PickledValue, check_crosses, crosses
-from workers.entrypoints.async_training.training_process import _single
+from workers.entrypoints.async_training.spawn_pickling import (
+    PickledValue,
+    check_picklable,
+    pickling_error,
+)
+from workers.entrypoints.async_training.training_process import _single_vector
 from workers.rl.agents.shared_tensors import adopt, share
 
 
@@ -135,14 +139,14 @@ def test_an_unsent_parcel_returns_the_same_object() -> None:
 
 
 def test_objects_that_cannot_be_pickled_are_refused_with_a_remedy() -> None:
-    assert crosses({"a": 1}) is None
+    assert pickling_error({"a": 1}) is None
     with pytest.raises(
         TypeError, match=r"make_env cannot be sent to a new process .*start_method=\"fork\""
     ):
-        check_crosses("make_env", lambda: None)
+        check_picklable("make_env", lambda: None)
 
 
 def test_a_process_takes_one_environment() -> None:
-    assert _single(ScriptedEnv(), 3).num_envs == 1
+    assert _single_vector(ScriptedEnv(), 3).num_envs == 1
     with pytest.raises(ValueError, match="make_env: it made 2 environments"):
-        _single([ScriptedEnv(), ScriptedEnv()], None)
+        _single_vector([ScriptedEnv(), ScriptedEnv()], None)

@@ -27,10 +27,10 @@ from workers.entrypoints.async_training.process_parts import ProcessControl
 from workers.entrypoints.async_training.shared_block import SharedBlock, Slot, StopCause
 from workers.entrypoints.async_training.shared_parts import (
     EndOfRun,
-    SharedBest,
+    SharedBestScore,
     SharedBudget,
     SharedClock,
-    SharedEvery,
+    SharedIntervalTrigger,
 )
 
 METHODS = ["spawn", "fork"]
@@ -41,7 +41,7 @@ def still() -> float:
 
 
 def clock_of(block: SharedBlock, bound: int = UNLIMITED) -> SharedClock:
-    return SharedClock(still, block.opened(), bound)
+    return SharedClock(still, block.reopen(), bound)
 
 
 def claim(block: SharedBlock, times: int, link: Connection) -> None:
@@ -54,7 +54,7 @@ def claim(block: SharedBlock, times: int, link: Connection) -> None:
 
 
 def hold(block: SharedBlock, link: Connection) -> None:
-    with block.opened().locked():
+    with block.reopen().hold_lock():
         link.send("held")
         signal.pause()
 
@@ -164,51 +164,51 @@ def test_a_loaded_clock_continues_for_all_processes() -> None:
 def test_each_multiple_belongs_to_the_process_that_claimed_its_env_step() -> None:
     block = SharedBlock(3)
     clocks = [clock_of(block) for _ in range(3)]
-    triggers = [SharedEvery(10, clock, 100) for clock in clocks]
+    triggers = [SharedIntervalTrigger(10, clock, 100) for clock in clocks]
     fired = Counter[int]()
     for turn in range(120):
         index = (turn * turn) % 3
         clocks[index].count(1, 0)
-        if triggers[index].due(clocks[index]):
+        if triggers[index].take_due(clocks[index]):
             fired[clocks[index].env_steps] += 1
-        assert not triggers[index].due(clocks[index]), "asked twice"
+        assert not triggers[index].take_due(clocks[index]), "asked twice"
     assert fired == dict.fromkeys(range(10, 100, 10), 1)
 
 
 def test_a_claim_over_several_multiples_counts_them_and_none_from_the_bound_on() -> None:
     clock = clock_of(SharedBlock(1))
-    trigger = SharedEvery(10, clock, 50)
+    trigger = SharedIntervalTrigger(10, clock, 50)
     assert trigger.next == 10
     clock.count(25, 0)
-    assert (trigger.due(clock), trigger.next) == (2, 30)
+    assert (trigger.take_due(clock), trigger.next) == (2, 30)
     clock.count(100, 0)
-    assert (trigger.due(clock), trigger.next) == (2, UNLIMITED)
+    assert (trigger.take_due(clock), trigger.next) == (2, UNLIMITED)
     clock.count(10, 0)
-    assert trigger.due(clock) == 0
+    assert trigger.take_due(clock) == 0
     with pytest.raises(ValueError, match="at least 1"):
-        SharedEvery(0, clock, 10)
+        SharedIntervalTrigger(0, clock, 10)
 
 
 def test_the_best_improves_strictly_over_all() -> None:
     block = SharedBlock(2)
-    first, second = SharedBest(block.opened()), SharedBest(block.opened())
+    first, second = SharedBestScore(block.reopen()), SharedBestScore(block.reopen())
     assert first.score is None
-    assert first.improved(-3.0)
-    assert not second.improved(-3.0)
-    assert not second.improved(math.nan)
-    assert second.improved(0.0)
+    assert first.store_if_better(-3.0)
+    assert not second.store_if_better(-3.0)
+    assert not second.store_if_better(math.nan)
+    assert second.store_if_better(0.0)
     assert first.score == 0.0
     first.score = None
     assert second.score is None
-    assert second.improved(-math.inf) is False
+    assert second.store_if_better(-math.inf) is False
 
 
 def test_one_of_many_threads_improves_to_each_score() -> None:
     block, improved = SharedBlock(4), []
 
     def work() -> None:
-        best = SharedBest(block.opened())
-        improved.extend(score for score in range(500) if best.improved(float(score)))
+        best = SharedBestScore(block.reopen())
+        improved.extend(score for score in range(500) if best.store_if_better(float(score)))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -221,16 +221,16 @@ def test_one_of_many_threads_improves_to_each_score() -> None:
 
 def test_the_first_to_claim_the_end_writes_it() -> None:
     block = SharedBlock(2)
-    first, second = EndOfRun(block.opened(), 0), EndOfRun(block.opened(), 1)
+    first, second = EndOfRun(block.reopen(), 0), EndOfRun(block.reopen(), 1)
     assert second.claim(StopCause.SUCCESS)
     assert second.claim(StopCause.SUCCESS)
     assert not first.claim(StopCause.BUDGET)
     assert not second.claim(StopCause.BUDGET)
     assert (
-        first.over,
+        first.is_over,
         first.writes_last_snapshot,
         second.writes_last_snapshot,
-        first.aborted,
+        first.is_aborted,
         first.ending,
     ) == (
         True,
@@ -243,18 +243,18 @@ def test_the_first_to_claim_the_end_writes_it() -> None:
 
 def test_an_abort_overrides_a_claim_and_only_the_first_one_counts() -> None:
     block = SharedBlock(2)
-    first, second = EndOfRun(block.opened(), 0), EndOfRun(block.opened(), 1)
+    first, second = EndOfRun(block.reopen(), 0), EndOfRun(block.reopen(), 1)
     first.claim(StopCause.BUDGET)
     second.abort(1)
     first.abort(0)
-    assert (first.writes_last_snapshot, second.writes_last_snapshot, first.aborted) == (
+    assert (first.writes_last_snapshot, second.writes_last_snapshot, first.is_aborted) == (
         False,
         True,
         True,
     )
     other = EndOfRun(SharedBlock(1), 0)
     other.abort(None)
-    assert (other.writes_last_snapshot, other.aborted, other.ending) == (
+    assert (other.writes_last_snapshot, other.is_aborted, other.ending) == (
         False,
         True,
         StopCause.ABANDONED,
@@ -263,10 +263,10 @@ def test_an_abort_overrides_a_claim_and_only_the_first_one_counts() -> None:
 
 def test_a_process_is_alone_once_the_others_stopped() -> None:
     block = SharedBlock(3)
-    ends = [EndOfRun(block.opened(), index) for index in range(3)]
-    ends[0].stopped_stepping()
-    ends[1].stopped_stepping()
-    assert [end.others_have_stopped() for end in ends] == [False, False, True]
+    ends = [EndOfRun(block.reopen(), index) for index in range(3)]
+    ends[0].mark_stopped()
+    ends[1].mark_stopped()
+    assert [end.have_others_stopped() for end in ends] == [False, False, True]
 
 
 def test_process_0_ends_the_run_at_the_budget_of_all() -> None:
@@ -276,18 +276,18 @@ def test_process_0_ends_the_run_at_the_budget_of_all() -> None:
         SharedBudget(10, clock, block, EndOfRun(block, index)) for index, clock in enumerate(clocks)
     ]
     clocks[0].count(9, 0)
-    assert [budget.exhausted(clock) for budget, clock in zip(budgets, clocks, strict=True)] == [
+    assert [budget.is_exhausted(clock) for budget, clock in zip(budgets, clocks, strict=True)] == [
         False,
         False,
     ]
     assert budgets[1].room(clocks[1], Unit.ENV_STEPS) == 1
     assert budgets[1].room(clocks[1], Unit.UPDATES) == UNLIMITED
     clocks[1].count(2, 0)
-    assert [budget.exhausted(clock) for budget, clock in zip(budgets, clocks, strict=True)] == [
+    assert [budget.is_exhausted(clock) for budget, clock in zip(budgets, clocks, strict=True)] == [
         True,
         False,
     ]
-    assert budgets[1].reached
+    assert budgets[1].is_reached
     assert budgets[1].room(clocks[1], Unit.ENV_STEPS) == 0
 
 
@@ -296,7 +296,7 @@ def test_a_budget_that_another_process_ended_for_another_reason_is_not_its_own()
     EndOfRun(block, 1).claim(StopCause.SUCCESS)
     clock = clock_of(block)
     clock.count(10, 0)
-    assert not SharedBudget(10, clock, block, EndOfRun(block, 0)).exhausted(clock)
+    assert not SharedBudget(10, clock, block, EndOfRun(block, 0)).is_exhausted(clock)
 
 
 def test_engines_on_one_block_are_one_run() -> None:
@@ -314,11 +314,13 @@ def test_engines_on_one_block_are_one_run() -> None:
             snapshotter=FakeSnapshotter(trace),
             control=ProcessControl(end, budget, clock, None),
             evaluator=evaluators[-1],
-            best=SharedBest(block),
+            best=SharedBestScore(block),
             clock=clock,
         )
         cadence = Cadence(
-            budget=budget, evaluation=SharedEvery(5, clock, 20), final_evaluation=index == 0
+            budget=budget,
+            evaluation=SharedIntervalTrigger(5, clock, 20),
+            has_final_evaluation=index == 0,
         )
         engines.append(Engine(parts, cadence, still))
     steps = []

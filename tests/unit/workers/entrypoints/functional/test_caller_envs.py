@@ -114,7 +114,7 @@ def test_running_episodes_of_a_vector_environment_are_restored() -> None:
     first.begin(np.array([False, True, False]), [0, 7, 0])
     first.advance(actions)
     found = second.restore_episodes(first.save_episodes())
-    assert [one.reproduced for one in found] == [True] * 3
+    assert [one.is_reproduced for one in found] == [True] * 3
     for one, other in zip(first.advance(actions), second.advance(actions), strict=True):
         assert one.tolist() == other.tolist()
 
@@ -127,7 +127,7 @@ def test_an_episode_that_is_not_reproducible_is_abandoned() -> None:
     first.begin(ALL, [1, 2])
     first.begin(ALL, [1, 2])  # its observations count the episodes
     first.advance(np.zeros(2, np.int64))
-    assert [one.reproduced for one in second.restore_episodes(first.save_episodes())] == [
+    assert [one.is_reproduced for one in second.restore_episodes(first.save_episodes())] == [
         False,
         False,
     ]

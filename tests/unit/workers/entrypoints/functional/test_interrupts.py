@@ -12,7 +12,7 @@ from workers.entrypoints.functional_parts.interrupts import Interrupts, Terminat
 def test_the_first_signal_requests_a_stop_and_the_second_raises() -> None:
     before = signal.getsignal(signal.SIGTERM)
     interrupts = Interrupts(None, lambda: 0.0)
-    with interrupts.listening():
+    with interrupts.handle_sigterm():
         interrupts.check_interrupts()
         os.kill(os.getpid(), signal.SIGTERM)
         assert interrupts.order is StopReason.DRAIN

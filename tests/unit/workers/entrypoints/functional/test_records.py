@@ -79,7 +79,7 @@ def test_files_are_set_aside_under_free_names(tmp_path: Path) -> None:
 def test_episodes_are_written_at_once_and_kept_by_their_step(tmp_path: Path) -> None:
     path = tmp_path / "episodes.csv"
     file = EpisodesFile(path, 0, wall=lambda: 9.5)
-    file.tick(clock(6, 2), [(3, end(1.5)), (6, end(2.5))], [])
+    file.record_iteration(clock(6, 2), [(3, end(1.5)), (6, end(2.5))], [])
     assert (
         path.read_text()
         == "step,episode,env,return,length,terminated,wall\n3,1,0,1.5,3,1,9.5\n6,2,0,2.5,3,1,9.5\n"
@@ -95,7 +95,7 @@ def test_a_group_fans_out_in_order_and_keeps_state_by_name() -> None:
     trace: list[Any] = []
     one, other = FakeRecorder(trace), FakeRecorder(trace)
     group = RecorderGroup({"one": one, "other": other})
-    group.tick(clock(1), [(1, end(1.0))], [])
+    group.record_iteration(clock(1), [(1, end(1.0))], [])
     assert one.rows == other.rows == [("episode", 1, 0)]
     state = group.state_dict()
     assert set(state) == {"one", "other"}
@@ -107,7 +107,7 @@ def test_an_interval_that_is_jumped_over_is_logged_once() -> None:
     lines = LogRecorder(log.logger, "out", list, interval=2, window=2)
     lines.begin(0)
     for step in (1, 7, 8):
-        lines.tick(clock(step), [(step, end(float(step)))], [])
+        lines.record_iteration(clock(step), [(step, end(float(step)))], [])
     assert [line.split()[1] for line in log.lines] == ["step:7", "step:8"]
     assert "average_R:7.5" in log.lines[-1]
     with pytest.raises(ValueError, match="log_interval"):

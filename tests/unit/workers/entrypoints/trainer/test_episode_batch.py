@@ -150,6 +150,6 @@ def test_samplers_have_the_spec_of_the_environment(kind: Any) -> None:
         assert made.padded_observations.shape == (len(made), 50, 4)
         other = sampler.obtain_samples(1, 5, None, env_update=CountingEnv(3))
         assert other.env_spec.observation_space.shape == (2,)
-        assert EnvSpec.of(gym.make("CartPole-v1"), 1_000).max_episode_length == 500
+        assert EnvSpec.from_env(gym.make("CartPole-v1"), 1_000).max_episode_length == 500
     finally:
         sampler.shutdown_worker()

@@ -82,7 +82,7 @@ def test_an_algorithm_of_garages_style_learns_and_its_table_is_the_epochs_row(
     env = gym.make("CartPole-v1")
     trainer = Trainer(SnapshotConfig(tmp_path), seed=2)
     policy = TorchPolicy(4, 2)
-    algo = PolicyGradient(EnvSpec.of(env), policy, LocalSampler(policy, env, seed=1))
+    algo = PolicyGradient(EnvSpec.from_env(env), policy, LocalSampler(policy, env, seed=1))
     trainer.setup(algo, env)
     dowel.logger.add_output(dowel.CsvOutput(str(tmp_path / "dowel.csv")))
     try:

@@ -149,7 +149,7 @@ def test_infos_that_not_every_step_has() -> None:
     ):
         episode.add(np.zeros(1), 0, 0.0, (info, {}))
     episode.last_observation = np.zeros(1)
-    batch = EpisodeBatch.of([episode])
+    batch = EpisodeBatch.from_episodes([episode])
     assert batch.env_infos["shape"].dtype == object
     assert batch.env_infos["word"].tolist() == [None, None, "x", None]
     assert len(batch.to_list()[0]["env_infos"]["shape"]) == 4
@@ -272,7 +272,7 @@ def test_workers_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: Pat
     def parent(tell: Callable[[tuple[int, ...]], None]) -> None:
         sampler = ProcessSampler(ConstantPolicy(), FailingEnv("hang"), n_workers=2, seed=1)
         sampler.state_dict()
-        sampler._started()
+        sampler._running_pool()
         tell(sampler.pids)
         sampler.obtain_samples(0, 5, None)
 

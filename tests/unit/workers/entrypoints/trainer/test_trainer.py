@@ -26,7 +26,7 @@ from workers.entrypoints.agent_algorithm import AgentAlgorithm
 from workers.entrypoints.trainer import Trainer
 from workers.entrypoints.trainer_parts.process_sampler import ProcessSampler
 from workers.entrypoints.trainer_parts.samplers import LocalSampler, VecSampler
-from workers.entrypoints.trainer_parts.tabular import Tabular, performance
+from workers.entrypoints.trainer_parts.tabular import Tabular, performance_statistics
 from workers.snapshot import SnapshotConfig
 from workers.snapshot.snapshot_directory import read_snapshot
 
@@ -262,7 +262,7 @@ def test_built_in_agents_learn_by_their_schedule_and_on_demand(tmp_path: Path) -
         AgentAlgorithm({"name": "dqn", "learning_rate": -1}, "CartPole-v1")
     other, plain = ready(tmp_path / "third")
     plain.body = lambda trainer, _: trainer.learn()
-    with pytest.raises(ValueError, match=r"CountingAlgo has no `agent` of ours"):
+    with pytest.raises(ValueError, match=r"CountingAlgo has no built-in `agent`"):
         other.train(1, 5)
 
 
@@ -295,7 +295,7 @@ def test_restore_continues_the_random_stream_instead_of_replaying_it(tmp_path: P
 def test_log_performance_records_the_statistics_of_a_batch() -> None:
     env = gym.wrappers.TimeLimit(CountingEnv(5, reward=2.0), 3)
     batch = LocalSampler(ConstantPolicy(), env, seed=1).obtain_samples(0, 6, None)
-    row, returns = performance(4, batch, 0.5)
+    row, returns = performance_statistics(4, batch, 0.5)
     assert returns == [6.0, 6.0]
     assert row == {
         "Iteration": 4,
@@ -308,7 +308,7 @@ def test_log_performance_records_the_statistics_of_a_batch() -> None:
         "TerminationRate": 0.0,
     }
     batch.env_infos["success"] = np.array([np.nan, 1.0, 0.0, 0.0, 0.0, np.nan])
-    assert performance(4, batch, 0.5)[0]["SuccessRate"] == 0.5
+    assert performance_statistics(4, batch, 0.5)[0]["SuccessRate"] == 0.5
 
 
 def test_columns_take_numbers_and_words() -> None:

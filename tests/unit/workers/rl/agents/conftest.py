@@ -28,7 +28,7 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Tensor]]:
     ) -> library_cache.Code:
         del identity, signature
         made.append(examples)
-        graph = library_cache._traced(function, examples)
+        graph = library_cache._trace(function, examples)
         return lambda leaves: graph(*leaves)
 
     monkeypatch.setattr(compiled_update, "machine_code", kept)

@@ -15,7 +15,7 @@ from palestra.contract.agents import A3cParameters
 from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.entrypoints.async_training.train_agent_async import train_agent_async
-from workers.rl.agents.a3c import A3c, A3cMath, Steps, returns, rmsprop_shared
+from workers.rl.agents.a3c import A3c, A3cMath, PaddedRollout, returns, rmsprop_shared
 from workers.rl.agents.common.optimizers import RmspropState, rmsprop
 from workers.rl.agents.shared_tensors import adopt, share
 
@@ -55,7 +55,7 @@ def test_shared_rmsprop_is_that_with_epsilon_under_the_root_in_place() -> None:
         gradient,
         RmspropState(torch.zeros(9), torch.tensor(0.01)),
         epsilon=0.1,
-        inside=True,
+        uses_inner_epsilon=True,
     )
     squares, shared = torch.zeros(9), parameters.clone()
     rmsprop_shared(shared, squares, gradient, HYPER, 0.01)
@@ -85,7 +85,7 @@ def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() ->
     ).sum()
     (0.7 * (returned - value).square().sum() - policy_sum).backward()
     expected = torch.cat([tensor.grad.reshape(-1) for tensor in named.values()])
-    steps = Steps(
+    steps = PaddedRollout(
         torch.cat((rows, rows[:1])),
         torch.cat((actions, actions[:1])),
         torch.cat((returned, returned[:1])),

@@ -12,7 +12,7 @@ from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, start
 from workers.acceleration.update_runner import eager_gradient
 from workers.assembly.registry import make_agent
 from workers.rl.agents.c51 import CategoricalDqn, project_distribution
-from workers.rl.memory.sampling_rules import Prioritized
+from workers.rl.memory.sampling_rules import PrioritizedRule
 from workers.rl.networks.dueling import DuelingHead
 
 HYPER = C51Parameters(
@@ -182,11 +182,11 @@ def test_rainbow_is_the_sum_of_its_parts() -> None:
     algorithm = agent.algorithm
     assert isinstance(algorithm, CategoricalDqn)
     assert isinstance(algorithm.network.head, DuelingHead)
-    assert algorithm.network.head.noisy
+    assert algorithm.network.head.is_noisy
     assert algorithm.network.atoms == 11
     assert algorithm.hyper.double
     assert agent.memory.spec.n_step == 4
-    assert isinstance(agent.memory.rule, Prioritized)
+    assert isinstance(agent.memory.rule, PrioritizedRule)
     assert agent.memory.rule._constants.alpha == 0.5
     assert agent.learning_rate == 0.5
     assert agent.metrics()["explore/epsilon"] == 0.0

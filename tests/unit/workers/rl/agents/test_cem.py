@@ -40,7 +40,7 @@ def episode(agent, lengths, num_envs=2, value=1.0) -> Experience:
 
 def generation(agent, seed=0) -> None:
     rng = np.random.default_rng(seed)
-    while not agent.memory.complete:
+    while not agent.memory.is_complete:
         agent.observe(episode(agent, rng.integers(1, 6, 2).tolist()))
 
 
@@ -49,9 +49,9 @@ def test_candidates_take_turns_and_their_returns_are_summed() -> None:
     assert memory.assigned.tolist() == [0, 1]
     memory.extend(*rewards_of([3, 5], 2))
     assert memory.assigned.tolist() == [2, 0]
-    assert (len(memory), memory.complete, memory.capacity) == (2, False, 3)
+    assert (len(memory), memory.is_complete, memory.capacity) == (2, False, 3)
     memory.extend(*rewards_of([2, 7], 2))
-    assert memory.complete
+    assert memory.is_complete
     assert memory.scores.tolist() == [(3 + 7) / 2, 5.0, 2.0]
 
 
@@ -138,7 +138,7 @@ def test_a_generation_is_learnt_at_episode_ends(space) -> None:
     assert isinstance(agent, Stateful)
     assert isinstance(agent.memory, Stateful)
     assert agent.collect_plan == CollectPlan(episodes=2)
-    assert agent.learn_schedule.at_episode_end
+    assert agent.learn_schedule.learns_at_episode_end
     generation(agent)
     report = agent.learn(1)
     assert len(report.values) == len(agent.report_names)

@@ -15,7 +15,7 @@ from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.common.optimizers import adam_start
 from workers.rl.agents.common.q_learning import QState
 from workers.rl.agents.dqn import Dqn, build
-from workers.rl.networks.action_values import action_values
+from workers.rl.networks.action_values import make_action_values
 
 
 def make_algorithm(inputs=3, actions=4, **hyper) -> Dqn:
@@ -23,7 +23,7 @@ def make_algorithm(inputs=3, actions=4, **hyper) -> Dqn:
     space = spaces.Box(-1, 1, (inputs,), np.float32)
     streams = {name: options.get(name, False) for name in ("dueling", "noisy")}
     return Dqn(
-        action_values(space, actions, hidden=options["hidden_sizes"], **streams),
+        make_action_values(space, actions, hidden=options["hidden_sizes"], **streams),
         DqnParameters(**options),
     )
 
@@ -60,10 +60,10 @@ def batch_of(observation, action, reward, successor, terminated, gamma=0.99) -> 
 
 def state_of(math_: Dqn, seed=0) -> QState:
     g = torch.Generator().manual_seed(seed)
-    parameters = math_.layout.join(math_.network.initial_uniform(g))
+    parameters = math_.layout.join(math_.network.draw_uniform(g))
     return QState(
         parameters,
-        math_.layout.join(math_.network.initial_uniform(g)),
+        math_.layout.join(math_.network.draw_uniform(g)),
         adam_start(parameters, 1e-2),
     )
 

@@ -40,7 +40,7 @@ def steps(agent, count: int, reward: float) -> Experience:
 def test_rewards_of_two_episodes_are_not_summed_up() -> None:
     agent = make_agent(DqnParameters(n_step=3, gamma=1.0), context())
     agent.observe(steps(agent, 4, 1.0))
-    agent.episodes_lost(LOST)
+    agent.mark_lost_episodes(LOST)
     agent.observe(steps(agent, 4, 100.0))
     rewards = set(agent.memory.sample(10, 64).reward.ravel().tolist())
     assert rewards == {1.0, 2.0, 3.0, 100.0, 200.0, 300.0}
@@ -55,7 +55,7 @@ def test_the_recurrent_state_of_a_lost_episode_is_reset(hyper) -> None:
     agent = make_agent(hyper, context())
     agent.observe(steps(agent, 1, 1.0))
     before = agent.state_dict()["recurrent"]["training"].copy()
-    agent.episodes_lost(LOST)
+    agent.mark_lost_episodes(LOST)
     after = agent.state_dict()["recurrent"]["training"]
     assert before.all()
     assert not after[0].any()
@@ -66,7 +66,7 @@ def test_correlated_noise_is_reset() -> None:
     agent = make_agent(DdpgParameters(learning_starts=0, noise="ornstein_uhlenbeck"), context(BOX))
     agent.observe(steps(agent, 3, 1.0))
     assert agent.state_dict()["explorer"]["fresh"] is None
-    agent.episodes_lost(LOST)
+    agent.mark_lost_episodes(LOST)
     assert agent.state_dict()["explorer"]["fresh"].tolist() == LOST.tolist()
 
 
@@ -79,10 +79,10 @@ CUT = {
 @pytest.mark.parametrize("hyper", CUT.values(), ids=CUT)
 def test_a_rollout_treats_a_lost_episode_as_truncated(hyper) -> None:
     agent = make_agent(hyper, context())
-    agent.episodes_lost(LOST)  # nothing is stored yet
+    agent.mark_lost_episodes(LOST)  # nothing is stored yet
     one = steps(agent, 1, 1.0)
     agent.observe(one)
-    agent.episodes_lost(LOST)
+    agent.mark_lost_episodes(LOST)
     agent.observe(steps(agent, 1, 1.0))
     assert agent.memory.contents()["truncated"].tolist() == [[True, False], [False, False]]
 
@@ -92,5 +92,5 @@ def test_an_ended_episode_is_not_treated_as_truncated() -> None:
     one = steps(agent, 1, 1.0)
     one.terminated[0, 0] = True
     agent.observe(one)
-    agent.episodes_lost(LOST)
+    agent.mark_lost_episodes(LOST)
     assert not agent.memory.contents()["truncated"].any()

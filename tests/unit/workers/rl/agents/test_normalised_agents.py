@@ -96,7 +96,7 @@ def test_inactive_slots_are_not_in_the_statistics() -> None:
     )
     rows, observations = rng.uniform(-1, 1, (4, 2, 3)).astype(np.float32), []
     for row, on in zip(rows, active, strict=True):
-        agent.slots_active(on)
+        agent.set_active_slots(on)
         agent.act(row, explore=True)
         observations.append(agent._met[-1])
     np.testing.assert_allclose(

@@ -178,7 +178,7 @@ def test_reinforce_learns_from_whole_episodes_and_their_returns_to_go_only() -> 
     agent.observe(gathered)
     batch = agent.algorithm.prepare(agent.learning_state, agent.memory.contents())
     np.testing.assert_allclose(batch.value_target.numpy(), [1 + 1, 1 + 1 + 1, 2, 2 + 2, 4])
-    assert agent.learn_schedule.at_episode_end
+    assert agent.learn_schedule.learns_at_episode_end
     assert agent.collect_plan.episodes == 8
 
 

@@ -30,7 +30,7 @@ from tests.unit.workers.rl.agents.agent_kit import (
 )
 from workers.acceleration import update_runner
 from workers.acceleration.nested_tensors import map_tensors
-from workers.acceleration.update_runner import eager_gradient, stacked
+from workers.acceleration.update_runner import eager_gradient, make_stacked_runner
 from workers.assembly.registry import agent_factory
 from workers.core.types import AgentContext, CompileMode, StopReason, Unit
 from workers.engine.engine import Engine
@@ -166,7 +166,7 @@ def test_a_pack_learns_the_same_from_batches_as_single_agents(
     states, streams = states_and_batches(case, count, dtype)
     together, update = (
         map_tensors(lambda *rows: torch.stack(rows), *states),
-        stacked(algorithm.update, mode="eager"),
+        make_stacked_runner(algorithm.update, mode="eager"),
     )
     for batches in zip(*streams, strict=True):
         together, _, _ = update(together, map_tensors(lambda *rows: torch.stack(rows), *batches))
@@ -351,7 +351,7 @@ def test_an_error_in_one_member_saves_all(case) -> None:
     def fail(*_: Any) -> None:
         raise ValueError("broken")
 
-    runs.recorders[1].tick = fail  # type: ignore[method-assign]
+    runs.recorders[1].record_iteration = fail  # type: ignore[method-assign]
     with pytest.raises(ValueError, match="broken"):
         runs.run(together=True)
     assert [

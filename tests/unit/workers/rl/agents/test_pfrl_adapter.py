@@ -31,19 +31,19 @@ def test_a_missing_method_is_named(name: str) -> None:
     agent = ScriptedAgent()
     setattr(agent, name, None)
     with pytest.raises(TypeError, match=rf"ScriptedAgent has no method {name};"):
-        ExternalAgent(agent, num_envs=1, batch=False)
+        ExternalAgent(agent, num_envs=1, is_batch=False)
 
 
 def test_a_batch_needs_batch_methods() -> None:
     with pytest.raises(TypeError, match="no method batch_act, batch_observe"):
-        ExternalAgent(ScriptedAgent(), num_envs=2, batch=True)
+        ExternalAgent(ScriptedAgent(), num_envs=2, is_batch=True)
     with pytest.raises(ValueError, match="num_envs is 2"):
-        ExternalAgent(ScriptedAgent(), num_envs=2, batch=False)
+        ExternalAgent(ScriptedAgent(), num_envs=2, is_batch=False)
 
 
 def test_observations_are_copies_and_each_is_kept_once() -> None:
     agent = ScriptedAgent()
-    adapter = ExternalAgent(agent, num_envs=1, batch=False)
+    adapter = ExternalAgent(agent, num_envs=1, is_batch=False)
     rows = np.array([[1.0, 2.0]], np.float32)
     adapter.act(rows, explore=True)
     adapter.observe(experience(rows, [0.1], [False], [False]))
@@ -56,7 +56,7 @@ def test_observations_are_copies_and_each_is_kept_once() -> None:
 
 def test_after_an_episode_end_the_first_observation_of_the_next_is_used() -> None:
     agent = ScriptedBatch()
-    adapter = ExternalAgent(agent, num_envs=3, batch=True)
+    adapter = ExternalAgent(agent, num_envs=3, is_batch=True)
     rows = np.array([[1.0], [2.0], [3.0]])
     adapter.act(rows, explore=True)
     adapter.observe(experience(rows, [0.0, 0.0, 0.0], [True, False, False], [False, True, False]))
@@ -66,7 +66,7 @@ def test_after_an_episode_end_the_first_observation_of_the_next_is_used() -> Non
 
 def test_rewards_and_flags_are_exact() -> None:
     agent = ScriptedAgent()
-    adapter = ExternalAgent(agent, num_envs=1, batch=False)
+    adapter = ExternalAgent(agent, num_envs=1, is_batch=False)
     adapter.observe(experience(np.zeros((1, 2)), [0.1], [False], [True]))
     _, _, _, reward, done, reset = agent.calls[-1]
     assert (reward, done, reset) == (0.1, False, True)
@@ -77,8 +77,8 @@ def test_state_of_the_object_comes_back() -> None:
     source, target = Learner(), Learner(seed=5)
     for _ in range(7):
         source.observe(source.rng.normal(size=4), 1.0, done=False, reset=False)
-    state = ExternalAgent(source, num_envs=1, batch=False).state_dict()
-    ExternalAgent(target, num_envs=1, batch=False).load_state_dict(
+    state = ExternalAgent(source, num_envs=1, is_batch=False).state_dict()
+    ExternalAgent(target, num_envs=1, is_batch=False).load_state_dict(
         {**state, "files": PartFilesDirectory("")}
     )
     assert target.t == 7
@@ -89,10 +89,10 @@ def test_state_of_the_object_comes_back() -> None:
 def test_without_state_its_files_are_loaded(tmp_path: Path) -> None:
     source = ScriptedAgent()
     source.updates, source.t = 5, 9
-    state = ExternalAgent(source, num_envs=1, batch=False).state_dict()
+    state = ExternalAgent(source, num_envs=1, is_batch=False).state_dict()
     state["files"].save(str(tmp_path))
     target = ScriptedAgent()
-    ExternalAgent(target, num_envs=1, batch=False).load_state_dict(
+    ExternalAgent(target, num_envs=1, is_batch=False).load_state_dict(
         {**state, "files": PartFilesDirectory(str(tmp_path))}
     )
     assert (target.updates, target.t) == (5, 9)
@@ -138,7 +138,7 @@ def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names:
         def load_snapshot(self, dirname: str) -> None:
             self.remembered = len((Path(dirname) / "memory.bin").read_bytes())
 
-    adapter = ExternalAgent(Snapshotting(), num_envs=1, batch=False, save_memory=save_memory)
+    adapter = ExternalAgent(Snapshotting(), num_envs=1, is_batch=False, save_memory=save_memory)
     state = adapter.state_dict()
     state["files"].save(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == names
@@ -166,28 +166,28 @@ def test_parts_of_a_snapshot(tmp_path: Path, parts: Any, restored: tuple[bool, b
     source, target = TorchAgent(), TorchAgent()
     source.optimizer.param_groups[0]["lr"] = 0.25
     source.save(str(tmp_path))
-    ExternalAgent(target, num_envs=1, batch=False).load_parts(
+    ExternalAgent(target, num_envs=1, is_batch=False).load_parts(
         {"files": PartFilesDirectory(str(tmp_path))}, parts
     )
     pairs = ((source.model, target.model), (source.target, target.target))
     assert tuple(torch.equal(one.weight, other.weight) for one, other in pairs) == restored
     assert target.optimizer.param_groups[0]["lr"] == 0.5
     with pytest.raises(ValueError, match="'nothing' is no attribute"):
-        ExternalAgent(target, num_envs=1, batch=False).load_parts(
+        ExternalAgent(target, num_envs=1, is_batch=False).load_parts(
             {"files": PartFilesDirectory(str(tmp_path))}, ("nothing",)
         )
 
 
 def test_learning_rate_is_that_of_the_optimiser() -> None:
     agent = TorchAgent()
-    adapter = ExternalAgent(agent, num_envs=1, batch=False)
+    adapter = ExternalAgent(agent, num_envs=1, is_batch=False)
     adapter.learning_rate = 0.125
     assert agent.optimizer.param_groups[0]["lr"] == adapter.learning_rate == 0.125
 
 
 def test_a_count_within_rollouts_is_left_alone() -> None:
     agent = ScriptedAgent()
-    adapter = ExternalAgent(agent, num_envs=1, batch=False)
+    adapter = ExternalAgent(agent, num_envs=1, is_batch=False)
     adapter.step = 5
     assert agent.t == adapter.step == 5
     agent.t_start = 5  # type: ignore[attr-defined]
@@ -197,5 +197,5 @@ def test_a_count_within_rollouts_is_left_alone() -> None:
 
 
 def test_statistics_become_gauges() -> None:
-    adapter = ExternalAgent(ScriptedAgent(), num_envs=1, batch=False)
+    adapter = ExternalAgent(ScriptedAgent(), num_envs=1, is_batch=False)
     assert adapter.metrics() == {"agent/updates": 0.0}

@@ -7,7 +7,7 @@ from gymnasium import spaces
 from torch.distributions import Bernoulli, Categorical, Independent, Normal, kl_divergence
 
 from workers.core.errors import DefinitionError
-from workers.rl.agents.common.policies import LOG_STD, policy_for
+from workers.rl.agents.common.policies import LOG_STD, make_policy
 
 MULTI = spaces.MultiDiscrete([[2, 3], [4, 2]], start=[[0, 1], [0, -2]])
 BITS = spaces.MultiBinary((2, 2))
@@ -37,7 +37,7 @@ def references(space, parameters, outputs) -> list:
 
 
 def made(space, seed: int = 0) -> tuple:
-    policy, generator = policy_for(space), torch.Generator().manual_seed(seed)
+    policy, generator = make_policy(space), torch.Generator().manual_seed(seed)
     parameters = {
         name: torch.randn(shape, generator=generator) for name, shape in policy.extra_shapes.items()
     }
@@ -92,7 +92,7 @@ def test_arrays_and_tensors_give_the_same_actions_of_the_space_and_back(space) -
 
 
 def test_stacked_outputs_are_sampled_like_each_alone(space) -> None:
-    policy = policy_for(space)
+    policy = make_policy(space)
     rng = np.random.default_rng(0)
     outputs, noise = (
         rng.normal(size=(3, 5, policy.outputs)).astype(np.float32),
@@ -112,7 +112,7 @@ def test_stacked_outputs_are_sampled_like_each_alone(space) -> None:
 
 @pytest.mark.parametrize("space", [MULTI, BITS])
 def test_samples_of_products_follow_the_probabilities(space) -> None:
-    policy = policy_for(space)
+    policy = make_policy(space)
     _, _, outputs = made(space)
     raw = policy.sample({}, outputs.numpy()[:1], policy.noise(np.random.default_rng(0), (40_000,)))
     if isinstance(space, spaces.MultiBinary):
@@ -124,12 +124,12 @@ def test_samples_of_products_follow_the_probabilities(space) -> None:
 
 def test_spaces_without_a_policy_are_refused_by_the_name_of_the_agent() -> None:
     with pytest.raises(DefinitionError, match="a2c needs a Discrete, MultiDiscrete"):
-        policy_for(spaces.Box(0, 3, (2,), np.int64), "a2c")
+        make_policy(spaces.Box(0, 3, (2,), np.int64), "a2c")
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(4), TORQUE])
 def test_log_probability_entropy_and_mode_equal_torch_distributions(space) -> None:
-    policy = policy_for(space)
+    policy = make_policy(space)
     outputs = torch.randn(7, policy.outputs)
     parameters = {name: torch.randn(shape) for name, shape in policy.extra_shapes.items()}
     if isinstance(space, spaces.Discrete):
@@ -146,7 +146,7 @@ def test_log_probability_entropy_and_mode_equal_torch_distributions(space) -> No
 
 
 def test_categorical_samples_follow_the_probabilities() -> None:
-    policy = policy_for(spaces.Discrete(3, start=1))
+    policy = make_policy(spaces.Discrete(3, start=1))
     logits = np.log(np.float32([[0.2, 0.5, 0.3]]))
     actions = policy.to_space(
         policy.sample({}, logits, policy.noise(np.random.default_rng(0), (40_000,)))
@@ -157,7 +157,7 @@ def test_categorical_samples_follow_the_probabilities() -> None:
 
 
 def test_gaussian_actions_are_scaled_clipped_and_of_the_space() -> None:
-    policy = policy_for(TORQUE)
+    policy = make_policy(TORQUE)
     raw = np.float32([[-1, -1], [1, 1], [0, 0], [9, -9]])
     actions = policy.to_space(raw)
     np.testing.assert_allclose(actions, [[-2, 0], [2, 10], [0, 5], [2, 0]])
@@ -174,7 +174,7 @@ def test_gaussian_actions_are_scaled_clipped_and_of_the_space() -> None:
 
 def test_unbounded_boxes_are_not_scaled() -> None:
     space = spaces.Box(-np.inf, np.inf, (2, 2), np.float64)
-    policy = policy_for(space)
+    policy = make_policy(space)
     raw = np.float32([[1, 2, 3, -40]])
     actions = policy.to_space(raw)
     assert actions.dtype == np.float64

@@ -30,7 +30,7 @@ from workers.rl.agents.common.q_learning import gather_actions
 from workers.rl.agents.drqn import Drqn
 from workers.rl.memory.frame_replay import FrameReplay
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Prioritized, Uniform
+from workers.rl.memory.sampling_rules import PrioritizedRule, UniformRule
 
 SMALL = {"batch_size": 8, "hidden_sizes": (12, 8), "target_update_every": 3}
 PRIORITIZED = PrioritizedReplay()
@@ -199,8 +199,8 @@ def test_images_with_their_channels_last_are_kept_whole() -> None:
 
 def test_memory_and_rule_follow_the_definition() -> None:
     even, uneven = (make_agent(CASES[name], context()).memory for name in ("dqn", "everything"))
-    assert isinstance(even.rule, Uniform)
-    assert isinstance(uneven.rule, Prioritized)
+    assert isinstance(even.rule, UniformRule)
+    assert isinstance(uneven.rule, PrioritizedRule)
     assert (even.spec.n_step, uneven.spec.n_step) == (1, 3)
     assert uneven.rule._constants.alpha == 0.6
 

@@ -12,7 +12,7 @@ from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, start
 from workers.acceleration.update_runner import eager_gradient
 from workers.assembly.registry import make_agent
 from workers.rl.agents.qr_dqn import midpoints
-from workers.rl.memory.sampling_rules import Prioritized
+from workers.rl.memory.sampling_rules import PrioritizedRule
 from workers.rl.networks.dueling import DuelingHead
 
 HYPER = QrDqnParameters(
@@ -172,7 +172,7 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
 def test_returns_over_n_steps_and_their_discount_reach_the_batch() -> None:
     agent = make_agent(ALL_OPTIONS, context())
     assert agent.memory.spec.n_step == 3
-    assert isinstance(agent.memory.rule, Prioritized)
+    assert isinstance(agent.memory.rule, PrioritizedRule)
     agent.observe(experience(agent, 40, 2, np.random.default_rng(0)))
     drawn = next(iter(agent.batches(1))).batch
     assert {round(float(one), 4) for one in drawn.discount} <= {
@@ -185,7 +185,7 @@ def test_returns_over_n_steps_and_their_discount_reach_the_batch() -> None:
 def test_all_options_together_take_other_noise_for_each_network() -> None:
     algorithm = algorithm_of(ALL_OPTIONS)
     assert isinstance(algorithm.network.head, DuelingHead)
-    assert algorithm.network.head.noisy
+    assert algorithm.network.head.is_noisy
     split, state, batch = algorithm.layout.split, start(algorithm), random_batch(algorithm)
     parameters, targets, rows = split(state.parameters), split(state.targets), torch.arange(16)
     of_online, of_target, of_choice = batch.noise

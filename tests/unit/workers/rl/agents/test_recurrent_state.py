@@ -12,7 +12,7 @@ def test_training_states_continue_and_are_reset_at_episode_ends() -> None:
     state = RecurrentState(2, 3)
     assert np.array_equal(state.read(3, explore=True), rows(0, 0, 0))
     state.store(rows(1, 2, 3), explore=True)
-    state.training_ended(np.array([False, True, False]))
+    state.reset_ended(np.array([False, True, False]))
     assert np.array_equal(state.read(3, explore=True), rows(1, 0, 3))
 
 
@@ -30,10 +30,10 @@ def test_a_greedy_action_counts_once_its_step_was_made() -> None:
     for _ in range(2):
         assert np.array_equal(state.read(3, explore=False), rows(0, 0, 0))
         state.store(rows(1, 2, 3), explore=False)
-    state.evaluation_stepped(np.array([False, True, False]))
+    state.commit_evaluation_step(np.array([False, True, False]))
     assert np.array_equal(state.read(3, explore=False), rows(1, 0, 3))
     assert np.array_equal(state.read(2, explore=True), rows(7, 8))
-    state.evaluation_begins()
+    state.discard_evaluation()
     assert np.array_equal(state.read(3, explore=False), rows(0, 0, 0))
 
 
@@ -42,7 +42,7 @@ def test_returned_states_are_never_modified() -> None:
     given = rows(1, 2)
     state.store(given, explore=True)
     held = state.read(2, explore=True)
-    state.training_ended(np.array([True, True]))
+    state.reset_ended(np.array([True, True]))
     assert np.array_equal(held, rows(1, 2))
     assert np.array_equal(given, rows(1, 2))
 

@@ -24,8 +24,10 @@ def test_thirty_updates_equal_torch(decay, epsilon) -> None:
 
 def test_epsilon_under_the_root_by_hand() -> None:
     vector, gradient = torch.tensor([1.0, -2.0]), torch.tensor([0.5, 3.0])
-    state = rmsprop_start(vector, 0.1, inside=True)
-    moved, after = rmsprop(vector, gradient, state, decay=0.9, epsilon=0.01, inside=True)
+    state = rmsprop_start(vector, 0.1, uses_inner_epsilon=True)
+    moved, after = rmsprop(
+        vector, gradient, state, decay=0.9, epsilon=0.01, uses_inner_epsilon=True
+    )
     square = 0.9 * 1.0 + 0.1 * np.square([0.5, 3.0])
     np.testing.assert_allclose(after.square.numpy(), square, rtol=1e-6)
     np.testing.assert_allclose(

@@ -21,7 +21,7 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     state_of,
 )
 from workers.acceleration.nested_tensors import map_tensors
-from workers.acceleration.update_runner import eager_gradient, functional_gradient, runnable
+from workers.acceleration.update_runner import eager_gradient, functional_gradient, make_runner
 from workers.core.errors import DefinitionError
 from workers.rl.agents.sac import build
 
@@ -281,7 +281,7 @@ def test_sac_learns_a_bandit() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_a_compiled_update_equals_the_eager_one() -> None:
     math_ = algorithm_of(build, HYPER)
-    compiled, eager = (runnable(math_.update, mode=mode) for mode in ("compiled", "eager"))
+    compiled, eager = (make_runner(math_.update, mode=mode) for mode in ("compiled", "eager"))
     one = other = state_of(math_)
     for step in range(5):
         one, other = compiled(one, batch_of(step)).state, eager(other, batch_of(step)).state

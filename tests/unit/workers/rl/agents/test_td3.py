@@ -20,7 +20,7 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     state_of,
 )
 from workers.acceleration.nested_tensors import map_tensors
-from workers.acceleration.update_runner import eager_gradient, functional_gradient, runnable
+from workers.acceleration.update_runner import eager_gradient, functional_gradient, make_runner
 from workers.core.errors import DefinitionError
 from workers.rl.agents.td3 import build
 
@@ -214,7 +214,7 @@ def test_td3_learns_a_bandit() -> None:
 def test_compiled_updates_equal_the_eager_ones() -> None:
     math_ = algorithm_of(build, HYPER)
     compiled, eager = (
-        [runnable(update, mode=mode) for update in math_.cycle[1:]]
+        [make_runner(update, mode=mode) for update in math_.cycle[1:]]
         for mode in ("compiled", "eager")
     )
     one = other = state_of(math_)

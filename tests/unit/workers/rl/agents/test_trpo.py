@@ -7,7 +7,7 @@ from gymnasium import spaces
 
 from palestra.contract.agents import TrpoParameters
 from tests.unit.workers.rl.agents.agent_kit import context, experience
-from workers.acceleration.update_runner import runnable
+from workers.acceleration.update_runner import make_runner
 from workers.rl.agents import trpo
 from workers.rl.agents.trpo import conjugate_gradients, line_search
 
@@ -103,7 +103,7 @@ def test_no_advantage_makes_no_step() -> None:
     agent.observe(experience(agent, 8, 2, np.random.default_rng(0)))
     drawn = next(iter(agent.batches(1)))
     before = agent.learning_state
-    update = runnable(agent.algorithm.update, mode="eager")
+    update = make_runner(agent.algorithm.update, mode="eager")
     after = update(before, drawn._replace(advantage=torch.zeros_like(drawn.advantage))).state
     torch.testing.assert_close(after.parameters, before.parameters, rtol=0, atol=0)
     assert not torch.equal(after.values, before.values)

@@ -17,7 +17,7 @@ from tests.support.trainings import TrainingAttempt, definition, work_order
 from workers.assembly import actor_learners
 from workers.assembly.rl_parts import build_agent
 from workers.core.errors import DefinitionError
-from workers.core.rng import preserved_global_state
+from workers.core.rng import preserve_global_state
 from workers.core.shared_counter import SharedCount
 from workers.core.types import CollectPlan
 from workers.rl.agents.a3c import A3c
@@ -105,10 +105,10 @@ def test_two_processes_make_the_exact_steps_and_report_each_episode_once(
         assert not at or 0 <= at[0] <= at[-1] < count
         assert [step for step, _ in experience.ends(100)] == [101 + step for step in at]
         ends += experience.episodes
-        if len(experience.learnt) == 2:
+        if len(experience.learn_reports) == 2:
             updates = [
                 total + report.updates
-                for total, report in zip(updates, experience.learnt, strict=True)
+                for total, report in zip(updates, experience.learn_reports, strict=True)
             ]
     states = learners.state_dict()["processes"]
     running = [
@@ -151,7 +151,7 @@ def test_a_process_uses_the_parameters_that_another_one_updated() -> None:
 def member(
     definition: RlDefinition, agent: SharedA3c, count: SharedCount, index: int
 ) -> ActorLearner:
-    with preserved_global_state():
+    with preserve_global_state():
         return actor_learners._actor_learner(
             definition.model_dump_json(), agent.shared, count, SEED, index, "eager"
         )
@@ -170,7 +170,7 @@ def test_one_process_equals_a_plain_loop_for_any_collect_lengths(start_learners:
     plain: Any = A3c(
         definition.agent, env.single_observation_space, env.single_action_space, seed=SEED
     )  # type: ignore[arg-type]
-    actor = ExternalAgent(plain, num_envs=1, batch=False)
+    actor = ExternalAgent(plain, num_envs=1, is_batch=False)
     collector, ends = VectorCollector(env, actor, SEED), []
     plain.learning_rate = agent.learning_rate
     for _ in range(333):
@@ -182,7 +182,10 @@ def test_one_process_equals_a_plain_loop_for_any_collect_lengths(start_learners:
     assert [(end.episode_return, end.terminated) for part in gathered for end in part.episodes] == [
         (end.episode_return, end.terminated) for end in ends
     ]
-    assert sum(one.updates for part in gathered for one in part.learnt) == plain.report().updates
+    assert (
+        sum(one.updates for part in gathered for one in part.learn_reports)
+        == plain.report().updates
+    )
 
 
 def test_the_learning_rate_reaches_the_processes_with_the_next_collect(start_learners: Any) -> None:
@@ -191,7 +194,7 @@ def test_the_learning_rate_reaches_the_processes_with_the_next_collect(start_lea
     learners = start_learners(definition, agent)
     agent.learning_rate = 0.0
     begin = agent.parameters.clone()
-    assert learners.collect(steps(60)).learnt[0].updates > 0
+    assert learners.collect(steps(60)).learn_reports[0].updates > 0
     assert torch.equal(agent.parameters, begin)
     agent.learning_rate = 0.01
     learners.collect(steps(60))
@@ -211,7 +214,7 @@ def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_
     state = learners.state_dict()
     assert len(state["processes"][0]["learner"]["reward"]) == 3
     report = learners.restore(state)
-    assert not report.exact
+    assert not report.is_exact
     assert [code for code, _ in report.notes] == ["env_not_deterministic"]
     assert len(learners.state_dict()["processes"][0]["learner"]["reward"]) == 0
 

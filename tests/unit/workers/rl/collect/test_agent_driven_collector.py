@@ -45,7 +45,7 @@ def test_running_episodes_are_restored_and_the_resume_is_statistical() -> None:
     one.begin()
     one.step(np.array([0, 1]))
     report = other.restore(one.state_dict())
-    assert not report.exact
+    assert not report.is_exact
     assert [code for code, _ in report.notes] == ["resume_statistical"]
     np.testing.assert_array_equal(other.begin(), one.begin())
     np.testing.assert_array_equal(

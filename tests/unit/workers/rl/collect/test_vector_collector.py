@@ -22,7 +22,7 @@ class ConstantActionAgent:
         assert explore
         return np.ones(len(observation), np.int64)
 
-    def episodes_lost(self, lost: Any) -> None:
+    def mark_lost_episodes(self, lost: Any) -> None:
         self.lost.append(lost.tolist())
 
 
@@ -102,7 +102,7 @@ def test_whole_episodes_are_counted_by_their_start(num_envs: int) -> None:
 
 def test_whole_episodes_until_enough_env_steps() -> None:
     experience = collector(num_envs=1, random_length=True).collect(
-        CollectPlan(env_steps=20, whole_episodes=True)
+        CollectPlan(env_steps=20, needs_whole_episodes=True)
     )
     lengths = [end.episode_length for end in experience.episodes]
     assert sum(lengths) >= 20 > sum(lengths[:-1])
@@ -121,7 +121,7 @@ def test_an_unrepeatable_environment_begins_its_episode_again_with_the_next_numb
     second = made()
     report = second.restore(first.state_dict())
     assert actor.lost == [[True, True]]
-    assert not report.exact
+    assert not report.is_exact
     assert report.notes[0][0] == "env_not_deterministic"
     experience = second.collect(CollectPlan(vector_steps=1))
     assert experience.observation[0, :, 1].tolist() == [0.0, 0.0]

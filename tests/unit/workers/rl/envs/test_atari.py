@@ -67,7 +67,7 @@ def test_a_running_game_is_restored(way: str) -> None:
     vector.begin(np.array([False, True]), [0, 8])
     seen = results_of_steps(vector, actions(12, 2))[-1][0]
     restored = other.restore_episodes(vector.save_episodes())
-    assert [one.reproduced for one in restored] == [True, True]
+    assert [one.is_reproduced for one in restored] == [True, True]
     assert np.array_equal(np.stack([one.observation for one in restored]), seen)
     going_on = actions(15, 2)[::-1]
     for slot in range(2):
@@ -133,7 +133,7 @@ def test_a_lost_life_ends_the_learners_episode_while_the_game_continues(way: str
     reported = []
     for _ in range(70):
         *_, terminated, truncated = vector.advance(np.array([1]))
-        reported.append(bool(vector.reported[1][0]))
+        reported.append(bool(vector.reported_step[1][0]))
         assert not terminated[0]
         assert not truncated[0]
     assert 1 <= sum(reported) <= 4
@@ -166,8 +166,11 @@ def test_games_in_processes_of_their_own_are_the_same() -> None:
         assert all(
             np.array_equal(a, b) for a, b in zip(here.advance(one), there.advance(one), strict=True)
         )
-        assert all(np.array_equal(a, b) for a, b in zip(here.reported, there.reported, strict=True))
-        lost += int(here.reported[1].sum())
+        assert all(
+            np.array_equal(a, b)
+            for a, b in zip(here.reported_step, there.reported_step, strict=True)
+        )
+        lost += int(here.reported_step[1].sum())
     assert lost
     here.close()
     there.close()
@@ -318,7 +321,7 @@ def test_games_that_are_seeded_once_are_restored_and_continue_identically(steps:
     _, over = step_and_reset(vector, steps, 0)
     saved = vector.save_episodes()
     restored = other.restore_episodes(saved)
-    assert [one.reproduced for one in restored] == [True, True]
+    assert [one.is_reproduced for one in restored] == [True, True]
     assert_equal(
         step_and_reset(vector, 70, 1, over.copy())[0], step_and_reset(other, 70, 1, over.copy())[0]
     )

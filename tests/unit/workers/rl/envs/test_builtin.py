@@ -12,12 +12,12 @@ from gymnasium.utils.env_checker import check_env
 from palestra.contract.envs import EnvDefinition
 from workers.core.errors import DefinitionError
 from workers.rl.envs.bit_flip import BitFlip
-from workers.rl.envs.builtin import OWN
+from workers.rl.envs.builtin import BUILTIN
 from workers.rl.envs.factory import make_goal_rule, make_vector
 from workers.rl.envs.goal_rule import goal_rule
 
 
-@pytest.mark.parametrize("name", sorted(OWN))
+@pytest.mark.parametrize("name", sorted(BUILTIN))
 def test_the_environments_pass_gymnasiums_checker(name: str) -> None:
     check_env(gym.make(name).unwrapped, skip_render_check=True)
 

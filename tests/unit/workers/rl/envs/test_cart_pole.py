@@ -69,7 +69,7 @@ def test_a_running_episode_is_restored() -> None:
         seen = first.advance(np.full(9, step % 2))[0]
     second.begin(np.ones(9, np.bool_), [3] * 9)
     found = second.restore_episodes(first.save_episodes())
-    assert all(one.reproduced for one in found)
+    assert all(one.is_reproduced for one in found)
     assert [one.observation is None for one in found] == [False] * 6 + [True] * 3
     assert np.array_equal(np.stack([one.observation for one in found[:6]]), seen[:6])
     for step in range(80):
@@ -92,7 +92,7 @@ def test_an_episode_is_restored_by_the_other_implementation(to_fast: bool) -> No
             env.restore_episode([saved])
             for env, saved in zip(found.envs, source.save_episodes(), strict=True)
         ]
-    assert [one.reproduced for one in restored] == [True] * 9
+    assert [one.is_reproduced for one in restored] == [True] * 9
     assert restored[8].observation is None
     assert np.array_equal(np.stack([one.observation for one in restored[:8]]), seen[:8])
     for step in range(80):

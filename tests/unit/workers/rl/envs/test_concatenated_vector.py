@@ -10,7 +10,7 @@ from palestra.contract.envs import AtariPreprocessing, EnvDefinition
 from workers.rl.envs.cart_pole import CartPoleVector
 from workers.rl.envs.concatenated_vector import ConcatenatedVector, concatenate_vectors
 from workers.rl.envs.factory import make_vector
-from workers.rl.envs.learner_rewards import ReportingVector, ReportsRewards
+from workers.rl.envs.learner_rewards import LearnerRewards, ReportingVector
 
 EVERY = np.ones(4, np.bool_)
 
@@ -48,7 +48,7 @@ def test_each_vector_saves_the_episodes_that_the_whole_steps(
     for part, own in zip(parts, alone, strict=True):
         saved, expected = part.save_episodes(), own.save_episodes()
         assert [one["hash"] for one in saved] == [one["hash"] for one in expected]
-        assert all(one.reproduced for one in own.restore_episodes(saved))
+        assert all(one.is_reproduced for one in own.restore_episodes(saved))
 
 
 def test_learner_rewards_are_concatenated() -> None:
@@ -56,9 +56,9 @@ def test_learner_rewards_are_concatenated() -> None:
     whole = concatenate_vectors(
         [ReportingVector(vector, told) for vector in vectors("OddWalk-v0", kwargs={"length": 3})]
     )
-    assert isinstance(whole, ReportsRewards)
+    assert isinstance(whole, LearnerRewards)
     whole.begin(EVERY, [0] * 4)
     whole.advance(np.ones(4, np.int64))
-    reward, terminated = whole.reported
+    reward, terminated = whole.reported_step
     assert reward.shape == terminated.shape == (4,)
     assert np.abs(reward).max() <= 1.0

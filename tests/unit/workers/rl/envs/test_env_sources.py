@@ -280,9 +280,9 @@ def test_a_worker_refuses_an_environment_of_other_code_unless_that_is_allowed(si
         )
         with pytest.raises(CodeChangedError, match=told):
             check_code(document, other)
-    assert check_code(document, older, allow_change=True) == BuiltinCode(environment=mine)
+    assert check_code(document, older, allows_change=True) == BuiltinCode(environment=mine)
     with pytest.raises(CodeChangedError):
-        check_code(document, loose, allow_change=True)
+        check_code(document, loose, allows_change=True)
     with pytest.raises(CodeChangedError, match="this worker has built-in parts:"):
         check_code(read_definition(json.dumps(definition())), BuiltinCode(environment=mine))
     with pytest.raises(CodeChangedError, match="the work tree at aaaaaaaaaaaa"):

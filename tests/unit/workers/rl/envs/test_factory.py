@@ -82,7 +82,7 @@ def test_a_running_episode_is_restored(name: str, vectorization: str) -> None:
     for _ in range(7):
         observation = vector.advance(np.stack([np.asarray(space.sample()) for _ in range(2)]))[0]
     restored = other.restore_episodes(vector.save_episodes())
-    assert all(result.reproduced for result in restored)
+    assert all(result.is_reproduced for result in restored)
     assert np.array_equal(np.stack([result.observation for result in restored]), observation)
     actions = np.stack([np.asarray(space.sample()) for _ in range(2)])
     if name != "OddSelfSaving-v0":
@@ -101,7 +101,7 @@ def test_an_environment_that_is_not_reproducible_is_detected() -> None:
     begun(vector)
     vector.advance(np.array([0, 0]))
     restored = other.restore_episodes(vector.save_episodes())
-    assert [result.reproduced for result in restored] == [False, False]
+    assert [result.is_reproduced for result in restored] == [False, False]
     assert [result.observation for result in restored] == [None, None]
 
 

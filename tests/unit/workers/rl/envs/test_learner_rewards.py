@@ -43,7 +43,7 @@ def collected(plan: CollectPlan, **told: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "plan", [CollectPlan(vector_steps=14), CollectPlan(env_steps=28, whole_episodes=True)]
+    "plan", [CollectPlan(vector_steps=14), CollectPlan(env_steps=28, needs_whole_episodes=True)]
 )
 def test_the_learner_gets_clipped_rewards_and_life_losses_and_returns_stay_raw(
     plan: CollectPlan,
@@ -74,7 +74,7 @@ def test_a_life_lost_before_a_resume_is_not_lost_again() -> None:
     first.begin(np.ones(2, np.bool_), [1, 2])
     for _ in range(3):
         first.advance(np.zeros(2, np.int64))
-    assert first.reported[1].tolist() == [True, True]
-    assert all(one.reproduced for one in second.restore_episodes(first.save_episodes()))
+    assert first.reported_step[1].tolist() == [True, True]
+    assert all(one.is_reproduced for one in second.restore_episodes(first.save_episodes()))
     second.advance(np.zeros(2, np.int64))
-    assert second.reported[1].tolist() == [False, False]
+    assert second.reported_step[1].tolist() == [False, False]

@@ -29,7 +29,7 @@ def test_a_seed_repeats_the_episode_and_a_running_one_is_restored(name: str) -> 
     assert np.array_equal(first, second)
     other.begin(BOTH, [3, 4])
     restored = other.restore_episodes(vector.save_episodes())
-    assert all(one.reproduced for one in restored)
+    assert all(one.is_reproduced for one in restored)
     for one in chosen[8:]:  # a slot that ends stays as it is in both
         assert all(
             np.array_equal(a, b)

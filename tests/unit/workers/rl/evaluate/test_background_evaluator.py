@@ -80,11 +80,11 @@ def test_it_evaluates_the_state_that_was_asked_about_and_training_goes_on() -> N
     evaluator = SubprocessEvaluator(functools.partial(build, "slow"), agent)
     evaluator.begin(clock(10))
     agent.weight += 100
-    assert evaluator.finished(wait=False) is None
-    result = evaluator.finished(wait=True)
+    assert evaluator.take_result(wait=False) is None
+    result = evaluator.take_result(wait=True)
     assert result is not None
     assert (result.mean, result.seed != os.getpid()) == (20.0, True)
-    assert evaluator.finished(wait=True) is None
+    assert evaluator.take_result(wait=True) is None
     assert evaluator.evaluate(clock(3)).mean == 306.0
     evaluator.close()
     assert not psutil.pid_exists(result.seed)
@@ -115,7 +115,7 @@ def test_a_killed_process_is_restarted_and_the_request_repeated() -> None:
     first = evaluator.evaluate(clock(1)).seed
     evaluator.begin(clock(5))
     os.kill(first, signal.SIGKILL)
-    result = evaluator.finished(wait=True)
+    result = evaluator.take_result(wait=True)
     assert result is not None
     assert (result.mean, result.seed != first) == (10.0, True)
     evaluator.close()

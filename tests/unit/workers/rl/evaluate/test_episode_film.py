@@ -20,7 +20,7 @@ from workers.rl.evaluate.vector_evaluator import (
     EvaluationBudget,
     VectorEvaluator,
     episode_seed,
-    fixed_seed,
+    fixed_seed_rule,
     summarise,
 )
 
@@ -48,7 +48,7 @@ def test_the_film_shows_the_evaluated_episode() -> None:
         make_vector(EnvDefinition(id="CartPole-v1", num_envs=3)),
         AGENT,
         EvaluationBudget(episodes=5),
-        fixed_seed(11),
+        fixed_seed_rule(11),
     )
     clock: Any = SimpleNamespace(env_steps=0, updates=0)
     result = evaluator.evaluate(clock)

@@ -16,10 +16,10 @@ from workers.rl.envs.factory import make_vector
 from workers.rl.evaluate.vector_evaluator import (
     EvaluationBudget,
     VectorEvaluator,
-    fixed_seed,
+    fixed_seed_rule,
+    new_seed_rule,
     success_rate,
     summarise,
-    training_seeds,
 )
 
 CLOCK: Any = SimpleNamespace(env_steps=100, updates=7)
@@ -44,7 +44,7 @@ def evaluator(num_envs: int = 1, seed: int = 5, **budget: Any) -> VectorEvaluato
         EnvDefinition(id="OddWalk-v0", num_envs=num_envs, kwargs={"random_length": True})
     )
     agent: Any = DrawingAgent()
-    return VectorEvaluator(env, agent, EvaluationBudget(**budget), fixed_seed(seed))
+    return VectorEvaluator(env, agent, EvaluationBudget(**budget), fixed_seed_rule(seed))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_steps_drop_the_unfinished_episode() -> None:
     assert evaluator(steps=until).evaluate(CLOCK).lengths == whole.lengths[:4]
     assert evaluator(steps=until - 1).evaluate(CLOCK).lengths == whole.lengths[:3]
     partial = evaluator(steps=1).evaluate(CLOCK)
-    assert (partial.partial, partial.lengths, partial.returns) == (True, (1,), (1.0,))
+    assert (partial.is_partial, partial.lengths, partial.returns) == (True, (1,), (1.0,))
 
 
 @pytest.mark.parametrize(("num_envs", "vectorization"), [(1, "sync"), (4, "sync"), (2, "async")])
@@ -75,7 +75,9 @@ def test_the_success_rate_is_the_share_of_the_counted_episodes(
         vectorization=vectorization,
     )
     agent: Any = DrawingAgent()
-    judged = VectorEvaluator(make_vector(spec), agent, EvaluationBudget(episodes=9), fixed_seed(5))
+    judged = VectorEvaluator(
+        make_vector(spec), agent, EvaluationBudget(episodes=9), fixed_seed_rule(5)
+    )
     result = judged.evaluate(CLOCK)
     judged.close()
     assert result.success_rate == sum(length > 6 for length in result.lengths) / 9
@@ -111,10 +113,10 @@ def test_an_evaluation_restores_every_global_generator() -> None:
 
 
 def test_seeds_during_training_change_with_the_clock_and_repeat_after_a_resume() -> None:
-    rule = training_seeds(3)
+    rule = new_seed_rule(3)
     later: Any = SimpleNamespace(env_steps=200, updates=7)
-    assert rule(CLOCK) == training_seeds(3)(CLOCK)
-    assert len({rule(CLOCK), rule(later), training_seeds(4)(CLOCK)}) == 3
+    assert rule(CLOCK) == new_seed_rule(3)(CLOCK)
+    assert len({rule(CLOCK), rule(later), new_seed_rule(4)(CLOCK)}) == 3
     assert evaluator(seed=5, episodes=5).evaluate(CLOCK) == evaluator(seed=5, episodes=5).evaluate(
         later
     )

@@ -12,9 +12,9 @@ from workers.rl.exploration.epsilon_greedy import (
     EpsilonGreedy,
     LinearEpsilonGreedy,
 )
-from workers.rl.exploration.explorer import Explorer, Greedy
+from workers.rl.exploration.explorer import Explorer, GreedyExplorer
 from workers.rl.exploration.random_blocks import STEPS
-from workers.rl.exploration.schedules import Constant, Linear
+from workers.rl.exploration.schedules import ConstantSchedule, LinearSchedule
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -23,14 +23,18 @@ def generator(seed: int = 0) -> np.random.Generator:
 
 WIDE = ActionBounds(-100.0, 100.0)
 CASES = {
-    "greedy": lambda seed: Greedy(),
-    "constant": lambda seed: EpsilonGreedy(Constant(0.3), actions=4, generator=generator(seed)),
+    "greedy": lambda seed: GreedyExplorer(),
+    "constant": lambda seed: EpsilonGreedy(
+        ConstantSchedule(0.3), actions=4, generator=generator(seed)
+    ),
     "linear": lambda seed: LinearEpsilonGreedy(
         start=1.0, end=0.1, decay_steps=500, actions=4, generator=generator(seed)
     ),
-    "gaussian": lambda seed: AdditiveGaussian(Linear(1.0, 0.1, 300), generator=generator(seed)),
+    "gaussian": lambda seed: AdditiveGaussian(
+        LinearSchedule(1.0, 0.1, 300), generator=generator(seed)
+    ),
     "ou": lambda seed: AdditiveOrnsteinUhlenbeck(
-        0.3, generator=generator(seed), constants=OrnsteinUhlenbeckConstants(at_mu=False)
+        0.3, generator=generator(seed), constants=OrnsteinUhlenbeckConstants(starts_at_mu=False)
     ),
 }
 DISCRETE = {"greedy", "constant", "linear"}
@@ -98,7 +102,7 @@ def test_another_number_of_environments_begins_another_block(case) -> None:
 
 
 def test_blocks_of_very_many_environments_are_shorter() -> None:
-    explorer = EpsilonGreedy(Constant(1.0), actions=4, generator=generator())
+    explorer = EpsilonGreedy(ConstantSchedule(1.0), actions=4, generator=generator())
     actions = history(explorer, np.zeros(40_000, np.int64), range(4))
     assert np.bincount(np.concatenate(actions)) / 160_000 == pytest.approx([0.25] * 4, abs=0.01)
     assert explorer.draws.block[0].shape == (1, 40_000)
@@ -106,7 +110,7 @@ def test_blocks_of_very_many_environments_are_shorter() -> None:
 
 def test_a_state_from_before_there_were_blocks_can_be_loaded() -> None:
     first, second = (
-        EpsilonGreedy(Constant(0.5), actions=4, generator=generator()) for _ in range(2)
+        EpsilonGreedy(ConstantSchedule(0.5), actions=4, generator=generator()) for _ in range(2)
     )
     first.load_state_dict({"generator": first.state_dict()["generator"]})
     greedy = np.zeros(3, np.int64)
@@ -114,20 +118,24 @@ def test_a_state_from_before_there_were_blocks_can_be_loaded() -> None:
 
 
 def test_schedules_by_hand() -> None:
-    assert [Constant(0.3)(step) for step in (0, 10)] == [0.3, 0.3]
-    assert [Linear(1.0, 0.0, 4)(step) for step in (0, 1, 4, 9)] == [1.0, 0.75, 0.0, 0.0]
-    assert Linear(1.0, 0.2, 0)(0) == 0.2
+    assert [ConstantSchedule(0.3)(step) for step in (0, 10)] == [0.3, 0.3]
+    assert [LinearSchedule(1.0, 0.0, 4)(step) for step in (0, 1, 4, 9)] == [1.0, 0.75, 0.0, 0.0]
+    assert LinearSchedule(1.0, 0.2, 0)(0) == 0.2
 
 
 def test_where_no_action_is_replaced_the_greedy_ones_come_back() -> None:
-    explorer, greedy = EpsilonGreedy(Constant(0.1), actions=4, generator=generator()), np.full(1, 7)
+    explorer, greedy = (
+        EpsilonGreedy(ConstantSchedule(0.1), actions=4, generator=generator()),
+        np.full(1, 7),
+    )
     same = [explorer.explore(greedy, 0) is greedy for _ in range(5000)]
     assert np.mean(same) == pytest.approx(0.9, abs=0.02)
 
 
 def test_epsilon_greedy_draws_as_many_numbers_whatever_comes_of_them() -> None:
     never, always = (
-        EpsilonGreedy(Linear(at, at, 1), actions=4, generator=generator()) for at in (0.0, 1.0)
+        EpsilonGreedy(LinearSchedule(at, at, 1), actions=4, generator=generator())
+        for at in (0.0, 1.0)
     )
     greedy = np.zeros(3, np.int64)
     history(never, greedy, range(100))
@@ -172,7 +180,7 @@ def test_ornstein_uhlenbeck_noise_comes_back_and_spreads_as_the_theory_says() ->
         explorer = AdditiveOrnsteinUhlenbeck(
             0.3,
             generator=generator(),
-            constants=OrnsteinUhlenbeckConstants(at_mu=at_mu),
+            constants=OrnsteinUhlenbeckConstants(starts_at_mu=at_mu),
             bounds=None,
         )
         noise = np.stack(history_without_resets(explorer, np.zeros((2000, 1), np.float32), 60))
@@ -190,5 +198,5 @@ def history_without_resets(explorer: Explorer, greedy, steps: int) -> list:
 
 def test_greedy_keeps_the_very_actions() -> None:
     greedy = np.arange(3)
-    assert Greedy().explore(greedy, 0) is greedy
-    assert Greedy().metrics(0) == {}
+    assert GreedyExplorer().explore(greedy, 0) is greedy
+    assert GreedyExplorer().metrics(0) == {}

@@ -8,15 +8,15 @@ import pytest
 from workers.core.rng import derive_generator
 from workers.rl.exploration.additive_noise import AdditiveGaussian, AdditiveOrnsteinUhlenbeck
 from workers.rl.exploration.epsilon_greedy import EpsilonGreedy
-from workers.rl.exploration.explorer import Greedy
+from workers.rl.exploration.explorer import GreedyExplorer
 from workers.rl.exploration.pack_explorers import JoinedExplorers
 from workers.rl.exploration.random_blocks import STEPS
-from workers.rl.exploration.schedules import Constant
+from workers.rl.exploration.schedules import ConstantSchedule
 
 FLOATS = np.linspace(-0.5, 0.5, 12, dtype=np.float32).reshape(6, 2)
 CASES: dict[str, Any] = {
     "epsilon": (
-        lambda generator: EpsilonGreedy(Constant(0.5), actions=4, generator=generator),
+        lambda generator: EpsilonGreedy(ConstantSchedule(0.5), actions=4, generator=generator),
         np.zeros(6, np.int64),
     ),
     "gaussian": (lambda generator: AdditiveGaussian(0.2, generator=generator), FLOATS),
@@ -24,7 +24,7 @@ CASES: dict[str, Any] = {
         lambda generator: AdditiveOrnsteinUhlenbeck(0.2, generator=generator),
         FLOATS,
     ),
-    "greedy": (lambda _: Greedy(), FLOATS),
+    "greedy": (lambda _: GreedyExplorer(), FLOATS),
 }
 
 

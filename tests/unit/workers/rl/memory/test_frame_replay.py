@@ -9,10 +9,10 @@ from tests.support.replay_streams import Chunk, FrameStream, NaiveReplay
 from workers.core.rng import derive_generator
 from workers.rl.memory.frame_replay import FrameReplay
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Prioritized, Uniform
+from workers.rl.memory.sampling_rules import PrioritizedRule, UniformRule
 from workers.rl.memory.transitions import ReplaySpec
 
-RULES = {"uniform": Uniform, "prioritized": Prioritized}
+RULES = {"uniform": UniformRule, "prioritized": PrioritizedRule}
 
 
 def spec_of(steps: int, num_envs: int, k: int, n_step: int = 1) -> ReplaySpec:
@@ -36,7 +36,7 @@ def memory(
     grows: bool = False,
 ) -> FrameReplay:
     return FrameReplay(
-        spec, RULES[rule](derive_generator(seed, "memory")), spare=spare, grows=grows
+        spec, RULES[rule](derive_generator(seed, "memory")), spare=spare, may_grow=grows
     )
 
 
@@ -270,7 +270,7 @@ def test_a_million_atari_frames_take_less_than_8_gigabytes() -> None:
         action=((), np.int64),
         n_step=3,
     )
-    replay = FrameReplay(spec, Prioritized(derive_generator(0, "memory")))
+    replay = FrameReplay(spec, PrioritizedRule(derive_generator(0, "memory")))
     tree = replay.rule._tree
     arrays = [replay._frames, replay._table, replay._oldest, tree._values, *tree._sums, tree._root]
     assert sum(array.nbytes for array in arrays) * 50 < 7.7e9  # all of them grow in proportion
@@ -303,7 +303,7 @@ def test_a_memory_refuses_the_state_of_another_and_says_what_differs() -> None:
     replay = memory(spec)
     replay.extend(*FrameStream(0, 2, 3).chunk(5).columns)
     state = replay.state_dict()
-    whole = Replay(spec, Uniform(derive_generator(0, "memory")))
+    whole = Replay(spec, UniformRule(derive_generator(0, "memory")))
     with pytest.raises(ValueError, match="shares frames"):
         replay.load_state_dict(whole.state_dict())
     with pytest.raises(ValueError, match="stored frames do not fit"):

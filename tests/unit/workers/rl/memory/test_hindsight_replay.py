@@ -6,7 +6,7 @@ import pytest
 from tests.support.replay_streams import Chunk
 from workers.core.rng import derive_generator
 from workers.rl.memory.hindsight_replay import Goals, Hindsight
-from workers.rl.memory.sampling_rules import Prioritized, Uniform
+from workers.rl.memory.sampling_rules import PrioritizedRule, UniformRule
 from workers.rl.memory.transitions import ReplaySpec
 
 # An observation is (environment, episode, step of the episode, goal achieved x2, goal desired x2).
@@ -29,7 +29,7 @@ def memory(
     seed: int = 0,
     compute_reward=reached,
     ratio: float = 4.0,
-    rule=Uniform,
+    rule=UniformRule,
 ) -> Hindsight:
     goals = Goals(achieved=ACHIEVED, desired=DESIRED, compute_reward=compute_reward, ratio=ratio)
     return Hindsight(spec_of(steps, num_envs), rule(derive_generator(seed, "memory")), goals)
@@ -64,7 +64,7 @@ class GoalStream:
         )
 
 
-@pytest.mark.parametrize("rule", [Uniform, Prioritized])
+@pytest.mark.parametrize("rule", [UniformRule, PrioritizedRule])
 @pytest.mark.parametrize(
     ("steps", "pieces"), [(20, (15,)), (20, (7, 30, 5, 1)), (6, (3, 4, 12, 2)), (1, (1, 5))]
 )
@@ -158,6 +158,6 @@ def test_what_does_not_fit_is_refused(spec, goals, message) -> None:
     with pytest.raises(ValueError, match=message):
         Hindsight(
             spec_of(4, 1, **spec),
-            Uniform(derive_generator(0, "memory")),
+            UniformRule(derive_generator(0, "memory")),
             Goals(**{**right, **goals}),
         )

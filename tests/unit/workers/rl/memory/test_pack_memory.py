@@ -9,15 +9,15 @@ from workers.core.rng import derive_generator
 from workers.rl.memory.frame_replay import FrameReplay
 from workers.rl.memory.pack_memory import SeparateReplays, SharedReplay, pack_memory
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Prioritized, Uniform
+from workers.rl.memory.sampling_rules import PrioritizedRule, UniformRule
 from workers.rl.memory.transitions import ReplaySpec
 
 MEMBERS, ENVS = 3, 2
 CASES = {
-    "uniform": (Replay, Uniform, 1, (3,)),
-    "n-step": (Replay, Uniform, 3, (3,)),
-    "prioritized": (Replay, Prioritized, 2, (3,)),
-    "frames": (FrameReplay, Uniform, 1, (2, 4, 4)),
+    "uniform": (Replay, UniformRule, 1, (3,)),
+    "n-step": (Replay, UniformRule, 3, (3,)),
+    "prioritized": (Replay, PrioritizedRule, 2, (3,)),
+    "frames": (FrameReplay, UniformRule, 1, (2, 4, 4)),
 }
 
 
@@ -67,8 +67,8 @@ def assert_same_draws(shared: SeparateReplays | SharedReplay, alone: list[Replay
         own = memory.sample(2, 8)
         for column, expected in zip(drawn[:6], own[:6], strict=True):
             np.testing.assert_array_equal(column[:, index], expected)
-        memory.feedback(own.places[0], errors[index])
-    shared.feedback(drawn.places[0], errors)
+        memory.update_errors(own.places[0], errors[index])
+    shared.update_errors(drawn.places[0], errors)
 
 
 def assert_same_state(one: Any, other: Any) -> None:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.support.replay_streams import Chunk, NaiveReplay, VectorStream
 from workers.core.rng import derive_generator
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Prioritized, Uniform
+from workers.rl.memory.sampling_rules import PrioritizedRule, UniformRule
 from workers.rl.memory.transitions import ReplaySpec
 from workers.snapshot.state_files import read_tree, write_tree
 
-RULES = {"uniform": Uniform, "prioritized": Prioritized}
+RULES = {"uniform": UniformRule, "prioritized": PrioritizedRule}
 
 
 def memory(
@@ -105,7 +105,7 @@ def test_capacity_is_rounded_up_to_whole_vector_steps() -> None:
     spec = ReplaySpec(
         capacity=10, num_envs=4, observation=((3,), np.float32), action=((2,), np.float32)
     )
-    assert Replay(spec, Uniform(derive_generator(0, "memory"))).capacity == 12
+    assert Replay(spec, UniformRule(derive_generator(0, "memory"))).capacity == 12
 
 
 def test_n_step_returns_by_hand() -> None:
@@ -168,7 +168,7 @@ def test_a_loaded_memory_goes_on_exactly(rule, before) -> None:
     )
     first.extend(*stream.chunk(before).columns)
     sample = first.sample(2, 8)
-    first.feedback(sample.places, np.abs(sample.reward))
+    first.update_errors(sample.places, np.abs(sample.reward))
     second.load_state_dict(copy.deepcopy(first.state_dict()))
     for _ in range(3):
         chunk = stream.chunk(2)
@@ -177,7 +177,7 @@ def test_a_loaded_memory_goes_on_exactly(rule, before) -> None:
         one, other = first.sample(3, 8), second.sample(3, 8)
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
         for replay in (first, second):
-            replay.feedback(one.places, np.abs(one.reward))
+            replay.update_errors(one.places, np.abs(one.reward))
     assert len(first) == len(second)
 
 
@@ -207,9 +207,9 @@ def test_a_memory_refuses_the_state_of_another_and_says_what_differs() -> None:
         capacity=10, num_envs=2, observation=((4,), np.float32), action=((), np.int64)
     )
     with pytest.raises(ValueError, match="next_observation is float32"):
-        Replay(spec, Uniform(derive_generator(0, "memory"))).load_state_dict(state)
+        Replay(spec, UniformRule(derive_generator(0, "memory"))).load_state_dict(state)
     state["rows"] = {**state["rows"], "reward": state["rows"]["reward"][:1]}
-    with pytest.raises(ValueError, match="not whole"):
+    with pytest.raises(ValueError, match="is incomplete"):
         memory(5, 2).load_state_dict(state)
 
 

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from tests.support.replay_streams import VectorStream
 from workers.core.rng import derive_generator
 from workers.rl.memory.replay import Replay
-from workers.rl.memory.sampling_rules import Priorities, Prioritized, Uniform
+from workers.rl.memory.sampling_rules import Priorities, PrioritizedRule, UniformRule
 from workers.rl.memory.sum_tree import SumTree
 from workers.rl.memory.transitions import ReplaySpec
 
 values_of = st.floats(0, 1e6, allow_nan=False).map(lambda value: value if value > 1e-9 else 0.0)
 
 
-def prioritized(size: int, seed: int = 0, **constants: float) -> Prioritized:
-    rule = Prioritized(derive_generator(seed, "memory"), Priorities(**constants))
+def prioritized(size: int, seed: int = 0, **constants: float) -> PrioritizedRule:
+    rule = PrioritizedRule(derive_generator(seed, "memory"), Priorities(**constants))
     rule.reserve(size)
-    rule.written(0, size)
+    rule.mark_written(0, size)
     return rule
 
 
@@ -102,7 +102,7 @@ def test_sums_do_not_depend_on_the_history() -> None:
 
 def test_places_are_drawn_in_proportion_to_the_power_of_their_errors() -> None:
     rule = prioritized(4, alpha=0.5, epsilon=1e-9)
-    rule.feedback(np.arange(4), np.array([1.0, 4.0, 9.0, 16.0]))
+    rule.update_errors(np.arange(4), np.array([1.0, 4.0, 9.0, 16.0]))
     places, _ = rule.draw(4, (400, 100))
     assert np.bincount(places.ravel()) / 40_000 == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.01)
 
@@ -116,7 +116,7 @@ def test_a_batch_is_stratified() -> None:
 def test_weights_are_those_of_the_paper() -> None:
     rule = prioritized(5, alpha=0.7, beta=0.4, beta_final=1.0, anneal_updates=4, epsilon=1e-2)
     errors = np.array([0.5, 0.0, 2.0, 1.0, 3.0])
-    rule.feedback(np.arange(5), errors)
+    rule.update_errors(np.arange(5), errors)
     p = (errors + 1e-2) ** 0.7
     probability = p / p.sum()
     places, weights = rule.draw(5, (6, 8))
@@ -129,22 +129,22 @@ def test_weights_are_those_of_the_paper() -> None:
 
 def test_new_rows_get_the_highest_priority_that_there_ever_was() -> None:
     rule = prioritized(8, alpha=1.0, epsilon=1e-6)
-    rule.feedback(np.array([2]), np.array([9.0]))
-    rule.feedback(np.array([2]), np.array([3.0]))
-    rule.written(4, 6)
+    rule.update_errors(np.array([2]), np.array([9.0]))
+    rule.update_errors(np.array([2]), np.array([3.0]))
+    rule.mark_written(4, 6)
     assert rule.state_dict()["priorities"].tolist() == pytest.approx([1, 1, 3, 1, 9, 9, 1, 1])
 
 
 def test_of_a_place_that_comes_twice_the_last_error_counts() -> None:
     rule = prioritized(4, alpha=1.0, epsilon=1e-6)
-    rule.feedback(np.array([1, 2, 1]), np.array([5.0, 2.0, 0.5]))
+    rule.update_errors(np.array([1, 2, 1]), np.array([5.0, 2.0, 0.5]))
     assert rule.state_dict()["priorities"].tolist() == pytest.approx([1, 0.5, 2, 1], abs=1e-5)
 
 
 @pytest.mark.parametrize("error", [np.nan, np.inf])
 def test_an_error_that_is_not_finite_does_not_spoil_the_tree(error) -> None:
     rule = prioritized(4, alpha=1.0)
-    rule.feedback(np.array([0, 1]), np.array([error, 4.0]))
+    rule.update_errors(np.array([0, 1]), np.array([error, 4.0]))
     places, weights = rule.draw(4, (20, 16))
     assert np.isfinite(weights).all()
     assert set(places.ravel().tolist()) == {0, 1, 2, 3}
@@ -152,18 +152,18 @@ def test_an_error_that_is_not_finite_does_not_spoil_the_tree(error) -> None:
 
 def test_dropped_places_are_not_drawn_until_they_are_written() -> None:
     rule = prioritized(4)
-    rule.dropped(np.array([1, 3]))
+    rule.mark_dropped(np.array([1, 3]))
     assert set(rule.draw(4, (20, 16))[0].ravel().tolist()) == {0, 2}
-    rule.written(1, 2)
+    rule.mark_written(1, 2)
     assert set(rule.draw(4, (20, 16))[0].ravel().tolist()) == {0, 1, 2}
 
 
 def test_a_loaded_rule_goes_on_exactly() -> None:
     first, second = prioritized(100), prioritized(100, seed=5)
-    first.feedback(first.draw(100, (3, 16))[0][0], np.arange(16.0))
+    first.update_errors(first.draw(100, (3, 16))[0][0], np.arange(16.0))
     second.load_state_dict(copy.deepcopy(first.state_dict()))
     for rule in (first, second):
-        rule.written(7, 9)
+        rule.mark_written(7, 9)
     for one, other in zip(first.draw(100, (4, 16)), second.draw(100, (4, 16)), strict=True):
         assert np.array_equal(one, other)
     with pytest.raises(ValueError, match="of 100 places, this memory has 101"):
@@ -180,7 +180,10 @@ def test_constants_out_of_bounds_are_named(wrong) -> None:
 
 
 def test_uniform_is_a_stream_of_its_own_and_goes_on_after_a_load() -> None:
-    first, second = Uniform(derive_generator(0, "memory")), Uniform(derive_generator(1, "memory"))
+    first, second = (
+        UniformRule(derive_generator(0, "memory")),
+        UniformRule(derive_generator(1, "memory")),
+    )
     first.draw(1000, (2, 10))
     second.load_state_dict(first.state_dict())
     assert np.array_equal(first.draw(1000, (2, 10))[0], second.draw(1000, (2, 10))[0])
@@ -189,7 +192,7 @@ def test_uniform_is_a_stream_of_its_own_and_goes_on_after_a_load() -> None:
 # Through a memory
 
 
-def replay_of(rule: Prioritized) -> Replay:
+def replay_of(rule: PrioritizedRule) -> Replay:
     return Replay(
         ReplaySpec(capacity=6, num_envs=2, observation=((3,), np.float32), action=((), np.int64)),
         rule,
@@ -197,22 +200,22 @@ def replay_of(rule: Prioritized) -> Replay:
 
 
 def test_feedback_reaches_the_places_that_were_sampled() -> None:
-    rule = Prioritized(derive_generator(0, "memory"), Priorities(alpha=1.0, epsilon=1e-9))
+    rule = PrioritizedRule(derive_generator(0, "memory"), Priorities(alpha=1.0, epsilon=1e-9))
     replay = replay_of(rule)
     replay.extend(*VectorStream(0, 2).chunk(3).columns)
     sample = replay.sample(1, 30)
-    replay.feedback(sample.places, np.where(sample.places == 3, 100.0, 1e-6))
+    replay.update_errors(sample.places, np.where(sample.places == 3, 100.0, 1e-6))
     assert (replay.sample(10, 30).places == 3).mean() > 0.99
 
 
 def test_feedback_for_rows_that_were_overwritten_since_is_left_out() -> None:
-    rule = Prioritized(derive_generator(0, "memory"), Priorities(alpha=1.0, epsilon=1e-9))
+    rule = PrioritizedRule(derive_generator(0, "memory"), Priorities(alpha=1.0, epsilon=1e-9))
     replay, stream = replay_of(rule), VectorStream(0, 2)
     replay.extend(*stream.chunk(4).columns)
     places = replay.sample(1, 100).places
     replay.extend(*stream.chunk(1).columns)  # overwrites the places 2 and 3
-    replay.feedback(places, np.full(places.shape, 0.25))
+    replay.update_errors(places, np.full(places.shape, 0.25))
     assert rule.state_dict()["priorities"].tolist() == pytest.approx([0.25, 0.25, 1, 1, 0.25, 0.25])
     replay.extend(*stream.chunk(5).columns)
-    replay.feedback(places, np.full(places.shape, 0.5))
+    replay.update_errors(places, np.full(places.shape, 0.5))
     assert rule.state_dict()["priorities"].tolist() == [1] * 6

@@ -3,17 +3,17 @@ import pytest
 import torch
 from gymnasium import spaces
 
-from workers.rl.networks.action_values import ActionValues, action_values, torso_for
+from workers.rl.networks.action_values import ActionValues, make_action_values, make_torso
 from workers.rl.networks.cosine_embedding import CosineEmbedding
-from workers.rl.networks.dueling import dueling
+from workers.rl.networks.dueling import combine_streams
 from workers.rl.networks.mlp import Mlp
 from workers.rl.networks.nature_cnn import NatureCnn
-from workers.rl.networks.recurrent import Recurrent
+from workers.rl.networks.recurrent import RecurrentLayer
 
 BOX = spaces.Box(-1, 1, (3,), np.float32)
 IMAGE = spaces.Box(0, 255, (2, 36, 36), np.uint8)
 OPTIONS = [
-    {"dueling": a, "noisy": b, "atoms": c}
+    {"is_dueling": a, "is_noisy": b, "atoms": c}
     for a in (False, True)
     for b in (False, True)
     for c in (None, 5)
@@ -21,16 +21,16 @@ OPTIONS = [
 
 
 def parameters_of(network: ActionValues) -> dict[str, torch.Tensor]:
-    return network.initial_uniform(torch.Generator().manual_seed(0))
+    return network.draw_uniform(torch.Generator().manual_seed(0))
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_arrays_and_tensors_agree_and_so_do_stacked_networks(options) -> None:
-    network = action_values(BOX, 4, hidden=(8, 6), **options)
+    network = make_action_values(BOX, 4, hidden=(8, 6), **options)
     parameters, rng = parameters_of(network), np.random.default_rng(0)
     observation = rng.normal(size=(7, 3)).astype(np.float32)
     noise = (
-        rng.normal(size=(7, network.noise_size)).astype(np.float32) if options["noisy"] else None
+        rng.normal(size=(7, network.noise_size)).astype(np.float32) if options["is_noisy"] else None
     )
     expected = network(
         parameters,
@@ -53,7 +53,7 @@ def test_arrays_and_tensors_agree_and_so_do_stacked_networks(options) -> None:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_images_pass_convolutions_and_then_all_hidden_layers(options) -> None:
-    network = action_values(IMAGE, 4, hidden=(8, 6), **options)
+    network = make_action_values(IMAGE, 4, hidden=(8, 6), **options)
     image = torch.randint(0, 256, (2, 2, 36, 36), dtype=torch.uint8)
     assert network(parameters_of(network), image).shape == (
         (2, 4) if options["atoms"] is None else (2, 4, 5)
@@ -68,16 +68,16 @@ def test_images_pass_convolutions_and_then_all_hidden_layers(options) -> None:
 
 
 def test_plain_networks_are_one_mlp() -> None:
-    network = action_values(BOX, 4, hidden=(8, 6))
+    network = make_action_values(BOX, 4, hidden=(8, 6))
     assert network.shapes() == Mlp("q", (3, 8, 6, 4)).shapes()
     assert network.noise_size == 0
 
 
 def test_the_last_hidden_layer_is_the_heads_where_that_has_streams_or_noise() -> None:
-    streams = action_values(BOX, 4, hidden=(8, 6), dueling=True).shapes()
+    streams = make_action_values(BOX, 4, hidden=(8, 6), is_dueling=True).shapes()
     assert streams["torso.0.weight"] == (8, 3)
     assert streams["q.value.0.weight"] == streams["q.advantage.0.weight"] == (6, 8)
-    noisy = action_values(BOX, 4, hidden=(8, 6), noisy=True)
+    noisy = make_action_values(BOX, 4, hidden=(8, 6), is_noisy=True)
     assert {name for name in noisy.shapes() if name.endswith("weight_sigma")} == {
         "q.0.weight_sigma",
         "q.1.weight_sigma",
@@ -86,7 +86,7 @@ def test_the_last_hidden_layer_is_the_heads_where_that_has_streams_or_noise() ->
 
 
 def test_dueling_streams_are_joined() -> None:
-    network = action_values(BOX, 4, hidden=(), dueling=True)
+    network = make_action_values(BOX, 4, hidden=(), is_dueling=True)
     parameters, observation = parameters_of(network), torch.randn(5, 3)
     value, advantage = (
         torch.nn.functional.linear(
@@ -94,11 +94,11 @@ def test_dueling_streams_are_joined() -> None:
         )
         for name in ("value", "advantage")
     )
-    torch.testing.assert_close(network(parameters, observation), dueling(value, advantage))
+    torch.testing.assert_close(network(parameters, observation), combine_streams(value, advantage))
 
 
 def test_a_torso_without_layers_hands_the_encoded_observation_on() -> None:
-    encoding, torso = torso_for(spaces.Discrete(3), (), "relu")
+    encoding, torso = make_torso(spaces.Discrete(3), (), "relu")
     assert torso.outputs == 3
     assert torso({}, encoding(torch.tensor([2, 0]))).tolist() == [[0, 0, 1], [1, 0, 0]]
 
@@ -106,7 +106,7 @@ def test_a_torso_without_layers_hands_the_encoded_observation_on() -> None:
 def test_fractions_are_embedded_by_arrays_as_by_tensors() -> None:
     embedding = CosineEmbedding("tau", features=6, cosines=8)
     parameters, fractions = (
-        embedding.initial_uniform(torch.Generator().manual_seed(0)),
+        embedding.draw_uniform(torch.Generator().manual_seed(0)),
         torch.rand(5, 4),
     )
     arrays, expected = (
@@ -125,10 +125,10 @@ def test_fractions_are_embedded_by_arrays_as_by_tensors() -> None:
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_an_initial_cell_keeps_information_over_twelve_steps(kind) -> None:
     """Regression: with an initial bias of 0 for the gate, 0.3 % of the state was left."""
-    cell, traces = Recurrent("m", 8, 32, kind), []
+    cell, traces = RecurrentLayer("m", 8, 32, kind), []
     for seed in range(5):
         generator = torch.Generator().manual_seed(seed)
-        parameters, inputs = cell.initial_uniform(generator), torch.zeros(13, 4, 8)
+        parameters, inputs = cell.draw_uniform(generator), torch.zeros(13, 4, 8)
         inputs[0] = torch.rand(4, 8, generator=generator)
         outputs, _ = cell.unroll(
             parameters,
@@ -148,10 +148,10 @@ def test_the_gate_that_keeps_the_state_has_an_initial_bias_of_one(kind, gate) ->
     In torch's order these are the rows H to 2 H.
     """
     cell, module = (
-        Recurrent("m", 3, 4, kind),
+        RecurrentLayer("m", 3, 4, kind),
         {"lstm": torch.nn.LSTMCell, "gru": torch.nn.GRUCell}[kind](3, 4),
     )
-    bias = cell.initial_uniform(torch.Generator().manual_seed(0))["m.inputs.bias"]
+    bias = cell.draw_uniform(torch.Generator().manual_seed(0))["m.inputs.bias"]
     assert (bias[gate] > 0.5).all()
     assert (bias[:4].abs() <= 0.5).all()
     assert (bias[8:].abs() <= 0.5).all()
@@ -170,9 +170,9 @@ def test_the_gate_that_keeps_the_state_has_an_initial_bias_of_one(kind, gate) ->
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_states_of_all_steps_begin_with_the_outputs(kind) -> None:
-    cell = Recurrent("m", 3, 4, kind)
+    cell = RecurrentLayer("m", 3, 4, kind)
     parameters, begins = (
-        cell.initial_uniform(torch.Generator().manual_seed(0)),
+        cell.draw_uniform(torch.Generator().manual_seed(0)),
         torch.rand(6, 5) < 0.3,
     )
     inputs, state = torch.randn(6, 5, 3), torch.randn(5, cell.state_size)

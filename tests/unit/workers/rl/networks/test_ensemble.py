@@ -11,7 +11,7 @@ def member_of(parameters, index):
 
 def test_each_member_is_a_network_of_its_own() -> None:
     ensemble, alone = Ensemble("q", 3, (4, 8, 5, 2), "tanh"), Mlp("q", (4, 8, 5, 2), "tanh")
-    parameters = ensemble.initial_uniform(torch.Generator().manual_seed(0))
+    parameters = ensemble.draw_uniform(torch.Generator().manual_seed(0))
     assert {name: tuple(tensor.shape) for name, tensor in parameters.items()} == ensemble.shapes()
     inputs = torch.randn(7, 4)
     outputs = ensemble(parameters, inputs)
@@ -23,7 +23,7 @@ def test_each_member_is_a_network_of_its_own() -> None:
 
 def test_the_first_member_alone() -> None:
     ensemble = Ensemble("q", 2, (4, 8, 1))
-    parameters = ensemble.initial_uniform(torch.Generator().manual_seed(0))
+    parameters = ensemble.draw_uniform(torch.Generator().manual_seed(0))
     inputs = torch.randn(7, 4)
     first = ensemble(ensemble.first(parameters), inputs)
     assert first.shape == (1, 7, 1)
@@ -31,7 +31,7 @@ def test_the_first_member_alone() -> None:
 
 
 def test_members_begin_within_the_bounds_of_a_linear_layer() -> None:
-    parameters = Ensemble("q", 2, (100, 16, 1)).initial_uniform(torch.Generator().manual_seed(0))
+    parameters = Ensemble("q", 2, (100, 16, 1)).draw_uniform(torch.Generator().manual_seed(0))
     bound = float(parameters["q.0.weight"].abs().max())
     assert 0.09 < bound <= 0.1
     np.testing.assert_array_less(parameters["q.1.weight"].abs().numpy(), 0.25 + 1e-6)
@@ -39,7 +39,7 @@ def test_members_begin_within_the_bounds_of_a_linear_layer() -> None:
 
 def test_gradients_and_stacks_of_seeds() -> None:
     ensemble = Ensemble("q", 2, (4, 8, 1))
-    sets = [ensemble.initial_uniform(torch.Generator().manual_seed(seed)) for seed in range(3)]
+    sets = [ensemble.draw_uniform(torch.Generator().manual_seed(seed)) for seed in range(3)]
     stack = {name: torch.stack([one[name] for one in sets]) for name in sets[0]}
     inputs = torch.randn(3, 7, 4)
     slope = torch.func.vmap(

@@ -17,7 +17,7 @@ from workers.rl.networks.nature_cnn import NatureCnn
 from workers.rl.networks.noisy import NoisyMlp
 from workers.rl.networks.observation_encoding import encoding_of
 from workers.rl.networks.parameter_layout import Layout
-from workers.rl.networks.recurrent import Recurrent
+from workers.rl.networks.recurrent import RecurrentLayer
 from workers.rl.networks.running_normaliser import normalise
 
 
@@ -38,12 +38,12 @@ def vectors(size: int) -> Callable[[int], tuple[Tensor, ...]]:
 
 MLP = Mlp("q", (5, 8, 3), "tanh")
 NOISY = NoisyMlp("q", (5, 8, 3))
-DUELING = DuelingHead("q", 5, actions=3, hidden=(8,), atoms=4, noisy=True)
+DUELING = DuelingHead("q", 5, actions=3, hidden=(8,), atoms=4, is_noisy=True)
 COSINES = CosineEmbedding("tau", features=6, cosines=8)
-LSTM, GRU = Recurrent("m", 3, 4), Recurrent("m", 3, 4, "gru")
+LSTM, GRU = RecurrentLayer("m", 3, 4), RecurrentLayer("m", 3, 4, "gru")
 CASES = {
     "mlp": Case(MLP, vectors(5)),
-    "features": Case(Mlp("q", (5, 8), activate_last=True), vectors(5)),
+    "features": Case(Mlp("q", (5, 8), has_last_activation=True), vectors(5)),
     "cnn": Case(
         NatureCnn("q", (36, 40, 2), (16, 3)),
         lambda n: (torch.randint(0, 255, (n, 36, 40, 2), dtype=torch.uint8),),
@@ -79,9 +79,7 @@ def case(request) -> Case:
 
 
 def parameters_of(case: Case, seed: int = 0) -> dict[str, Tensor]:
-    parameters: dict[str, Tensor] = case.network.initial_uniform(
-        torch.Generator().manual_seed(seed)
-    )
+    parameters: dict[str, Tensor] = case.network.draw_uniform(torch.Generator().manual_seed(seed))
     return parameters
 
 

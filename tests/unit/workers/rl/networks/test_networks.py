@@ -28,7 +28,7 @@ def test_layout_join_refuses_another_network() -> None:
 @pytest.mark.parametrize("hidden", [(), (5,), (5, 7)])
 def test_mlp_equals_a_sequential_module(activation, module, hidden) -> None:
     mlp = Mlp("q", (3, *hidden, 2), activation)
-    parameters = mlp.initial_uniform(torch.Generator().manual_seed(1))
+    parameters = mlp.draw_uniform(torch.Generator().manual_seed(1))
     layers: list[torch.nn.Module] = []
     for index in range(len(hidden) + 1):
         weight = parameters[f"q.{index}.weight"]
@@ -44,9 +44,9 @@ def test_initial_uniform_is_within_the_bounds_of_a_linear_layer_and_depends_on_t
     None
 ):
     mlp = Mlp("q", (16, 400, 2))
-    first = mlp.initial_uniform(torch.Generator().manual_seed(3))
-    again = mlp.initial_uniform(torch.Generator().manual_seed(3))
-    other = mlp.initial_uniform(torch.Generator().manual_seed(4))
+    first = mlp.draw_uniform(torch.Generator().manual_seed(3))
+    again = mlp.draw_uniform(torch.Generator().manual_seed(3))
+    other = mlp.draw_uniform(torch.Generator().manual_seed(4))
     assert first["q.0.weight"].abs().max() <= 0.25
     assert first["q.0.weight"].abs().max() > 0.24
     assert first["q.1.bias"].abs().max() <= 0.05
@@ -55,7 +55,7 @@ def test_initial_uniform_is_within_the_bounds_of_a_linear_layer_and_depends_on_t
 
 
 def test_initial_orthogonal_has_orthogonal_rows_of_the_gain() -> None:
-    parameters = Mlp("v", (8, 6, 3), "tanh").initial_orthogonal(
+    parameters = Mlp("v", (8, 6, 3), "tanh").draw_orthogonal(
         torch.Generator().manual_seed(0), gain=0.5
     )
     hidden, last = parameters["v.0.weight"], parameters["v.1.weight"]
@@ -65,7 +65,7 @@ def test_initial_orthogonal_has_orthogonal_rows_of_the_gain() -> None:
 
 
 def test_the_last_layer_may_begin_near_zero() -> None:
-    parameters = Mlp("a", (16, 32, 4)).initial_uniform(
+    parameters = Mlp("a", (16, 32, 4)).draw_uniform(
         torch.Generator().manual_seed(0), last=DDPG_BOUND
     )
     assert 0.2 < parameters["a.0.weight"].abs().max() <= 0.25
@@ -74,8 +74,8 @@ def test_the_last_layer_may_begin_near_zero() -> None:
 
 
 def test_features_are_activated_and_one_size_alone_is_the_identity() -> None:
-    torso, inputs = Mlp("t", (3, 5), activate_last=True), torch.randn(4, 3)
-    parameters = torso.initial_uniform(torch.Generator().manual_seed(0))
+    torso, inputs = Mlp("t", (3, 5), has_last_activation=True), torch.randn(4, 3)
+    parameters = torso.draw_uniform(torch.Generator().manual_seed(0))
     torch.testing.assert_close(
         torso(parameters, inputs),
         torch.relu(inputs @ parameters["t.0.weight"].T + parameters["t.0.bias"]),

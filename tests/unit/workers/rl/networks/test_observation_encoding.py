@@ -101,7 +101,7 @@ def test_encoding_stores_doubles_as_floats() -> None:
 
 
 def test_an_observation_of_nothing_is_refused() -> None:
-    with pytest.raises(DefinitionError, match="hold not a single number"):
+    with pytest.raises(DefinitionError, match="hold no numbers"):
         encoding_of(spaces.Tuple(()))
 
 

@@ -99,7 +99,7 @@ def test_a_frozen_normaliser_stands_still_however_it_is_left() -> None:
     before = observations.state_dict(), rewards.state_dict()
 
     def fails_within() -> None:
-        with observations.frozen(), rewards.frozen():
+        with observations.freeze(), rewards.freeze():
             observations.update(np.ones((4, 2)))
             rewards.update(np.ones((4, 2)), np.zeros((4, 2), np.bool_))
             raise RuntimeError

@@ -55,7 +55,7 @@ class ScriptedVector:
 
 
 def test_the_environment_has_the_librarys_interface() -> None:
-    env, told = LoopEnv(2, Observations(BOX, several=False), spaces.Discrete(2)), []
+    env, told = LoopEnv(2, Observations(BOX, has_several_inputs=False), spaces.Discrete(2)), []
     env.attach(ScriptedVector(), lambda: told.append(1) or len(told) < 3)
     assert env.reset().shape == (2, 3)
     observation, reward, done, infos = env.step(np.zeros(2, np.int64))
@@ -72,7 +72,7 @@ def test_the_environment_has_the_librarys_interface() -> None:
     env.step(np.zeros(2, np.int64))
     assert np.array_equal(observation, kept), "what it gave is not used again"
     _, reward, done, infos = env.step(np.zeros(2, np.int64))
-    assert env.over
+    assert env.is_over
     assert (reward.tolist(), done.tolist(), infos) == ([0.0, 0.0], [False, False], [{}, {}])
     with pytest.raises(AttributeError, match="spaces"):
         env.get_attr("spec")
@@ -103,11 +103,11 @@ def rows(space: spaces.Space, count: int) -> tuple[list, np.ndarray]:
 
 def test_composite_observations_are_restored_from_the_flat_vector() -> None:
     elements, flat = rows(PARTS, 5)
-    parts = Observations(PARTS, several=True)(flat)
+    parts = Observations(PARTS, has_several_inputs=True)(flat)
     for key, space in PARTS.spaces.items():
         assert parts[key].dtype == space.dtype
         np.testing.assert_array_equal(parts[key], np.stack([one[key] for one in elements]))
-    alone = Observations(PARTS, several=False)
+    alone = Observations(PARTS, has_several_inputs=False)
     assert isinstance(alone.space, spaces.Box)
     assert alone.space.shape == flat.shape[1:]
 
