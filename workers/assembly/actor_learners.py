@@ -41,13 +41,13 @@ def build_actor_learners(
     assert isinstance(definition.agent, A3cParameters)
     document, count = definition.model_dump_json(), SharedCount()
     makers = [
-        functools.partial(_actor_learner, document, agent.shared, count, seed, i, mode)
+        functools.partial(_build_actor_learner, document, agent.shared, count, seed, i, mode)
         for i in range(definition.agent.processes)
     ]
     return ActorLearners(makers, agent, count)
 
 
-def _actor_learner(
+def _build_actor_learner(
     document: str,
     shared: SharedTensors,
     count: SharedCount,

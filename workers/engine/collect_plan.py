@@ -20,7 +20,7 @@ class CollectPlanner:
         self._whole_env_steps = self.longest * num_envs
         self._cut: dict[int, CollectPlan] = {}
 
-    def within(self, env_steps: int) -> CollectPlan:
+    def shorten_plan(self, env_steps: int) -> CollectPlan:
         """Returns the full plan, or a shorter one that ends once `env_steps` are collected.
 
         A shorter plan ends at the first vector step with at least that many env_steps.

@@ -163,7 +163,7 @@ class Engine:
         If saving fails, adds a note to `error` and raises nothing.
         """
         self._in_epoch = False
-        self._evaluations.give_up()
+        self._evaluations.discard_background()
         try:
             self._save(SnapshotReason.EXCEPTION)
         except Exception as second:  # noqa: BLE001 - the first error is the one to report
@@ -338,7 +338,7 @@ class Engine:
             self._learning.next - at,
             self._evaluations.next_exact - at,
         )
-        return self._plans.within(room)
+        return self._plans.shorten_plan(room)
 
     def _run_due_events(self, *, closes_epoch: bool) -> None:
         """Runs the due events of steps 5 (the epoch) to 9.

@@ -114,7 +114,7 @@ class EvaluationSchedule:
         self._running = None
         return self._evaluated_state(clock, result, state)
 
-    def give_up(self) -> None:
+    def discard_background(self) -> None:
         """Discards the background evaluation; its result will not be returned."""
         self._running = None
 

@@ -6,7 +6,7 @@ from workers.engine.engine import Engine
 from workers.engine.parts import RunResult
 
 
-def lockstep(engines: Sequence[Engine], on_end: Callable[[int], None]) -> list[RunResult]:
+def run_in_lockstep(engines: Sequence[Engine], on_end: Callable[[int], None]) -> list[RunResult]:
     """Runs engines, an iteration of each in turn, until each has ended by its own conditions.
 
     An engine that ends does so within its turn, before another engine changes the shared parts.

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from workers.core.types import Array, Experience, LearnReport, LearnSchedule, StateTree
 from workers.estimators.memories import Memory
-from workers.supervised.batches import tensors
+from workers.supervised.batches import to_tensors
 from workers.supervised.learner import ModelLearner, learn_report, update
 from workers.supervised.model_function import ModelFunction
 from workers.supervised.modes import Modes
@@ -222,7 +222,7 @@ class AgentLearner(ModelLearner):
 
     def _update(self) -> RunValues:
         options, device = self.options, self._variables.device
-        batch = tensors(self.memory.sample(), device)
+        batch = to_tensors(self.memory.sample(), device)
         features, labels = (
             options.features(batch[STATE]),
             options.labels(batch, self._stats.labels()),

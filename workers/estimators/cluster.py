@@ -106,7 +106,7 @@ class SharedStepHook(SessionRunHook):
         self._add: Callable[[int], int] | None = add
 
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
-        """Adds one, if the run made an update."""
+        """Adds 1 to the shared global step, if the run made an update."""
         del run_context
         if not run_values.has_learned or self._add is None:
             return

@@ -23,7 +23,7 @@ from workers.supervised.batches import (
     as_batches,
     is_one_batch,
     rows_in,
-    tensors,
+    to_tensors,
 )
 from workers.supervised.learner import SessionHook, SupervisedLearner, evaluate_batch, mean_values
 from workers.supervised.modes import Modes
@@ -88,7 +88,7 @@ class Estimator(ModelOwner):
         ]
         with preserve_global_state():
             seed_global(self._config.seed)
-            engine = self._engine(input_fn, all_hooks, ModelBudget(updates=max_steps))
+            engine = self._build_engine(input_fn, all_hooks, ModelBudget(updates=max_steps))
             result = engine.run()
         log.info("estimator.trained", global_step=engine.clock.updates, reason=result.reason.value)
         return self
@@ -161,14 +161,16 @@ class Estimator(ModelOwner):
         variables = self._variables(self._load(checkpoint_path))
         given = input_fn()
         for features, _ in [given] if is_one_batch(given) else as_batches(given):
-            spec = self._model(variables, tensors(features, variables.device), None, Modes.PREDICT)
+            spec = self._model(
+                variables, to_tensors(features, variables.device), None, Modes.PREDICT
+            )
             chosen = _select_predictions(spec.predictions, predict_keys)
             for row in range(rows_in(features)):
                 yield {key: value[row] for key, value in chosen.items()}
 
     # Private
 
-    def _engine(
+    def _build_engine(
         self, input_fn: InputFn, hooks: Sequence[SessionRunHook], bound: ModelBudget
     ) -> Engine:
         """Builds the engine and restores the newest checkpoint, if there is one."""

@@ -33,14 +33,12 @@ def list_gpus(query: Callable[[str], list[list[str]]] = query_gpus) -> tuple[Gpu
         row for row in query("index,name,uuid,memory.total") if len(row) == 4 and row[0].isdigit()
     ]
     return tuple(
-        Gpu(
-            index=int(row[0]), name=row[1], uuid=row[2], memory_mib=int(number_or_none(row[3]) or 0)
-        )
+        Gpu(index=int(row[0]), name=row[1], uuid=row[2], memory_mib=int(parse_number(row[3]) or 0))
         for row in rows
     )
 
 
-def number_or_none(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """Parses a field; `None` if it is not a number, as for values that a GPU does not support."""
     try:
         return float(text)

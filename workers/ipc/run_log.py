@@ -17,7 +17,7 @@ _MOST_LINES: Final = 1_000
 """Largest number of lines of one record."""
 
 
-def lines(run_id: str, texts: Sequence[str]) -> Iterator[LogLines]:
+def log_records(run_id: str, texts: Sequence[str]) -> Iterator[LogLines]:
     """Yields records that hold lines of Palestra itself."""
     for start in range(0, len(texts), _MOST_LINES):
         shown = tuple(

@@ -129,7 +129,7 @@ def _show(
             )
         for episode in range(order.episodes):
             seed = episode_seed(order.seed, episode)
-            for _ in player.steps(seed):
+            for _ in player.play_episode(seed):
                 player.env.render()
             on_episode(episode, seed, player)
     finally:

@@ -82,7 +82,7 @@ def read_stream(directory: Path, document: JsonObject) -> dict[str, Array]:
         SnapshotUnreadableError: If the files do not hold these rows.
     """
     end, room = int(document["end"]), int(document["room"])
-    segments = [_segment(name) for name in document["files"]]
+    segments = [_parse_segment(name) for name in document["files"]]
     if not end:
         return _read(directory, segments[0])
     at = first = max(0, end - room)
@@ -115,10 +115,10 @@ def _rows_of_segment(stream: RowStream) -> int:
 
 
 def _segments_in(directory: Path, name: str) -> Sequence[Segment]:
-    return [_segment(path.name) for path in directory.glob(f"{name}.*-*.npz")]
+    return [_parse_segment(path.name) for path in directory.glob(f"{name}.*-*.npz")]
 
 
-def _segment(name: str) -> Segment:
+def _parse_segment(name: str) -> Segment:
     """Parses the name of a segment's file."""
     try:
         first, end = name.split(".")[-2].split("-")

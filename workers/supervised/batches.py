@@ -67,7 +67,7 @@ class BatchCollector:
         self._drawn += 1
         empty = (_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS, _NO_FLAGS, _NO_FLAGS, _NO_NUMBERS)
         return SupervisedBatch(
-            *empty, env_steps=1, features=tensors(features), labels=tensors(labels)
+            *empty, env_steps=1, features=to_tensors(features), labels=to_tensors(labels)
         )
 
     def state_dict(self) -> StateTree:
@@ -123,12 +123,12 @@ def is_one_batch(given: Batches | tuple[object, object]) -> TypeGuard[tuple[obje
     return isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], tuple)
 
 
-def tensors(value: object, device: torch.device | None = None) -> Any:
+def to_tensors(value: object, device: torch.device | None = None) -> Any:
     """Converts an array, or each array of a dict, to a tensor; `None` stays `None`."""
     if value is None:
         return None
     if isinstance(value, dict):
-        return {key: tensors(one, device) for key, one in value.items()}
+        return {key: to_tensors(one, device) for key, one in value.items()}
     tensor = value if isinstance(value, torch.Tensor) else torch.as_tensor(np.asarray(value))
     return tensor if device is None else tensor.to(device)
 

@@ -17,7 +17,7 @@ from workers.core.types import (
     StateTree,
     StopReason,
 )
-from workers.supervised.batches import SupervisedBatch, rows_in, tensors
+from workers.supervised.batches import SupervisedBatch, rows_in, to_tensors
 from workers.supervised.model_function import ModelFunction
 from workers.supervised.modes import Modes
 from workers.supervised.predict_module import PredictModule
@@ -60,7 +60,7 @@ def evaluate_batch(
     model: ModelFunction, variables: Variables, batch: tuple[object, object]
 ) -> RunValues:
     """Returns the values that a model computes in mode EVAL on one batch (features, labels)."""
-    features, labels = (tensors(one, variables.device) for one in batch)
+    features, labels = (to_tensors(one, variables.device) for one in batch)
     return values_of(model(variables, features, labels, Modes.EVAL))
 
 
@@ -187,7 +187,7 @@ class SupervisedLearner(ModelLearner):
         if updates < 1 or batch is None:
             return LearnReport(0)
         device = self._variables.device
-        features, labels = tensors(batch.features, device), tensors(batch.labels, device)
+        features, labels = to_tensors(batch.features, device), to_tensors(batch.labels, device)
         make = lambda: self._model(self._variables, features, labels, Modes.TRAIN)  # noqa: E731
         return learn_report(self._session.run(lambda: update(self._variables, make)))
 

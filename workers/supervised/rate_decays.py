@@ -81,7 +81,7 @@ class Decay:
         """
         return partial(KINDS[self.decay_type], self, initial)
 
-    def turns(self, count: float) -> float:
+    def scaled_count(self, count: float) -> float:
         """Returns x = count / `decay_steps`, rounded down if `staircase` is set."""
         turns = count / self.decay_steps
         return float(math.floor(turns)) if self.staircase else turns
@@ -110,13 +110,13 @@ def _piecewise(decay: Decay, count: float) -> float:
 
 KINDS: Final[dict[str, Callable[[Decay, float, float], float]]] = {
     "exponential_decay": lambda decay, initial, count: float(
-        initial * decay.decay_rate ** decay.turns(count)
+        initial * decay.decay_rate ** decay.scaled_count(count)
     ),
     "natural_exp_decay": lambda decay, initial, count: (
-        initial * math.exp(-decay.decay_rate * decay.turns(count))
+        initial * math.exp(-decay.decay_rate * decay.scaled_count(count))
     ),
     "inverse_time_decay": lambda decay, initial, count: (
-        initial / (1 + decay.decay_rate * decay.turns(count))
+        initial / (1 + decay.decay_rate * decay.scaled_count(count))
     ),
     "polynomial_decay": _polynomial,
     "piecewise_constant": lambda decay, _, count: _piecewise(decay, count),

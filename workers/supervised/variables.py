@@ -111,7 +111,7 @@ class Variables:
     def explore(
         self, name: str, factory: Callable[[], Exploration], greedy: Tensor, actions: int | None
     ) -> Tensor:
-        """Returns actions; see the function `explore`."""
+        """Returns actions [N, ...]; see the function `explore`."""
         found = self._explorations.get(name)
         if found is None:
             found = self._explorations[name] = factory()

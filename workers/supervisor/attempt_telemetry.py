@@ -105,7 +105,7 @@ class Observer:
     def log(self, *texts: str, to: Iterable[str] | None = None) -> None:
         """Appends lines to the logs of the runs `to`, by default of all runs of the attempt."""
         for run in self._runs if to is None else to:
-            self._record(run_log.lines(run, texts))
+            self._record(run_log.log_records(run, texts))
 
     def _sample(self, pids: Iterable[int]) -> SystemMetrics:
         at = self.progress()

@@ -9,7 +9,7 @@ from typing import Final
 
 import psutil
 
-from workers.ipc.gpus import number_or_none, query_gpus
+from workers.ipc.gpus import parse_number, query_gpus
 
 _MIB: Final = 1024 * 1024
 _GPU_FIELDS: Final[Mapping[str, str]] = {
@@ -85,7 +85,7 @@ def _gpu_values(index: int, cells: list[str]) -> dict[str, float]:
     return {
         f"gpu{index}_{name}": value
         for name, cell in named
-        if (value := number_or_none(cell)) is not None
+        if (value := parse_number(cell)) is not None
     }
 
 

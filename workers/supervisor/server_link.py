@@ -147,7 +147,7 @@ class ServerLink:
         if not self._shipper.flush(_FLUSH_SECONDS, stale):
             return False
         if self._given_up.is_set():
-            self._uploader.give_up()
+            self._uploader.discard_all()
         self._uploader.deliver(self._shipper.acked_seq)
         return self._shipper.flush(_FLUSH_SECONDS, stale)
 

@@ -117,7 +117,7 @@ class Uploader:
             for path in self._exports():
                 self._attempt(self._send_export, path)
 
-    def give_up(self) -> None:
+    def discard_all(self) -> None:
         """Discards all files that are not uploaded yet, at a user's request."""
         with self._lock:
             for snapshot in list(self._waiting):

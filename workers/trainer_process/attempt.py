@@ -86,7 +86,9 @@ def _record_start(attempt: RunningAttempt) -> None:
     with SpoolWriter(attempt.directory.spool) as spool:
         for run in attempt.order.runs:
             spool.append(
-                run_log.lines(run.run_id, [run_log.start_line(attempt.order, run, attempt.device)])
+                run_log.log_records(
+                    run.run_id, [run_log.start_line(attempt.order, run, attempt.device)]
+                )
             )
 
 
@@ -94,7 +96,7 @@ def _follow(attempt: RunningAttempt) -> AttemptReport:
     """Evaluates the run's snapshots one after another, as the supervisor provides them."""
     attempt.end_at_orders()
     order = attempt.order
-    with attempt.records() as sink:
+    with attempt.open_records() as sink:
         follower = Follower(
             attempt.directory, order.definition, attempt.run, order.schedule, sink, attempt.device
         )
@@ -115,7 +117,7 @@ def _evaluate(attempt: RunningAttempt) -> AttemptReport:
     record = native.evaluate(
         attempt.order.definition, attempt.run, snapshot, time.time(), attempt.device
     )
-    with attempt.records() as sink:
+    with attempt.open_records() as sink:
         sink.append([record])
     return attempt.report(Outcome.SUCCEEDED, Cause.BUDGET)
 

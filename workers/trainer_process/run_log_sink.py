@@ -24,6 +24,6 @@ class RunLogSink:
 
 def _lines(record: RunRecord) -> Iterator[RunRecord]:
     if isinstance(record, Evaluation):
-        yield from run_log.lines(record.run, [run_log.evaluation_line(record)])
+        yield from run_log.log_records(record.run, [run_log.evaluation_line(record)])
     elif isinstance(record, SnapshotWritten):
-        yield from run_log.lines(record.run, [run_log.snapshot_line(record)])
+        yield from run_log.log_records(record.run, [run_log.snapshot_line(record)])

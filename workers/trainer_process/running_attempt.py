@@ -65,7 +65,7 @@ class RunningAttempt:
         return self.order.runs[0]
 
     @contextmanager
-    def records(self) -> Iterator[RunLogSink]:
+    def open_records(self) -> Iterator[RunLogSink]:
         """Opens the spool for the records of a job, each with its line in the log."""
         with SpoolWriter(self.directory.spool) as spool:
             yield RunLogSink(spool)

@@ -30,7 +30,7 @@ def train(attempt: RunningAttempt) -> AttemptReport:
     run = attempt.run
     snapshot = attempt.load_snapshot(run) if run.snapshot is not None else None
     with (
-        attempt.records() as sink,
+        attempt.open_records() as sink,
         _training(attempt, sink, attempt.directory.snapshots) as training,
     ):
         attempt.resume_quality = _resume(training, snapshot)
@@ -49,7 +49,7 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
         for snapshot in snapshots
     ]
     with ExitStack() as stack:
-        sink = SharedSink(stack.enter_context(attempt.records()))
+        sink = SharedSink(stack.enter_context(attempt.open_records()))
         contexts = [_context(attempt, run, sink, attempt.directory.snapshots) for run in order.runs]
         pack = assemble_pack(contexts, starts, stack)
         attempt.clock = pack.trainings[0].engine.clock
@@ -70,7 +70,7 @@ def _train_pack(attempt: RunningAttempt) -> AttemptReport:
                 **end_of(reason),
                 **counters(training.engine.clock),
             )
-            sink.append(list(run_log.lines(run.run_id, run_log.end_lines(end))))
+            sink.append(list(run_log.log_records(run.run_id, run_log.end_lines(end))))
 
         with _write_progress(attempt, *pack.trainings):
             reasons = [result.reason for result in native.train_pack(pack, on_end)]
@@ -119,7 +119,7 @@ def test(attempt: RunningAttempt) -> AttemptReport:
     scratch = attempt.directory.root / "scratch"
     try:
         with (
-            attempt.records() as sink,
+            attempt.open_records() as sink,
             _training(attempt, smoke_test.SmokeTestSink(sink), scratch) as training,
         ):
             with _write_progress(attempt, training):

@@ -79,7 +79,7 @@ class _Run:
         self._seeds = seeds_of(call)
         self._block = SharedBlock(call.processes)
         self._end = EndOfRun(self._block.reopen(), 0)
-        self.agent = self._host()
+        self.agent = self._caller_agent()
         self._wrapped = ExternalAgent(
             self.agent, num_envs=1, is_batch=False, save_memory=call.settings.save_memory
         )
@@ -131,7 +131,7 @@ class _Run:
             repair_named_snapshots(outdir)
             self._conclude(watch, records)
 
-    def _host(self) -> Any:
+    def _caller_agent(self) -> Any:
         """Returns the agent of the caller's process, which owns the shared tensors."""
         if self._call.user.agent is not None or self._call.user.make_agent is None:
             return self._call.user.agent

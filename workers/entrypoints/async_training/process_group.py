@@ -229,7 +229,7 @@ class ProcessGroup:
             self._fail(child, listener, _loss_error(child, is_waiting=child.index in self._waiting))
 
 
-def wait_for_go(link: connection.Connection) -> bool:
+def wait_for_start(link: connection.Connection) -> bool:
     """Reports that this process is ready, and blocks until all processes are.
 
     Returns False if the parent closed the connection before it started the run.

@@ -18,7 +18,7 @@ from workers.engine.engine import Engine
 from workers.engine.parts import Cadence, Parts
 from workers.entrypoints.async_training import process_main
 from workers.entrypoints.async_training.messages import AsyncSettings, ProcessTask, UserParts
-from workers.entrypoints.async_training.process_group import wait_for_go
+from workers.entrypoints.async_training.process_group import wait_for_start
 from workers.entrypoints.async_training.process_parts import (
     FollowRunHook,
     LinkRecorder,
@@ -59,7 +59,7 @@ def enter(parent: int, index: int, link: Connection, order: ProcessTask) -> None
 def _train(index: int, link: Connection, order: ProcessTask) -> None:
     with ExitStack() as stack:
         member = _Member(index, link, order, stack)
-        if not wait_for_go(link):
+        if not wait_for_start(link):
             return
         with _profile(order.settings, index):
             member.drive()

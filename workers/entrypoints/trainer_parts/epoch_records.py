@@ -41,7 +41,7 @@ class ExperimentStats:
     """Value of `step_episode` at the end of the last epoch; `None` unless episodes are stored."""
 
     def state_dict(self) -> StateTree:
-        """Returns the four fields by name."""
+        """Returns the counts and the episodes of the last epoch by name."""
         packed = pack(self.last_episode, "last_episode")
         return {
             "total_epoch": self.total_epoch,
@@ -51,7 +51,7 @@ class ExperimentStats:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the four fields."""
+        """Restores the counts and the episodes of the last epoch from `state`."""
         self.total_epoch, self.total_itr = int(state["total_epoch"]), int(state["total_itr"])
         self.total_env_steps = int(state["total_env_steps"])
         self.last_episode = unpack(state["last_episode"])

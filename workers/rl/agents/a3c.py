@@ -71,7 +71,7 @@ def returns(rewards: list[float], bootstrap_value: float, gamma: float) -> list[
     return result[::-1]
 
 
-def rmsprop_shared(
+def update_shared_rmsprop(
     parameters: Tensor,
     squares: Tensor,
     gradient: Tensor,
@@ -309,7 +309,7 @@ class A3c:
 
     def _learn(self, bootstrap_value: float) -> None:
         grad, self._last = self._slope(self._own, self._steps(bootstrap_value))
-        rmsprop_shared(self.parameters, self.squares, grad, self._hyper, self.learning_rate)
+        update_shared_rmsprop(self.parameters, self.squares, grad, self._hyper, self.learning_rate)
         self._sum, self._updates = self._sum + self._last, self._updates + 1
         self.sync_parameters()
         self.forget_rollout()

@@ -200,7 +200,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
             self.model.values(self.value_layout.split(vector), observation) - target
         ).square().mean(), ()
 
-    def value_steps(
+    def fit_values(
         self, gradient: Gradient, state: TrpoState, batch: RolloutBatch
     ) -> tuple[Tensor, AdamState, Tensor]:
         """Fits the value network; returns its parameters [V], optimiser state and mean loss []."""
@@ -223,7 +223,7 @@ class Trpo(OnPolicyMath[TrpoParameters]):
         if self.hyper.normalize_advantages:
             batch = batch._replace(advantage=standardise(batch.advantage))
         parameters, norm = self.policy_step(gradient, state.parameters, batch)
-        values, optimizer, value_loss = self.value_steps(gradient, state, batch)
+        values, optimizer, value_loss = self.fit_values(gradient, state, batch)
         named = self.policy_layout.split(parameters)
         entropy = self.model.policy.entropy(
             named, self.model.outputs(named, batch.observation)

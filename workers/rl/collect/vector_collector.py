@@ -100,7 +100,7 @@ class VectorCollector(RestorableCollector):
         self._uncounted = 0
 
     def refresh_after_restore(self) -> None:
-        """Updates what is derived from the slots, after some were restored through their views."""
+        """Computes the caches of slot states again, after slots were restored through views."""
         self._is_any_over = bool(self._over.any())
 
     def collect(self, plan: CollectPlan) -> Experience:

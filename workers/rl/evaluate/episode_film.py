@@ -51,7 +51,7 @@ class Film:
             seed: Seed of the episode.
             max_frames: Maximum number of frames; `None` for all.
         """
-        for _ in self.player.steps(seed, max_frames):
+        for _ in self.player.play_episode(seed, max_frames):
             yield np.asarray(self.player.env.render())
 
     def close(self) -> None:

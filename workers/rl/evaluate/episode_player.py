@@ -29,7 +29,7 @@ class Player:
         self.episode_length = 0
         """env_steps of the episode so far."""
 
-    def steps(self, seed: int, max_observations: int | None = None) -> Iterator[None]:
+    def play_episode(self, seed: int, max_observations: int | None = None) -> Iterator[None]:
         """Plays one episode; yields after the reset and after each step.
 
         Stops at the end of the episode, or after yielding `max_observations` times.

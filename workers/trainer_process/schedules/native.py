@@ -21,7 +21,7 @@ from workers.assembly.training import (
 from workers.core.protocols import ClockView, TrainableAgent
 from workers.core.rng import derive_seed
 from workers.engine.clock import StillClock
-from workers.engine.lockstep import lockstep
+from workers.engine.lockstep import run_in_lockstep
 from workers.engine.parts import RunResult
 from workers.export.module_files import write_module
 from workers.recording.recorder import evaluation_record
@@ -51,7 +51,7 @@ def train_pack(pack: PackTraining, on_end: Callable[[int], None]) -> list[RunRes
         pack.leave(index)
         on_end(index)
 
-    return lockstep([training.engine for training in pack.trainings], leave)
+    return run_in_lockstep([training.engine for training in pack.trainings], leave)
 
 
 def evaluate(

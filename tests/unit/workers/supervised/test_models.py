@@ -8,7 +8,7 @@ import torch
 
 from tests.acceptance.estimator_kit import are_equal
 from workers.core.errors import PartNotFoundError
-from workers.supervised.batches import tensors
+from workers.supervised.batches import to_tensors
 from workers.supervised.inputs import ArrayBatches, bound_input, digits, input_function, spirals
 from workers.supervised.models import QNetwork, model_function, returns_to_go
 from workers.supervised.modes import Modes
@@ -33,7 +33,9 @@ def batch(**changes: Any) -> tuple[Any, Any]:
         "next_state": np.array([[1.0, 2.0], [9.0, 9.0]], np.float32),
         **changes,
     }
-    return tensors({"state": np.array([[0.5, 0.5], [1.0, -1.0]], np.float32)}), tensors(labels)
+    return to_tensors({"state": np.array([[0.5, 0.5], [1.0, -1.0]], np.float32)}), to_tensors(
+        labels
+    )
 
 
 def run(

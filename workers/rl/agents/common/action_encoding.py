@@ -45,7 +45,7 @@ class ActionCodec(Protocol):
 class Actions(ActionCodec, Protocol):
     """An `ActionCodec` that can draw random actions."""
 
-    def random(self, generator: np.random.Generator, count: int) -> Array:
+    def draw_random(self, generator: np.random.Generator, count: int) -> Array:
         """Returns raw actions [count, ...], drawn uniformly."""
 
 
@@ -59,7 +59,7 @@ class DiscreteActions:
     raw_shape: ClassVar[tuple[int, ...]] = ()
     raw_dtype: ClassVar[type[np.generic]] = np.int64
 
-    def random(self, generator: np.random.Generator, count: int) -> Array:
+    def draw_random(self, generator: np.random.Generator, count: int) -> Array:
         """Returns raw actions int64 [count], drawn uniformly."""
         return generator.integers(self.count, size=count)
 
@@ -90,7 +90,7 @@ class BoxActions:
         """Shape of a raw action, [A]: the action is flattened."""
         return (int(self.centre.size),)
 
-    def random(self, generator: np.random.Generator, count: int) -> Array:
+    def draw_random(self, generator: np.random.Generator, count: int) -> Array:
         """Returns raw actions float32 [count, A], drawn uniformly."""
         return generator.random((count, self.centre.size), dtype=np.float32) * 2 - 1
 

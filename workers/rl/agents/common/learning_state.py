@@ -30,13 +30,13 @@ def learning_rates(state: Any) -> list[Tensor]:
     )
 
 
-def with_learning_rates(state: S, rates: Iterator[Tensor]) -> S:
+def replace_learning_rates(state: S, rates: Iterator[Tensor]) -> S:
     """Returns the state with its optimisers' step sizes replaced by `rates`, in order."""
     if isinstance(state, AdamState | RmspropState):
         return cast("S", state._replace(learning_rate=next(rates)))
     if isinstance(state, Tensor):
         return state
-    result: S = type(state)(*(with_learning_rates(field, rates) for field in state))  # type: ignore[attr-defined]
+    result: S = type(state)(*(replace_learning_rates(field, rates) for field in state))  # type: ignore[attr-defined]
     return result
 
 

@@ -71,7 +71,7 @@ class Normalisers:
         """Whether observations are normalised."""
         return self._observations is not None
 
-    def observation(self, observation: Array) -> Array:
+    def normalise(self, observation: Array) -> Array:
         """Returns observations [N, ...] normalised, or unchanged without normaliser.
 
         Changes no statistics.
@@ -91,7 +91,7 @@ class Normalisers:
         self._observations.update(observation if active is None else observation[active])
         return self._observations(observation)
 
-    def rollout(self, rollout: Mapping[str, Array]) -> Mapping[str, Array]:
+    def normalise_rollout(self, rollout: Mapping[str, Array]) -> Mapping[str, Array]:
         """Normalises the successors and rewards of a rollout of arrays [T, B, ...].
 
         Updates the statistics of rewards. The rollout's observations are not changed:
@@ -116,7 +116,7 @@ class Normalisers:
             else dict(zip((_MEAN, _SCALE), self._observations.tensors(), strict=True))
         )
 
-    def function(self, parameters: Parameters, observation: Tensor) -> Tensor:
+    def normalise_tensors(self, parameters: Parameters, observation: Tensor) -> Tensor:
         """Normalises observations [N, ...] by the tensors of `tensors` in `parameters`; pure."""
         if self._observations is None:
             return observation

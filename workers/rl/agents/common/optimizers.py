@@ -87,7 +87,7 @@ def rmsprop_start(
     Args:
         parameters: float32 [P].
         learning_rate: Step size.
-        uses_inner_epsilon: Initialise the running mean with 1, as in TensorFlow, instead of 0.
+        uses_inner_epsilon: Whether the running mean begins with 1, as in TensorFlow, not with 0.
     """
     square = torch.ones_like(parameters) if uses_inner_epsilon else torch.zeros_like(parameters)
     return RmspropState(square, torch.tensor(learning_rate, device=parameters.device))
@@ -113,7 +113,7 @@ def rmsprop(
         state: State after the previous update.
         decay: Decay factor of the running mean.
         epsilon: Added to the root of the running mean.
-        uses_inner_epsilon: Add epsilon under the root, as in TensorFlow, instead of to the root.
+        uses_inner_epsilon: Whether epsilon is added under the root, as in TensorFlow, not to it.
     """
     square = torch.addcmul(state.square * decay, gradient, gradient, value=1 - decay)
     root = (square + epsilon).sqrt() if uses_inner_epsilon else square.sqrt() + epsilon

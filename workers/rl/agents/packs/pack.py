@@ -23,7 +23,7 @@ from workers.acceleration.compiled_update import StateBuffers
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import make_stacked_runner
 from workers.core.types import Array, CompileMode, Experience, LearnReport, StateTree
-from workers.rl.agents.common.learning_state import learning_rates, with_learning_rates
+from workers.rl.agents.common.learning_state import learning_rates, replace_learning_rates
 from workers.rl.agents.packs.packed_agents import PackedAgents
 from workers.rl.agents.packs.replay_agents import PackedReplayAgents
 from workers.rl.agents.packs.rollout_agents import PackedRolloutAgents
@@ -128,7 +128,7 @@ class Pack:
         agent, row = self._agents[index], self._rows.index(index)
         agent.learning_rate = value
         rates = zip(learning_rates(self._stack), learning_rates(agent.learning_state), strict=True)
-        self._stack = with_learning_rates(
+        self._stack = replace_learning_rates(
             self._stack, (_replace_row(every, row, own) for every, own in rates)
         )
 

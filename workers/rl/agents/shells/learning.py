@@ -19,8 +19,8 @@ from workers.rl.agents.common.algorithm import PolicyAlgorithm
 from workers.rl.agents.common.learning_state import (
     learning_rates,
     load_state,
+    replace_learning_rates,
     state_tree,
-    with_learning_rates,
 )
 from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
 from workers.rl.networks.parameter_layout import Layout, Parameters
@@ -81,7 +81,7 @@ class LearningAgent(Generic[A]):
     def learning_rate(self, value: float) -> None:
         if value != self._learning_rate:
             factor = value / self._first_learning_rate
-            self._state = with_learning_rates(
+            self._state = replace_learning_rates(
                 self._state, (rate * factor for rate in self._first_rates)
             )
             self._learning_rate = value

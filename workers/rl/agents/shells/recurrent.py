@@ -215,9 +215,7 @@ class RecurrentAgent(RecurrentActing, RolloutAgent):
         """Returns raw actions [B, ...] and the states [B, S] after this step."""
         named = self.named_parameters()
         read = (
-            self.normalise_step(observation)
-            if explore
-            else self.normalisers.observation(observation)
+            self.normalise_step(observation) if explore else self.normalisers.normalise(observation)
         )
         states = self._model.step(named, self._tensor(read), self._tensor(before))
         outputs = self._model.heads(named, states)[0]

@@ -126,7 +126,9 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
 
     def random_actions(self, count: int) -> Array:
         """Returns `count` actions drawn uniformly from the space."""
-        return self.parts.actions.to_space(self.parts.actions.random(self._acting_generator, count))
+        return self.parts.actions.to_space(
+            self.parts.actions.draw_random(self._acting_generator, count)
+        )
 
     def acting_noise(self, count: int) -> tuple[Array, ...]:
         """Returns the random numbers of `count` exploring actions."""

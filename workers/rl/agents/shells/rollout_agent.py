@@ -119,7 +119,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         if not self.normalisers.normalises_observations:
             return observation
         if not self._training.is_on:
-            return self.normalisers.observation(observation)
+            return self.normalisers.normalise(observation)
         self._met.append(self.normalisers.normalise_step(observation, active))
         return self._met[-1]
 
@@ -228,7 +228,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
 
         The arrays [T, B, ...] are valid until the next `observe`.
         """
-        rollout = self.normalisers.rollout(self.memory.contents())
+        rollout = self.normalisers.normalise_rollout(self.memory.contents())
         self.memory.clear()
         return rollout
 
@@ -262,7 +262,11 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy, normaliser included, as an exportable module."""
-        algorithm, policy, normalise = self.algorithm, self.policy, self.normalisers.function
+        algorithm, policy, normalise = (
+            self.algorithm,
+            self.policy,
+            self.normalisers.normalise_tensors,
+        )
         parameters = {
             name: tensor
             for name, tensor in self.named_parameters().items()
@@ -298,7 +302,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     # Private
 
     def _raw(self, observation: Array, noise: tuple[Array, ...]) -> Array:
-        return super()._raw(self.normalisers.observation(observation), noise)
+        return super()._raw(self.normalisers.normalise(observation), noise)
 
     def _pass(self, whole: RolloutBatch, size: int, count: int) -> list[RolloutBatch]:
         """Returns the minibatches of one pass."""

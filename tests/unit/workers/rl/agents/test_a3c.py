@@ -15,7 +15,7 @@ from palestra.contract.agents import A3cParameters
 from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.entrypoints.async_training.train_agent_async import train_agent_async
-from workers.rl.agents.a3c import A3c, A3cMath, PaddedRollout, returns, rmsprop_shared
+from workers.rl.agents.a3c import A3c, A3cMath, PaddedRollout, returns, update_shared_rmsprop
 from workers.rl.agents.common.optimizers import RmspropState, rmsprop
 from workers.rl.agents.shared_tensors import adopt, share
 
@@ -58,7 +58,7 @@ def test_shared_rmsprop_is_that_with_epsilon_under_the_root_in_place() -> None:
         uses_inner_epsilon=True,
     )
     squares, shared = torch.zeros(9), parameters.clone()
-    rmsprop_shared(shared, squares, gradient, HYPER, 0.01)
+    update_shared_rmsprop(shared, squares, gradient, HYPER, 0.01)
     torch.testing.assert_close(shared, expected)
     torch.testing.assert_close(squares, state.square)
 

@@ -34,7 +34,7 @@ from workers.acceleration.update_runner import eager_gradient, make_stacked_runn
 from workers.assembly.registry import agent_factory
 from workers.core.types import AgentContext, CompileMode, StopReason, Unit
 from workers.engine.engine import Engine
-from workers.engine.lockstep import lockstep
+from workers.engine.lockstep import run_in_lockstep
 from workers.engine.parts import Parts
 from workers.rl.agents import dqn, ppo
 from workers.rl.agents.packs import pack
@@ -230,7 +230,7 @@ class ThreeRuns:
 
     def run(self, *, together: bool) -> list[Any]:
         if together:
-            return lockstep(self.engines, self.pack.leave)
+            return run_in_lockstep(self.engines, self.pack.leave)
         return [engine.run() for engine in self.engines]
 
 

@@ -29,7 +29,7 @@ from workers.rl.envs.factory import make_training_vector
 from workers.trainer_process.failures import describe_failure
 
 SEED = 3
-_actor_learner = actor_learners._actor_learner
+_actor_learner = actor_learners._build_actor_learner
 
 
 def actor_learner_with_test_envs(*arguments: Any) -> ActorLearner:
@@ -152,7 +152,7 @@ def member(
     definition: RlDefinition, agent: SharedA3c, count: SharedCount, index: int
 ) -> ActorLearner:
     with preserve_global_state():
-        return actor_learners._actor_learner(
+        return actor_learners._build_actor_learner(
             definition.model_dump_json(), agent.shared, count, SEED, index, "eager"
         )
 
