@@ -111,7 +111,7 @@ def report(outcome: Outcome, cause: Cause) -> AttemptReport:
                 "exit_status": -9,
                 "report": None,
                 "order": Order.CONTINUE,
-                "kernel_killed_for_memory": True,
+                "was_killed_for_memory": True,
             },
             "failed",
             "host_out_of_memory",
