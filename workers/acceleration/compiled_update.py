@@ -77,7 +77,7 @@ class CompiledFunction:
         fallback: Computes the same result where compilation fails.
         like: Computes, without the compiler, a result with the structure of the function's result.
         identity: Identifies the function, see `workers.acceleration.library_cache.identity_of`.
-        uses_cudagraph: Replay the kernels as one CUDA graph.
+        uses_cudagraph: Whether the kernels are replayed as one CUDA graph.
         buffers: Buffers that on the CPU receive the new state, for a function whose first argument
             is a state and the first part of whose result is the next state.
     """

@@ -26,13 +26,16 @@ Gradient = Callable[[Loss, Tensor], tuple[Tensor, Tensor, Aside]]
 
 
 def functional_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Aside]:
-    """Differentiates with `torch.func`, so that the update can be compiled and used with `vmap`."""
+    """Returns gradient [P], loss [] and auxiliary outputs, computed by `torch.func`.
+
+    With this gradient an update can be compiled and used with `vmap`.
+    """
     gradient, (value, aside) = torch.func.grad_and_value(loss, has_aux=True)(parameters)
     return gradient, value, aside
 
 
 def eager_gradient(loss: Loss, parameters: Tensor) -> tuple[Tensor, Tensor, Aside]:
-    """Differentiates with autograd's tape.
+    """Returns gradient [P], loss [] and auxiliary outputs, computed by autograd's tape.
 
     Without compilation, it takes about two thirds of the time of `torch.func` for the same values.
     """

@@ -97,7 +97,7 @@ def assemble_training(context: TrainingContext) -> Training:
 
 @dataclass(frozen=True, slots=True)
 class PackTraining:
-    """The trainings of a pack."""
+    """The trainings of several runs whose agents act and learn as one batch."""
 
     trainings: list[Training]
     leave: Callable[[int], None]

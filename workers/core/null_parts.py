@@ -31,7 +31,7 @@ class NoRecorder:
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Discards the iteration."""
+        """Discards the episodes and updates of the iteration."""
 
     def record_evaluation(
         self, clock: ClockView, result: EvaluationResult, *, is_final: bool

@@ -291,7 +291,7 @@ class Recorder(Stateful, Protocol):
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Records one iteration.
+        """Records the episodes and updates of one iteration.
 
         Args:
             clock: The counters after the iteration.

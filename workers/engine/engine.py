@@ -220,7 +220,7 @@ class Engine:
         """Ends an iteration: steps 4 to 10 of the order.
 
         Args:
-            closes_epoch: Close an epoch here even if the cadence does not require it.
+            closes_epoch: Whether to close an epoch here even if the cadence does not require it.
 
         Returns:
             Whether the run continues.

@@ -10,8 +10,8 @@ class SnapshotSchedule:
     Args:
         snapshotter: Writes the snapshots.
         trigger: Fires when a periodic snapshot is due.
-        saves_best_separately: Write each kind of snapshot that is due, even if another one of the
-            iteration holds the same state.
+        saves_best_separately: Whether to write each kind of snapshot that is due, even if another
+            one of the iteration holds the same state.
     """
 
     def __init__(

@@ -49,7 +49,7 @@ class NanGuardHook:
         """Returns the count, and for each pending report whether it is finite."""
         rows = [
             [report.updates, finite]
-            for report, finite in zip(self._pending, self._finite_reports(), strict=True)
+            for report, finite in zip(self._pending, self._read_finiteness(), strict=True)
         ]
         return {"bad": self._bad, "pending": rows}
 
@@ -62,13 +62,13 @@ class NanGuardHook:
         ]
 
     def _check_reports(self) -> None:
-        for report, finite in zip(self._pending, self._finite_reports(), strict=True):
+        for report, finite in zip(self._pending, self._read_finiteness(), strict=True):
             self._bad = 0 if finite else self._bad + report.updates
             if self._bad >= self._updates:
                 break
         self._pending.clear()
 
-    def _finite_reports(self) -> list[bool]:
+    def _read_finiteness(self) -> list[bool]:
         """Returns for each pending report whether all its losses are finite, in one transfer."""
         if not self._pending:
             return []

@@ -47,7 +47,7 @@ class SnapshotAnswer:
 
 
 def write_request(directory: AttemptDirectory, request: SnapshotRequest) -> None:
-    """Writes a request; only the trainer does."""
+    """Writes a request to its file; called by the trainer only."""
     _write(directory.snapshot_request, asdict(request))
 
 
@@ -63,7 +63,7 @@ def read_request(directory: AttemptDirectory) -> SnapshotRequest:
 
 
 def write_answer(directory: AttemptDirectory, answer: SnapshotAnswer) -> None:
-    """Writes the answer to a request; only the supervisor does."""
+    """Writes the answer to a request to its file; called by the supervisor only."""
     _write(directory.snapshot_answer, asdict(answer))
 
 

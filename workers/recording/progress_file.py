@@ -35,7 +35,7 @@ class ProgressFile:
         self._thread = threading.Thread(target=self._write_often, name="progress", daemon=True)
 
     def start(self) -> None:
-        """Starts writing."""
+        """Starts the thread that writes the progress."""
         self.write()
         self._thread.start()
 

@@ -120,7 +120,7 @@ class SpoolRecorder:
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Records one iteration."""
+        """Records the episodes and updates of one iteration."""
         if reports:
             self._window.add(reports)
         if episodes:

@@ -24,7 +24,7 @@ class RecorderGroup:
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Records one iteration."""
+        """Records the episodes and updates of one iteration."""
         for member in self._members:
             member.record_iteration(clock, episodes, reports)
 

@@ -125,7 +125,7 @@ class Cem:
 
     @property
     def collect_plan(self) -> CollectPlan:
-        """B episodes."""
+        """A collect of B whole episodes, one per environment."""
         return CollectPlan(episodes=len(self.memory.assigned))
 
     @property

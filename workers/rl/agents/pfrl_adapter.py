@@ -47,8 +47,8 @@ class ExternalAgent:
     Args:
         agent: The external agent.
         num_envs: Number of environments of training.
-        is_batch: Call `batch_act` and `batch_observe` with one entry per environment, instead of
-            `act` and `observe`.
+        is_batch: Whether to call `batch_act` and `batch_observe` with one entry per environment,
+            instead of `act` and `observe`.
         save_memory: Snapshots hold the files of the object's `save_snapshot`, if it has that
             method, instead of those of its `save`.
 

@@ -78,7 +78,7 @@ class GymVector:
         return self._observation
 
     def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots.
+        """Steps all slots with `actions` [B, ...]; see `EpisodeVector.advance`.
 
         Transitions of slots that wait are discarded: these keep their last observation and flags,
         with reward 0.

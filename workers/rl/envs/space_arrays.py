@@ -142,7 +142,7 @@ def action_layout(space: Space[object]) -> Layout:
 def _parts(space: Space[object]) -> Iterator[_Part]:
     begin = 0
     for path, leaf in _leaves(space, ()):
-        size, ones = _places(leaf, begin, path)
+        size, ones = _leaf_span(leaf, begin, path)
         yield _Part(path, leaf, begin, begin + size, ones)
         begin += size
 
@@ -161,10 +161,10 @@ def _leaves(
             yield path, space
 
 
-def _places(
+def _leaf_span(
     leaf: Space[object], begin: int, path: tuple[str | int, ...]
 ) -> tuple[int, npt.NDArray[np.int64] | None]:
-    """Returns the length of a leaf in the vector, and `_Part.ones` for a leaf that begins there.
+    """Returns the length of a leaf in the vector, and its `_Part.ones` if it begins at `begin`.
 
     Raises:
         TypeError: If the leaf is not a `Box`, `MultiBinary`, `Discrete` or `MultiDiscrete`.

@@ -74,11 +74,11 @@ class VectorWrapper:
         self.single_action_space = env.single_action_space
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
-        """Begins episodes where `mask` is true."""
+        """Begins episodes where `mask` [B] is true; returns the observations [B, ...]."""
         return self.env.begin(mask, seeds)
 
     def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots."""
+        """Steps all slots with `actions` [B, ...]; see `EpisodeVector.advance`."""
         return self.env.advance(actions)
 
     def successes(self) -> list[bool | None]:
@@ -127,13 +127,13 @@ class SerialVector(VecEnv):
         self._truncated = np.zeros(self.num_envs, np.bool_)
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
-        """Begins episodes where `mask` is true."""
+        """Begins episodes where `mask` [B] is true; returns the observations [B, ...]."""
         for index in np.flatnonzero(mask).tolist():
             self._observation[index], _ = self.envs[index].reset(seed=seeds[index])
         return self._observation
 
     def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots."""
+        """Steps all slots with `actions` [B, ...]; see `EpisodeVector.advance`."""
         observation, reward, terminated, truncated = (
             self._observation,
             self._reward,
@@ -213,7 +213,7 @@ class ProcessVector:
         self.single_action_space: gym.Space[object] = self._env.single_action_space
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
-        """Begins episodes where `mask` is true."""
+        """Begins episodes where `mask` [B] is true; returns the observations [B, ...]."""
         if mask.any():
             observation, _ = self._env.reset(
                 seed=[int(seed) for seed in seeds], options={"reset_mask": mask.copy()}
@@ -222,7 +222,7 @@ class ProcessVector:
         return self._observation
 
     def advance(self, actions: Array) -> StepArrays:
-        """Steps all slots."""
+        """Steps all slots with `actions` [B, ...]; see `EpisodeVector.advance`."""
         self._observation, reward, terminated, truncated, _ = self._env.step(actions)
         return self._observation, reward, terminated, truncated
 

@@ -305,7 +305,7 @@ class Replay:
         self.written += end - begin
 
     def _exclude(self, begin: int, waiting: Array) -> None:
-        """Excludes the entries where `waiting`, bool [T, B], is true from sampling."""
+        """Excludes from sampling the entries where the mask `waiting`, bool [T, B], is true."""
         self._columns["live"][begin : begin + len(waiting)] = ~waiting
         places = np.flatnonzero(waiting) + begin * self._num_envs
         self._dead += len(places)

@@ -44,7 +44,10 @@ class TorsoNetwork:
         return {name: shape for part in self.parts for name, shape in part.shapes().items()}
 
     def draw_uniform(self, generator: torch.Generator) -> dict[str, Tensor]:
-        """Returns initial parameters, drawn as in `torch.nn`; noisy layers as Fortunato et al."""
+        """Returns initial parameters, drawn as in `torch.nn`.
+
+        Those of noisy layers are drawn as in Fortunato et al. 2018.
+        """
         return {
             name: tensor
             for part in self.parts

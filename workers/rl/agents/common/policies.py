@@ -148,7 +148,7 @@ class MultiCategoricalPolicy(LogitPolicy):
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
-        """Shape of one raw action: the entries of an action as one vector."""
+        """Shape of one raw action, which is flattened to a vector."""
         return (len(self.counts),)
 
     def sample(self, parameters: Arrays, outputs: Floats, noise: Array | None) -> Array:
@@ -214,7 +214,7 @@ class BernoulliPolicy:
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
-        """Shape of one raw action: the entries of an action as one vector."""
+        """Shape of one raw action, which is flattened to a vector."""
         return (self.outputs,)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -294,7 +294,7 @@ class GaussianPolicy:
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
-        """Shape of one raw action: the entries of an action as one vector."""
+        """Shape of one raw action, which is flattened to a vector."""
         return (self.outputs,)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, ...]) -> Array:

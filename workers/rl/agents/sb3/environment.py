@@ -129,11 +129,11 @@ class LoopEnv(VecEnv):
         return [None] * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, *_: Any, **__: Any) -> None:
-        """Raises AttributeError."""
+        """Raises AttributeError: an algorithm must not change environments."""
         raise AttributeError(f"{attr_name}: an algorithm cannot set attributes of an environment")
 
     def env_method(self, method_name: str, *_: object, **__: object) -> list[Any]:
-        """Raises AttributeError."""
+        """Raises AttributeError: an algorithm can only step environments."""
         raise AttributeError(f"{method_name}: an algorithm can only step an environment")
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
