@@ -190,15 +190,15 @@ class RunSession:
 
     def state_dict(self) -> StateTree:
         """Returns the state of each hook that has one."""
-        return {key: hook.state_dict() for key, hook in self._stateful().items()}
+        return {key: hook.state_dict() for key, hook in self._stateful_hooks().items()}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Restores the hooks' states; hooks without a saved state keep their initial state."""
-        for key, hook in self._stateful().items():
+        for key, hook in self._stateful_hooks().items():
             if key in state:
                 hook.load_state_dict(state[key])
 
-    def _stateful(self) -> dict[str, Any]:
+    def _stateful_hooks(self) -> dict[str, Any]:
         """Returns the hooks that have a state by key: class name and number within the class."""
         found: dict[str, Any] = {}
         for hook in self.hooks:

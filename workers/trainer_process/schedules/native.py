@@ -113,7 +113,8 @@ def export_formats(
 ) -> tuple[ExportFormat, ...]:
     """Returns the formats that the end of a training exports.
 
-    They are those of its definition, else `weights` where that is implied and possible.
+    They are those of its definition, else `weights` if the schedule exports by default and the
+    agent can be exported.
     """
     can = getattr(agent, "exportable", True)
     return definition.export.formats or (("weights",) if exports_by_default and can else ())
