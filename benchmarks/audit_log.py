@@ -76,7 +76,7 @@ async def measure(url: str, pairs: int) -> dict[str, list[tuple[float, float]]]:
         await connection.run_sync(FormerBase.metadata.create_all)
     world = await make_world(database)
     await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
     for _ in range(pairs):
         for kind, append in KINDS.items():
@@ -118,7 +118,7 @@ def database_url(kind: str) -> Iterator[str]:
         return
     root = postgres.make_root()
     try:
-        yield postgres.ensure_started(root).create_database("audit_log")
+        yield postgres.ensure_server(root).create_database("audit_log")
     finally:
         postgres.stop(root)
 

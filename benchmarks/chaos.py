@@ -134,7 +134,7 @@ def _possible(installation: Installation, kind: FaultKind) -> bool:
 def _postgres() -> Iterator[str]:
     root = postgres.make_root()
     try:
-        yield postgres.ensure_started(root).create_database("chaos")
+        yield postgres.ensure_server(root).create_database("chaos")
     finally:
         postgres.stop(root)
 

@@ -28,7 +28,7 @@ from tests.support.trainer_fakes import (
     FakeEvaluator,
     FakeRecorder,
     FakeSnapshotter,
-    cadence,
+    make_cadence,
 )
 from workers.core.types import CollectPlan, Experience, LearnReport, LearnSchedule, Unit
 from workers.engine.engine import Engine
@@ -105,7 +105,7 @@ def engine(
     options = {"epoch": 1_000, "evaluation": 10 * iterations, "snapshot": 10 * iterations}
     return Engine(
         parts,
-        replace(cadence({Unit.ENV_STEPS: iterations}, **options), **(when or {})),
+        replace(make_cadence({Unit.ENV_STEPS: iterations}, **options), **(when or {})),
         time.monotonic,
     )
 

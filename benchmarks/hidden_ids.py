@@ -24,7 +24,7 @@ from benchmarks._report import align_columns, machine
 from benchmarks.audit_log import database_url
 from tests.app.api.serving import serve
 from tests.support.listening import listening
-from tests.support.marked_project import MarkedProject, make_marked_project, missing
+from tests.support.marked_project import MarkedProject, make_marked_project, make_missing_id
 
 PATHS = {
     "run": ("run_id", "/api/v1/runs/{}"),
@@ -59,7 +59,7 @@ def _urls(name: str, own: MarkedProject, other: MarkedProject) -> dict[str, list
     known = {"project": own.project.slug}
     return {
         "foreign": [path.format(value, **known) for value in foreign],
-        "missing": [path.format(missing(value), **known) for value in foreign],
+        "missing": [path.format(make_missing_id(value), **known) for value in foreign],
     }
 
 

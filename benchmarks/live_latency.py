@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from benchmarks._report import machine, show
-from tests.e2e.run_history import cartpole
+from tests.e2e.run_history import make_cartpole_definition
 from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support.process_stack import Stack
 
@@ -74,7 +74,9 @@ def _measure(stack: Stack, seconds: float, runs: int) -> list[float]:
         page.goto(stack.login_url)
         page.wait_for_url("**/experiments**")
         page.goto("/healthz")
-        submitted = stack.submit(cartpole(10_000_000, name="latency"), seeds=list(range(runs)))
+        submitted = stack.submit(
+            make_cartpole_definition(10_000_000, name="latency"), seeds=list(range(runs))
+        )
         for run in submitted:
             stack.wait_for_run(
                 run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"

@@ -27,7 +27,7 @@ def main() -> int:
     root = postgres.make_root()
     print(machine())
     try:
-        server = postgres.ensure_started(root)
+        server = postgres.ensure_server(root)
         with tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as name:
             directory = Path(name)
             tree = write_previous_version(directory / "tree", "tests")

@@ -49,8 +49,8 @@ from app.settings import Settings
 from benchmarks._report import machine
 from benchmarks.audit_log import database_url
 from palestra.contract.names import new_id
-from tests.app.services.test_project_removal import other_project
-from tests.support.records import delivery, points
+from tests.app.services.test_project_removal import make_other_project
+from tests.support.records import make_delivery, make_points
 from tests.support.server_fixture import World, make_world
 
 SERIES, BLOCKS, POINTS, BATCHES, SNAPSHOTS, FILES = 10, 5, 100, 20, 5, 2
@@ -85,7 +85,7 @@ class TimedDatabase:
 async def fill(world: World, store: BlobStore, count: int) -> None:
     """Adds `count` trained runs with their points and files to the world's project."""
     registered = await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     order = (await world.start(job.id, registered.worker_id)).work_order
     async with world.database.read() as session:
         model = {
@@ -176,8 +176,8 @@ class OtherProjectRequests:
 
     async def write(self) -> None:
         self._seq += 1
-        record = points(self._run, "loss", range(self._seq * 10, self._seq * 10 + 10))
-        batch = delivery(self._attempt, self._seq, [record])
+        record = make_points(self._run, "loss", range(self._seq * 10, self._seq * 10 + 10))
+        batch = make_delivery(self._attempt, self._seq, [record])
         async with self._world.database.write() as session:
             await batches.take(session, batch)
 
@@ -200,8 +200,8 @@ async def measure(url: str, directory: Path, count: int) -> None:
     database, store = Database(url), BlobStore(directory / "blobs")
     world = await make_world(database)
     await fill(world, store, count)
-    other = await other_project(world)
-    (job,) = await other.jobs()
+    other = await make_other_project(world)
+    (job,) = await other.list_jobs()
     registered = await other.register(name="w2", by=other.machine)
     order = (await other.start(job.id, registered.worker_id)).work_order
     beside = OtherProjectRequests(other, job.run_ids[0], order.attempt_id)

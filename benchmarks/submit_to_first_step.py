@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from benchmarks._report import machine, show
-from tests.e2e.run_history import cartpole, spooled_records
+from tests.e2e.run_history import make_cartpole_definition, read_spooled_records
 from tests.support.process_stack import Stack, wait_for
 
 
@@ -31,12 +31,14 @@ def main() -> int:
 
 def _once(stack: Stack, number: int) -> float:
     started = time.time()
-    (run,) = stack.submit(cartpole(400 + number, name="first step"))
+    (run,) = stack.submit(make_cartpole_definition(400 + number, name="first step"))
     done = wait_for(lambda: _finished(stack, run["id"]), 60, "the run ends")
     time.sleep(1)
     directory = stack.attempt_directory(done["attempts"][0]["id"])
     first = next(
-        record["wall"][0] for record in spooled_records(directory) if record["type"] == "episodes"
+        record["wall"][0]
+        for record in read_spooled_records(directory)
+        if record["type"] == "episodes"
     )
     return float(first) - started
 

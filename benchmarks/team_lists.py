@@ -38,7 +38,7 @@ from palestra.contract.names import Scope, new_id
 from palestra.contract.permissions import Role
 from palestra.contract.projects import ProjectRequest
 from tests.support import records
-from tests.support.server_fixture import World, definition, make_world
+from tests.support.server_fixture import World, make_definition, make_world
 
 PEOPLE, PROJECTS, EXPERIMENTS, QUEUED = 30, 10, 20, 10
 """People and projects of the large server; experiments and queued jobs of each project."""
@@ -152,7 +152,7 @@ async def fill(world: World, runs: int, number: int) -> str:
     found = ""
     people = await _people(world)
     for place in range(EXPERIMENTS):
-        document = definition(name=f"experiment {place}", loop={"env_steps": 100 + place})
+        document = make_definition(name=f"experiment {place}", loop={"env_steps": 100 + place})
         seeds = list(range(runs // EXPERIMENTS))
         by = replace(world.admin, user_id=people[place % len(people)])
         experiment, _ = await world.submit(document, by=by, seeds=seeds)
@@ -172,12 +172,12 @@ async def _people(world: World) -> list[str]:
 async def _train(world: World, number: int) -> None:
     """Ends all jobs but a few, each with one attempt and two evaluations."""
     registered = await world.register(name=f"w{number}")
-    queued = await world.jobs(state="queued")
+    queued = await world.list_jobs(state="queued")
     first = await world.start(queued[0].id, registered.worker_id)
     run = queued[0].run_ids[0]
-    record = records.evaluation(run, 5, 1.0)
+    record = records.make_evaluation(run, 5, 1.0)
     async with world.database.write() as session:
-        await batches.take(session, records.delivery(first.work_order.attempt_id, 1, [record]))
+        await batches.take(session, records.make_delivery(first.work_order.attempt_id, 1, [record]))
     async with world.database.write() as session:
         attempt = _values(
             await session.execute(select(AttemptRow.__table__)), "job_id", queued[0].id

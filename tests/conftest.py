@@ -18,7 +18,7 @@ from app.db.migrate import upgrade
 from tests.support import postgres
 from tests.support.databases import delete_rows
 from tests.support.server_fixture import World, make_world
-from tests.support.work_trees import outside_work_tree as outside_work_tree
+from tests.support.work_trees import directory_without_git as directory_without_git
 from tests.support.work_trees import tree as tree
 
 
@@ -28,9 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
     All xdist workers share it.
     """
     os.environ["PALESTRA_WORKER_COMPILE"] = "eager"
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # started in the background of a shell: so would be all that tests start and interrupt
+    # A shell starts background commands with SIGINT ignored, and the processes of tests inherit it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput") and postgres.ROOT_VARIABLE not in os.environ:
         os.environ[postgres.ROOT_VARIABLE] = str(postgres.make_root())
@@ -55,7 +54,7 @@ def _denormal_numbers() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres_server() -> postgres.PostgresServer:
     """The PostgreSQL server of this test run, started when a test first uses it."""
-    return postgres.ensure_started(Path(os.environ[postgres.ROOT_VARIABLE]))
+    return postgres.ensure_server(Path(os.environ[postgres.ROOT_VARIABLE]))
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +74,7 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def opened_databases() -> dict[str, Database]:
+def open_databases() -> dict[str, Database]:
     """The open databases of this process, by URL.
 
     They are shared because a new engine compiles every statement again, which takes half of a
@@ -101,12 +100,12 @@ def database_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def database(
-    database_url: str, opened_databases: dict[str, Database]
+    database_url: str, open_databases: dict[str, Database]
 ) -> AsyncIterator[Database]:
     """An empty database with the schema; the test runs once for each kind of database."""
-    if database_url not in opened_databases:
-        opened_databases[database_url] = Database(database_url, pool_size=60)
-    opened = opened_databases[database_url]
+    if database_url not in open_databases:
+        open_databases[database_url] = Database(database_url, pool_size=60)
+    opened = open_databases[database_url]
     yield opened
     opened.listeners.clear()
     await opened.dispose()

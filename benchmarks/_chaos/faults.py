@@ -78,7 +78,9 @@ def _freeze_attempt(installation: Installation, targets: list[DisturbedTraining]
     if attempt is not None:
         wait_for(
             lambda: (
-                not installation.stack.module_processes("workers.trainer_process", attempt["id"])
+                not installation.stack.list_module_processes(
+                    "workers.trainer_process", attempt["id"]
+                )
             ),
             60,
             "the frozen attempt ends as stale",
@@ -120,11 +122,11 @@ def _fill_worker_disk(installation: Installation, targets: list[DisturbedTrainin
 def _fill_server_disk(installation: Installation, _: list[DisturbedTraining]) -> None:
     _fill(
         installation.stack.directory / "served",
-        lambda: not installation.stack.server_is_ready(),
+        lambda: not installation.stack.is_server_ready(),
         10,
     )
     wait_for(
-        installation.stack.server_is_ready, 30, "the server is ready again once its disk has room"
+        installation.stack.is_server_ready, 30, "the server is ready again once its disk has room"
     )
 
 

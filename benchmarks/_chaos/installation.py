@@ -16,10 +16,10 @@ from typing import Any
 import psutil
 
 from benchmarks._chaos.curves import differences, history_of
-from tests.e2e.run_history import cartpole, live_attempt
-from tests.support.disks import may_mount, small_disk
+from tests.e2e.run_history import get_live_attempt, make_cartpole_definition
+from tests.support.disks import may_mount, mount_small_disk
 from tests.support.process_stack import Stack, wait_for
-from tests.support.proxy import Proxy, running_proxy
+from tests.support.proxy import Proxy, run_proxy
 
 RECLAIM_SECONDS = 8.0
 SETTINGS = {
@@ -96,7 +96,7 @@ class Installation:
         }
         if kind == "ppo":
             changes |= {"agent": _PPO, "env": {"id": "CartPole-v1", "num_envs": 4}}
-        return cartpole(self.env_steps, **changes)
+        return make_cartpole_definition(self.env_steps, **changes)
 
     def train_undisturbed(self, seconds: float = 600) -> None:
         """Trains each kind once without faults, as the reference for trainings with faults."""
@@ -168,7 +168,7 @@ class Installation:
 
     def attempt_of(self, training: DisturbedTraining) -> dict[str, Any] | None:
         """Returns the live attempt of a training."""
-        return live_attempt(self.stack, training.run_id)
+        return get_live_attempt(self.stack, training.run_id)
 
     def processes(self, training: DisturbedTraining, module: str) -> list[psutil.Process]:
         """Returns the processes of a training's live attempt that run `module`.
@@ -176,7 +176,7 @@ class Installation:
         `module` is `workers.supervisor` or `workers.trainer_process`.
         """
         attempt = self.attempt_of(training)
-        return [] if attempt is None else self.stack.module_processes(module, attempt["id"])
+        return [] if attempt is None else self.stack.list_module_processes(module, attempt["id"])
 
     def restart_ended_processes(self) -> None:
         """Restarts and counts processes that ended, as `palestra up` and service managers do."""
@@ -258,8 +258,8 @@ def running_installation(
     with ExitStack() as opened:
         has_disks = may_mount()
         if has_disks:
-            opened.enter_context(small_disk(directory / "worker", WORKER_DISK_KIB))
-            opened.enter_context(small_disk(directory / "served", SERVER_DISK_KIB))
+            opened.enter_context(mount_small_disk(directory / "worker", WORKER_DISK_KIB))
+            opened.enter_context(mount_small_disk(directory / "served", SERVER_DISK_KIB))
         served = directory / "served"
         served.mkdir(parents=True, exist_ok=True)
         url = database_url or f"sqlite:///{served / 'palestra.db'}"
@@ -269,7 +269,7 @@ def running_installation(
             database_url=url,
             settings={**SETTINGS, "PALESTRA_ARTIFACTS_URL": f"file://{served / 'blobs'}"},
         )
-        proxy = opened.enter_context(running_proxy(stack.port))
+        proxy = opened.enter_context(run_proxy(stack.port))
         stack.worker_url = proxy.url
         opened.enter_context(stack)
         installation = Installation(stack, proxy, env_steps, seed)

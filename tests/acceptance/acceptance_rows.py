@@ -13,7 +13,7 @@ ROWS = tuple(
 _TEST = re.compile(r"::test_([PGRAE][0-9]+)_(\w+)")
 
 
-def row_of(nodeid: str) -> tuple[str, str] | None:
+def get_row(nodeid: str) -> tuple[str, str] | None:
     """Returns row and title of a test.
 
     For `...::test_P12_step_offset[...]` these are P12 and "step offset".

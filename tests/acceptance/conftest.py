@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.acceptance_rows import ROWS, row_of
+from tests.acceptance.acceptance_rows import ROWS, get_row
 from tests.acceptance.trainer_kit import KINDS, Kind
 from tests.support.thread_fixture import one_thread as one_thread
 
@@ -25,7 +25,7 @@ def pytest_terminal_summary(
     if not config.getoption("--rows", default=False):
         return
     outcomes: dict[str, tuple[str, str]] = {}
-    for row, title, outcome in _outcomes(terminalreporter):
+    for row, title, outcome in _list_outcomes(terminalreporter):
         outcomes[row] = (title, max(outcome, outcomes.get(row, ("", ""))[1], key=_WORST.index))
     terminalreporter.section("acceptance")
     for row in ROWS:
@@ -39,7 +39,7 @@ def pytest_terminal_summary(
     terminalreporter.write_line(f"{passed} of {len(ROWS)} rows hold")
 
 
-def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str]]:
+def _list_outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str]]:
     for category, outcome in (
         ("passed", "passed"),
         ("skipped", "skipped"),
@@ -47,7 +47,7 @@ def _outcomes(reporter: pytest.TerminalReporter) -> Iterator[tuple[str, str, str
         ("error", "failed"),
     ):
         for report in reporter.getreports(category):
-            found = row_of(report.nodeid)
+            found = get_row(report.nodeid)
             if found is not None:
                 yield *found, outcome
 

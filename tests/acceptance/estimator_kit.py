@@ -62,7 +62,7 @@ class SimulatedKill(BaseException):
 
 
 class KillHook(SessionRunHook):
-    """A hook that raises `Killed` at the first run after an update, when its boundary
+    """A hook that raises `SimulatedKill` at the first run after an update, when its boundary
     is complete.
     """
 
@@ -104,7 +104,7 @@ class CallLog:
         self.times.append(self.time.at)
         self.time.at += self.took
 
-    def of(self, name: str) -> list[dict[str, Any]]:
+    def get_calls(self, name: str) -> list[dict[str, Any]]:
         return [arguments for called, arguments in self.calls if called == name]
 
 
@@ -178,7 +178,7 @@ def make_agent(
     )
 
 
-def state_of(model: Any) -> dict[str, Any]:
+def read_state(model: Any) -> dict[str, Any]:
     """Returns the state of the newest checkpoint without values of the wall clock."""
     loaded = load_checkpoint(model.model_dir)
     assert loaded is not None
@@ -218,18 +218,18 @@ def are_equal(left: Any, right: Any) -> bool:
 class TrainBeforeEvaluations:
     """A predicate that trains some steps before each evaluation.
 
-    It ends the schedule after a given number of evaluations.
+    It ends the schedule after `evaluations` evaluations.
     """
 
-    def __init__(self, directory: Path, looks: int, train: bool = True) -> None:
-        self.directory, self.looks, self.train = directory, looks, train
-        self.given: list[Any] = []
+    def __init__(self, directory: Path, evaluations: int, train: bool = True) -> None:
+        self.directory, self.evaluations, self.train = directory, evaluations, train
+        self.results: list[Any] = []
 
     def __call__(self, result: Any) -> bool:
-        self.given.append(result)
+        self.results.append(result)
         if self.train:
             make_agent(self.directory).train(ScriptedEnv(), 4, 2, steps=3)
-        return len(self.given) <= self.looks
+        return len(self.results) <= self.evaluations
 
 
 class FakeCounter:
@@ -270,7 +270,7 @@ class FakeServer:
         return 0
 
 
-def experiment(
+def make_experiment(
     directory: Path, recorded: CallLog | None = None, config: Any = None, **options: Any
 ) -> Experiment:
     recorded = recorded or CallLog()
@@ -280,7 +280,7 @@ def experiment(
     return made
 
 
-def rl_experiment(
+def make_rl_experiment(
     directory: Path,
     recorded: CallLog | None = None,
     env: Any = None,

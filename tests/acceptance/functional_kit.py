@@ -6,23 +6,23 @@ from pathlib import Path
 from typing import Any
 
 
-def directories(outdir: Path) -> set[str]:
+def list_directories(outdir: Path) -> set[str]:
     """Returns the names of the directories that a training wrote."""
     return {path.name for path in outdir.iterdir() if path.is_dir()}
 
 
-def table(outdir: Path) -> list[dict[str, str]]:
+def read_scores(outdir: Path) -> list[dict[str, str]]:
     """Returns the rows of scores.txt."""
     header, *rows = [line.split("\t") for line in (outdir / "scores.txt").read_text().splitlines()]
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-def steps_of(outdir: Path) -> list[int]:
+def read_evaluation_steps(outdir: Path) -> list[int]:
     """Returns the steps of the evaluations."""
-    return [int(row["steps"]) for row in table(outdir)]
+    return [int(row["steps"]) for row in read_scores(outdir)]
 
 
-def manifest(directory: Path) -> dict[str, Any]:
+def read_manifest(directory: Path) -> dict[str, Any]:
     """Returns the manifest of a snapshot."""
     read: dict[str, Any] = json.loads((directory / "MANIFEST.json").read_text())
     return read
@@ -34,7 +34,7 @@ class RecordingLogger(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[str] = []
-        # One that nobody else has.
+        # A logger of its own, which `logging.getLogger` does not share.
         self.logger = logging.Logger("test", logging.INFO)  # noqa: LOG001
         self.logger.addHandler(self)
 

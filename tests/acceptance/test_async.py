@@ -27,8 +27,8 @@ from tests.support.async_fakes import (
     make_agent,
     make_cartpole,
     make_env,
-    make_env_of,
     make_failing,
+    make_train_or_eval_env,
     read_records,
 )
 from tests.support.async_torch import CountingAgent, make_counting
@@ -41,7 +41,7 @@ STEPS = 200
 NOISY = functools.partial(make_env, kind=NoisyEnv)
 
 
-class Ran(NamedTuple):
+class TrainingOutput(NamedTuple):
     folder: Path
     outdir: Path
     agent: Any
@@ -53,11 +53,11 @@ class Ran(NamedTuple):
 
     @property
     def rows(self) -> list[dict[str, str]]:
-        return rows_of(self.outdir)
+        return read_scores(self.outdir)
 
     @property
     def outcome(self) -> dict[str, Any]:
-        return outcome_of(self.outdir)
+        return read_outcome(self.outdir)
 
 
 class RecordingHandler(logging.Handler):
@@ -71,16 +71,16 @@ class RecordingHandler(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-def rows_of(outdir: Path) -> list[dict[str, str]]:
+def read_scores(outdir: Path) -> list[dict[str, str]]:
     header, *rows = (line.split("\t") for line in (outdir / "scores.txt").read_text().splitlines())
     return [dict(zip(header, row, strict=True)) for row in rows]
 
 
-def outcome_of(outdir: Path) -> dict[str, Any]:
+def read_outcome(outdir: Path) -> dict[str, Any]:
     return dict(json.loads((outdir / "outcome.json").read_text()))
 
 
-def train(folder: Path, processes: int = 1, **options: Any) -> Ran:
+def train(folder: Path, processes: int = 1, **options: Any) -> TrainingOutput:
     """Trains with the fakes, of which `options` may replace some."""
     handler, logger = RecordingHandler(), logging.getLogger("of the caller")
     logger.setLevel(logging.INFO)
@@ -96,7 +96,7 @@ def train(folder: Path, processes: int = 1, **options: Any) -> Ran:
     }
     folder.mkdir(exist_ok=True)
     outdir = folder / "deep" / "out"
-    return Ran(
+    return TrainingOutput(
         folder,
         outdir,
         train_agent_async(str(outdir), processes, given.pop("make_env"), **given),
@@ -105,7 +105,7 @@ def train(folder: Path, processes: int = 1, **options: Any) -> Ran:
 
 
 @pytest.fixture(scope="module")
-def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def two_processes(tmp_path_factory: pytest.TempPathFactory) -> TrainingOutput:
     """Training in two processes on CartPole, with all optional features enabled."""
     folder = tmp_path_factory.mktemp("both")
     return train(
@@ -122,7 +122,7 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 @pytest.fixture(scope="module")
-def single_process(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def single_process(tmp_path_factory: pytest.TempPathFactory) -> TrainingOutput:
     """Training in one process, in an environment whose rewards depend on the seed."""
     return train(
         tmp_path_factory.mktemp("alone"),
@@ -133,14 +133,16 @@ def single_process(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     )
 
 
-def test_P1_train_agent_async(two_processes: Ran) -> None:
+def test_P1_train_agent_async(two_processes: TrainingOutput) -> None:
     assert isinstance(two_processes.agent, TallyAgent)
     assert two_processes.steps == list(range(1, len(two_processes.steps) + 1))
     assert len(two_processes.steps) >= STEPS
 
 
 @pytest.mark.slow
-def test_P2_outdir(two_processes: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_P2_outdir(
+    two_processes: TrainingOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = {
         "scores.txt",
         "episodes.csv",
@@ -172,7 +174,7 @@ def test_P2_outdir(two_processes: Ran, tmp_path: Path, monkeypatch: pytest.Monke
     assert [path.name for path in tmp_path.iterdir() if path.name != "here"] == ["deep"]
 
 
-def test_P3_processes(two_processes: Ran, tmp_path: Path) -> None:
+def test_P3_processes(two_processes: TrainingOutput, tmp_path: Path) -> None:
     assert len({one["pid"] for one in read_records(two_processes.folder, "step")}) == 2
     for wrong in (0, -1, 1.5):
         with pytest.raises(ValueError, match="processes"):
@@ -181,7 +183,7 @@ def test_P3_processes(two_processes: Ran, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_P4_make_env(two_processes: Ran, tmp_path: Path) -> None:
+def test_P4_make_env(two_processes: TrainingOutput, tmp_path: Path) -> None:
     calls = read_records(two_processes.folder, "make_env")
     assert Counter((one["index"], one["test"]) for one in calls) == {
         (0, False): 1,
@@ -203,7 +205,7 @@ def test_P4_make_env(two_processes: Ran, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_P5_profile(two_processes: Ran, tmp_path: Path) -> None:
+def test_P5_profile(two_processes: TrainingOutput, tmp_path: Path) -> None:
     for index in range(2):
         functions = {
             name
@@ -215,7 +217,7 @@ def test_P5_profile(two_processes: Ran, tmp_path: Path) -> None:
     assert not list(train(tmp_path, steps=1).outdir.glob("*.prof"))
 
 
-def test_P6_steps(two_processes: Ran) -> None:
+def test_P6_steps(two_processes: TrainingOutput) -> None:
     assert STEPS <= len(two_processes.steps) <= STEPS + 1
     assert two_processes.outcome["overshoot"] == len(two_processes.steps) - STEPS
     assert two_processes.outcome["env_steps"] == len(two_processes.steps)
@@ -229,7 +231,7 @@ def test_P6_steps(two_processes: Ran) -> None:
 
 
 @pytest.mark.slow
-def test_P7_eval_interval(tmp_path: Path, two_processes: Ran) -> None:
+def test_P7_eval_interval(tmp_path: Path, two_processes: TrainingOutput) -> None:
     ran = train(tmp_path, 2, steps=500, eval_interval=100)
     steps = sorted(int(row["steps"]) for row in ran.rows)
     assert steps[:4] == [100, 200, 300, 400]
@@ -242,7 +244,7 @@ def test_P7_eval_interval(tmp_path: Path, two_processes: Ran) -> None:
 
 @pytest.mark.slow
 def test_P8_eval_n_steps(tmp_path: Path) -> None:
-    whole = functools.partial(make_env_of, train={}, evaluate={"length": 5})
+    whole = functools.partial(make_train_or_eval_env, train={}, evaluate={"length": 5})
     ran = train(
         tmp_path / "whole",
         make_env=whole,
@@ -252,7 +254,7 @@ def test_P8_eval_n_steps(tmp_path: Path) -> None:
         eval_n_episodes=None,
     )
     assert [(one["episodes"], one["mean"]) for one in read_history(ran.outdir)] == [(2, 5.0)]
-    partial = functools.partial(make_env_of, train={}, evaluate={"length": 50})
+    partial = functools.partial(make_train_or_eval_env, train={}, evaluate={"length": 50})
     ran = train(
         tmp_path / "partial",
         make_env=partial,
@@ -267,7 +269,7 @@ def test_P8_eval_n_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_P9_eval_n_episodes(single_process: Ran, tmp_path: Path) -> None:
+def test_P9_eval_n_episodes(single_process: TrainingOutput, tmp_path: Path) -> None:
     assert [one["episodes"] for one in read_history(single_process.outdir)] == [3, 3]
     for two_processes in (
         {"eval_n_steps": 5, "eval_n_episodes": 5},
@@ -280,7 +282,9 @@ def test_P9_eval_n_episodes(single_process: Ran, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_P10_eval_success_threshold(tmp_path: Path) -> None:
-    env = functools.partial(make_env_of, train={}, evaluate={"returns": (1.0, 2.0, 3.0, 2.5)})
+    env = functools.partial(
+        make_train_or_eval_env, train={}, evaluate={"returns": (1.0, 2.0, 3.0, 2.5)}
+    )
     ran = train(
         tmp_path,
         make_env=env,
@@ -346,7 +350,7 @@ def test_P14_agent(tmp_path: Path) -> None:
     )
 
 
-def test_P15_make_agent(two_processes: Ran, tmp_path: Path) -> None:
+def test_P15_make_agent(two_processes: TrainingOutput, tmp_path: Path) -> None:
     in_processes = {one["pid"] for one in read_records(two_processes.folder, "step")}
     calls = [
         one["index"]
@@ -364,7 +368,7 @@ def test_P15_make_agent(two_processes: Ran, tmp_path: Path) -> None:
     assert not (tmp_path / "deep").exists()
 
 
-def test_P16_global_step_hooks(two_processes: Ran) -> None:
+def test_P16_global_step_hooks(two_processes: TrainingOutput) -> None:
     seen = read_records(two_processes.folder, "step")
     assert max(Counter(one["step"] for one in seen).values()) == 1
     assert {one["agent"] for one in seen} == {"TallyAgent"}
@@ -373,7 +377,7 @@ def test_P16_global_step_hooks(two_processes: Ran) -> None:
     assert sorted(owners) == [0, 1]
 
 
-def test_P17_evaluation_hooks(two_processes: Ran, tmp_path: Path) -> None:
+def test_P17_evaluation_hooks(two_processes: TrainingOutput, tmp_path: Path) -> None:
     told = read_records(two_processes.folder, "evaluation")
     assert sorted(one["step"] for one in told) == sorted(
         int(row["steps"]) for row in two_processes.rows
@@ -388,7 +392,7 @@ def test_P17_evaluation_hooks(two_processes: Ran, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_P18_save_best_so_far_agent(tmp_path: Path) -> None:
     means = (1.0, 3.0, 3.0, 2.0)
-    env = functools.partial(make_env_of, train={}, evaluate={"returns": means})
+    env = functools.partial(make_train_or_eval_env, train={}, evaluate={"returns": means})
     ran = train(tmp_path / "on", make_env=env, steps=40, eval_interval=10, eval_n_episodes=1)
     assert [float(row["mean"]) for row in ran.rows] == list(means)
     best = read_manifest(ran.outdir / "best")
@@ -405,7 +409,7 @@ def test_P18_save_best_so_far_agent(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_P19_use_tensorboard(two_processes: Ran) -> None:
+def test_P19_use_tensorboard(two_processes: TrainingOutput) -> None:
     events = list(two_processes.outdir.glob("events.out.tfevents*"))
     assert len(events) == 1
     read = EventAccumulator(str(events[0])).Reload()
@@ -417,7 +421,7 @@ def test_P19_use_tensorboard(two_processes: Ran) -> None:
 
 
 @pytest.mark.slow
-def test_P20_logger(two_processes: Ran, single_process: Ran) -> None:
+def test_P20_logger(two_processes: TrainingOutput, single_process: TrainingOutput) -> None:
     lines = [line for line in two_processes.lines if line.startswith("evaluation at step")]
     assert len(lines) == len(two_processes.rows)
     first = two_processes.rows[0]
@@ -435,15 +439,17 @@ def test_P20_logger(two_processes: Ran, single_process: Ran) -> None:
 
 
 @pytest.mark.slow
-def test_P21_random_seeds(single_process: Ran, tmp_path: Path) -> None:
-    def rows(ran: Ran) -> list[dict[str, str]]:
+def test_P21_random_seeds(single_process: TrainingOutput, tmp_path: Path) -> None:
+    def drop_elapsed(ran: TrainingOutput) -> list[dict[str, str]]:
         return [{key: value for key, value in row.items() if key != "elapsed"} for row in ran.rows]
 
     options = {"make_env": NOISY, "steps": 40, "eval_interval": 20, "eval_n_episodes": 3}
-    assert rows(train(tmp_path / "again", random_seeds=[0], **options)) == rows(single_process), (
-        "and 0 is the default"
+    assert drop_elapsed(train(tmp_path / "again", random_seeds=[0], **options)) == drop_elapsed(
+        single_process
+    ), "and 0 is the default"
+    assert drop_elapsed(train(tmp_path / "other", random_seeds=[1], **options)) != drop_elapsed(
+        single_process
     )
-    assert rows(train(tmp_path / "other", random_seeds=[1], **options)) != rows(single_process)
     for wrong in ([], [1, 2], [-1]):
         with pytest.raises(ValueError, match="random_seeds"):
             train(tmp_path / "wrong", random_seeds=wrong)
@@ -519,6 +525,6 @@ def test_P25_child_exception(tmp_path: Path) -> None:
     assert "Raised in process 1." in caught.value.__notes__
     assert "async_fakes.py" in str(caught.value.__cause__)
     assert "raise LookupError" in str(caught.value.__cause__)
-    saved = outcome_of(tmp_path / "deep" / "out")["snapshot"]
+    saved = read_outcome(tmp_path / "deep" / "out")["snapshot"]
     assert saved.endswith("_except")
     assert read_manifest(tmp_path / "deep" / "out" / saved).reason == "exception"

@@ -13,7 +13,7 @@ from tests.acceptance.estimator_kit import (
     TracingHook,
     are_equal,
     make_agent,
-    state_of,
+    read_state,
 )
 from tests.acceptance.estimator_models import QUIET, ScriptedEnv, policy
 from workers.estimators.agents import Agent, PGAgent
@@ -26,7 +26,7 @@ from workers.supervised.run_session import SessionRunHook
 from workers.supervised.spec import EstimatorSpec
 
 
-def counts(agent: Agent) -> tuple[int, int, int]:
+def get_counts(agent: Agent) -> tuple[int, int, int]:
     newest = agent.latest_checkpoint()
     assert newest is not None
     return tuple(key_of(newest))
@@ -53,24 +53,26 @@ def test_A2_model_fn(tmp_path: Path) -> None:
         mode = given.get("mode", Modes.PREDICT if labels is None else Modes.TRAIN)
         return policy(features, labels, mode)
 
-    def two(features: Any, labels: Any) -> Any:
+    def call_with_two(features: Any, labels: Any) -> Any:
         return model(features, labels)
 
-    def three(features: Any, labels: Any, mode: Modes) -> Any:
+    def call_with_three(features: Any, labels: Any, mode: Modes) -> Any:
         return model(features, labels, mode=mode)
 
-    def four(features: Any, labels: Any, mode: Modes, params: Any) -> Any:
+    def call_with_four(features: Any, labels: Any, mode: Modes, params: Any) -> Any:
         return model(features, labels, mode=mode, params=params)
 
-    def five(features: Any, labels: Any, mode: Modes, params: Any, config: Any) -> Any:
+    def call_with_five(features: Any, labels: Any, mode: Modes, params: Any, config: Any) -> Any:
         return model(features, labels, mode=mode, params=params, config=config)
 
-    def six(
+    def call_with_six(
         features: Any, labels: Any, mode: Modes, params: Any, config: Any, model_dir: str
     ) -> Any:
         return model(features, labels, mode=mode, params=params, config=config, model_dir=model_dir)
 
-    for number, function in enumerate((two, three, four, five, six)):
+    for number, function in enumerate(
+        (call_with_two, call_with_three, call_with_four, call_with_five, call_with_six)
+    ):
         seen.clear()
         directory = str(tmp_path / str(number))
         params = {"a": 1} if number >= 2 else None
@@ -91,10 +93,10 @@ def test_A2_model_fn(tmp_path: Path) -> None:
 
 
 def test_A3_memory(tmp_path: Path) -> None:
-    class Own(Memory):
+    class CountingMemory(Memory):
         pass
 
-    assert Agent(policy, Own(10, 2), tmp_path).memory.size == 10
+    assert Agent(policy, CountingMemory(10, 2), tmp_path).memory.size == 10
     with pytest.raises(TypeError, match="memory"):
         Agent(policy, [1, 2], tmp_path)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="BatchMemory"):
@@ -106,35 +108,37 @@ def test_A4_model_dir(tmp_path: Path) -> None:
     straight = make_agent(tmp_path / "straight").train(ScriptedEnv(), 4, 3, max_steps=12)
     make_agent(tmp_path / "twice").train(ScriptedEnv(), 4, 3, max_steps=5)
     again = make_agent(tmp_path / "twice").train(ScriptedEnv(), 4, 3, max_steps=12)
-    assert are_equal(state_of(straight), state_of(again))
-    assert counts(again) == counts(straight)
+    assert are_equal(read_state(straight), read_state(again))
+    assert get_counts(again) == get_counts(straight)
 
 
 @pytest.mark.parametrize("environment", ["CartPole-v1", "scripted"])
 def test_A4_model_dir_after_a_kill_at_any_update(tmp_path: Path, environment: str) -> None:
-    def env() -> gym.Env[Any, Any]:
+    def make_env() -> gym.Env[Any, Any]:
         return ScriptedEnv() if environment == "scripted" else gym.make(environment)
 
-    def agent(directory: str, every: int = 1000) -> Agent:
+    def make_counted_agent(directory: str, every: int = 1000) -> Agent:
         return make_agent(tmp_path / directory, save_checkpoints_steps=every, seed=3)
 
-    straight = agent("straight").train(env(), 10, 7, max_steps=30)
+    straight = make_counted_agent("straight").train(make_env(), 10, 7, max_steps=30)
     inside = 0
     for kill in (1, 2, 3, 5, 8, 11, 13, 17, 22, 29):
         with pytest.raises(SimulatedKill):
-            agent(f"kill{kill}", kill).train(env(), 10, 7, max_steps=30, hooks=[KillHook(kill)])
-        killed = state_of(agent(f"kill{kill}"))
+            make_counted_agent(f"kill{kill}", kill).train(
+                make_env(), 10, 7, max_steps=30, hooks=[KillHook(kill)]
+            )
+        killed = read_state(make_counted_agent(f"kill{kill}"))
         assert killed["clock"]["updates"] == kill
         inside += not killed["collector"]["episodes"][0]["over"]
-        resumed = agent(f"kill{kill}").train(env(), 10, 7, max_steps=30)
-        assert are_equal(state_of(resumed), state_of(straight)), f"killed at update {kill}"
+        resumed = make_counted_agent(f"kill{kill}").train(make_env(), 10, 7, max_steps=30)
+        assert are_equal(read_state(resumed), read_state(straight)), f"killed at update {kill}"
     assert inside >= 3, "some of the kills fall into the middle of an episode"
 
 
 def test_A5_config(tmp_path: Path) -> None:
     every = {"keep_checkpoint_max": None, "log_step_count_steps": 0}
 
-    def saved(name: str, **config: Any) -> list[tuple[int, ...]]:
+    def list_saved_counts(name: str, **config: Any) -> list[tuple[int, ...]]:
         agent = Agent(
             policy,
             Memory(100, 4),
@@ -144,17 +148,26 @@ def test_A5_config(tmp_path: Path) -> None:
         agent.train(ScriptedEnv(), 4, 2, max_steps=12)
         return [tuple(key_of(path)) for path in all_checkpoints(tmp_path / name).values()]
 
-    assert [steps for steps, _, _ in saved("steps", save_checkpoints_steps=5)] == [5, 10, 12]
-    assert [episodes for _, _, episodes in saved("episodes")] == [1, 2, 2], (
+    assert [steps for steps, _, _ in list_saved_counts("steps", save_checkpoints_steps=5)] == [
+        5,
+        10,
+        12,
+    ]
+    assert [episodes for _, _, episodes in list_saved_counts("episodes")] == [1, 2, 2], (
         "at each episode, and at the end"
     )
-    assert [episodes for _, _, episodes in saved("two", save_checkpoints_episodes=2)] == [2, 2]
-    assert len(saved("secs", save_checkpoints_secs=3600.0)) == 1
-    assert saved("none", save_checkpoints_steps=0) == []
     assert [
-        steps for steps, _, _ in saved("kept", save_checkpoints_steps=1, keep_checkpoint_max=3)
+        episodes for _, _, episodes in list_saved_counts("two", save_checkpoints_episodes=2)
+    ] == [2, 2]
+    assert len(list_saved_counts("secs", save_checkpoints_secs=3600.0)) == 1
+    assert list_saved_counts("none", save_checkpoints_steps=0) == []
+    assert [
+        steps
+        for steps, _, _ in list_saved_counts(
+            "kept", save_checkpoints_steps=1, keep_checkpoint_max=3
+        )
     ] == [10, 11, 12]
-    saved("summaries", save_summary_steps=4)
+    list_saved_counts("summaries", save_summary_steps=4)
     rows = (tmp_path / "summaries" / SUMMARIES_FILE).read_text().splitlines()
     assert next(row for row in rows if '"learning_rate"' in row).count('"global_step": 4,') == 1
     assert sum('"learning_rate"' in row for row in rows) == 3
@@ -246,7 +259,7 @@ def test_A11_max_steps(tmp_path: Path) -> None:
 
 def test_A12_episodes(tmp_path: Path) -> None:
     for total in (3, 6):
-        assert counts(make_agent(tmp_path).train(ScriptedEnv(), 4, 2, episodes=3))[1:] == (
+        assert get_counts(make_agent(tmp_path).train(ScriptedEnv(), 4, 2, episodes=3))[1:] == (
             10 * total,
             total,
         )
@@ -255,7 +268,7 @@ def test_A12_episodes(tmp_path: Path) -> None:
 def test_A13_max_episodes(tmp_path: Path) -> None:
     for _ in range(2):
         agent = make_agent(tmp_path).train(ScriptedEnv(), 4, 2, max_episodes=3)
-        assert counts(agent)[1:] == (30, 3)
+        assert get_counts(agent)[1:] == (30, 3)
     with pytest.raises(ValueError, match="max_episodes"):
         agent.train(ScriptedEnv(), 4, 2, episodes=1, max_episodes=9)
 
@@ -263,7 +276,7 @@ def test_A13_max_episodes(tmp_path: Path) -> None:
 def test_A14_hooks(tmp_path: Path) -> None:
     trace: list[str] = []
 
-    class Named(TracingHook):
+    class NamedHook(TracingHook):
         def before_run(self, run_context: Any) -> None:
             super().before_run(run_context)
             trace.append(f"before {self.name}")
@@ -272,7 +285,7 @@ def test_A14_hooks(tmp_path: Path) -> None:
             super().after_run(run_context, run_values)
             trace.append(f"after {self.name}")
 
-    first, second = Named("a"), Named("b")
+    first, second = NamedHook("a"), NamedHook("b")
     make_agent(tmp_path).train(ScriptedEnv(), 4, 5, max_steps=3, hooks=[first, second])
     assert first.events == ["begin", "session", *["before", "after"] * 3, "end"]
     assert first.steps == [1, 2, 3]

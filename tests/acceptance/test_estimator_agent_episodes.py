@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.acceptance.estimator_kit import TracingHook, make_agent, state_of
+from tests.acceptance.estimator_kit import TracingHook, make_agent, read_state
 from tests.acceptance.estimator_models import QUIET, ScriptedEnv, TracingMemory, policy, sgd
 from workers.estimators.agents import Agent
 from workers.estimators.checkpoints import key_of
@@ -24,7 +24,7 @@ from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import current, explore, get_module, minimize
 
 
-def counts(agent: Agent) -> tuple[int, int, int]:
+def get_counts(agent: Agent) -> tuple[int, int, int]:
     newest = agent.latest_checkpoint()
     assert newest is not None
     return tuple(key_of(newest))
@@ -71,6 +71,8 @@ def test_A16_run_episode(tmp_path: Path) -> None:
 
         first, second = run(), run()
     step = ["act", "count", "step", "store"]
+    # The third timestep ends the episode, but is not beyond `first_update`.
+    # An update follows timestep 4, and one more the end of the episode at timestep 6.
     assert trace == [
         *(
             "episode",
@@ -79,7 +81,7 @@ def test_A16_run_episode(tmp_path: Path) -> None:
             *step,
             *step,
             "end",
-        ),  # the third timestep is not beyond first_update, though it ends the episode
+        ),
         *(
             "episode",
             "reset",
@@ -89,18 +91,18 @@ def test_A16_run_episode(tmp_path: Path) -> None:
             *step,
             "end",
             "update",
-        ),  # timestep 4, and the end at 6 once
+        ),
     ]
     assert (first.episode, first.length, first.updates, first.loss) == (1, 3, 0, None)
     assert (second.episode, second.length, second.updates) == (2, 3, 2)
     assert math.isfinite(second.loss)
-    assert counts(agent) == (2, 6, 2)
+    assert get_counts(agent) == (2, 6, 2)
 
 
 def test_A17_run_episode_parameters(tmp_path: Path) -> None:
     seen: dict[str, int] = {}
 
-    def counted(name: str, function: Any) -> Any:
+    def count_calls(name: str, function: Any) -> Any:
         def call(*args: Any, **options: Any) -> Any:
             seen[name] = seen.get(name, 0) + 1
             return function(*args, **options)
@@ -115,15 +117,15 @@ def test_A17_run_episode_parameters(tmp_path: Path) -> None:
             agent.run_episode(
                 env=env,
                 sess=session,
-                features=counted("features", plain.features),
-                labels=counted("labels", plain.labels),
+                features=count_calls("features", plain.features),
+                labels=count_calls("labels", plain.labels),
                 no_run_hooks=no_run_hooks,
-                global_step=counted("global_step", plain.global_step),
-                update_episode_op=counted("update_episode_op", plain.update_episode_op),
-                update_timestep_op=counted("update_timestep_op", plain.update_timestep_op),
+                global_step=count_calls("global_step", plain.global_step),
+                update_episode_op=count_calls("update_episode_op", plain.update_episode_op),
+                update_timestep_op=count_calls("update_timestep_op", plain.update_timestep_op),
                 first_update=4,
                 update_frequency=3,
-                estimator_spec=counted("estimator_spec", plain.estimator_spec),
+                estimator_spec=count_calls("estimator_spec", plain.estimator_spec),
             )
         return hook
 
@@ -147,23 +149,23 @@ def test_A17_run_episode_parameters(tmp_path: Path) -> None:
 def test_A18_counters(tmp_path: Path) -> None:
     hook = TracingHook()
     agent = make_agent(tmp_path).train(ScriptedEnv(), 4, 5, max_episodes=3, hooks=[hook])
-    assert counts(agent) == (hook.learned, 30, 3)
+    assert get_counts(agent) == (hook.learned, 30, 3)
     assert hook.learned == 6, "5, 10, 15, 20, 25 and 30: ends fall on multiples"
-    state = state_of(make_agent(tmp_path))["agent"]["variables"]
+    state = read_state(make_agent(tmp_path))["agent"]["variables"]
     assert (state["global_step"], state["global_timestep"], state["global_episode"]) == (6, 30, 3)
     again = make_agent(tmp_path).train(ScriptedEnv(), 4, 5, max_episodes=4)
-    assert counts(again) == (8, 40, 4)
+    assert get_counts(again) == (8, 40, 4)
 
 
 def test_A19_learning_rate_and_exploration(tmp_path: Path) -> None:
     rates: list[tuple[int, float]] = []
     epsilons: list[tuple[int, float]] = []
 
-    def rate(step: int) -> float:
+    def get_rate(step: int) -> float:
         rates.append((step, 0.1 / (1 + step)))
         return rates[-1][1]
 
-    def epsilon(timestep: int) -> float:
+    def get_epsilon(timestep: int) -> float:
         epsilons.append((timestep, 1 / (1 + timestep)))
         return epsilons[-1][1]
 
@@ -177,12 +179,12 @@ def test_A19_learning_rate_and_exploration(tmp_path: Path) -> None:
                 mode,
                 {
                     "results": explore(
-                        "epsilon", lambda: Exploration(epsilon), values.argmax(1), actions=2
+                        "epsilon", lambda: Exploration(get_epsilon), values.argmax(1), actions=2
                     )
                 },
             )
         loss = values.square().mean()
-        return EstimatorSpec(mode, loss=loss, train_op=minimize(loss, sgd, learning_rate=rate))
+        return EstimatorSpec(mode, loss=loss, train_op=minimize(loss, sgd, learning_rate=get_rate))
 
     hook = TracingHook()
     agent = Agent(model, Memory(100, 4), tmp_path, RunConfig(**QUIET))
@@ -217,7 +219,7 @@ def test_A20_stats(tmp_path: Path) -> None:
         assert record.seconds >= 0
 
 
-def test_A20_stats_are_told_to_the_model(tmp_path: Path) -> None:
+def test_A20_stats_are_passed_to_the_model(tmp_path: Path) -> None:
     told: list[dict[str, Any]] = []
 
     def model(features: Any, labels: Any, mode: Modes) -> EstimatorSpec:

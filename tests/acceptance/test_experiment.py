@@ -16,10 +16,10 @@ from tests.acceptance.estimator_kit import (
     SimulatedKill,
     TracingHook,
     are_equal,
-    experiment,
     make_agent,
+    make_experiment,
+    read_state,
     set_fake_clock,
-    state_of,
 )
 from tests.acceptance.estimator_models import CountingInputs
 from workers.core.types import StopReason
@@ -42,13 +42,13 @@ def test_E1_constructor(tmp_path: Path) -> None:
 
         train = evaluate = latest_checkpoint = has_training_ended = _never
 
-    class Hook(TracingHook):
+    class BeginHook(TracingHook):
         def begin(self) -> None:
             raise AssertionError
 
     untouched = Untouchable()
     never = untouched._never
-    made = Experiment(untouched, never, never, train_hooks=[Hook()], eval_hooks=[Hook()])
+    made = Experiment(untouched, never, never, train_hooks=[BeginHook()], eval_hooks=[BeginHook()])
     assert made.estimator is untouched
     parameters = inspect.signature(Experiment).parameters
     assert list(parameters) == [
@@ -97,7 +97,7 @@ def test_E2_estimator(tmp_path: Path) -> None:
 
 def test_E3_input_fns(tmp_path: Path) -> None:
     train, evaluate = CountingInputs(), CountingInputs(7)
-    made = experiment(
+    made = make_experiment(
         tmp_path, train_input_fn=train, eval_input_fn=evaluate, train_steps=5, eval_steps=None
     )
     made.train()
@@ -108,7 +108,7 @@ def test_E3_input_fns(tmp_path: Path) -> None:
     assert (train.calls, evaluate.calls, evaluate.drawn) == (1, 1, 7), "a finite set once"
     assert hook.events.count("after") == 7
     x = np.ones((3, 1), np.float32)
-    pair = experiment(
+    pair = make_experiment(
         tmp_path / "pair",
         train_input_fn=lambda: ({"x": x}, 2 * x),
         eval_input_fn=lambda: ({"x": x}, 2 * x),
@@ -119,12 +119,12 @@ def test_E3_input_fns(tmp_path: Path) -> None:
 
 
 def test_E3_means_are_over_examples(tmp_path: Path) -> None:
-    def uneven() -> Any:
+    def yield_uneven_batches() -> Any:
         for rows, value in ((3, 1.0), (1, 5.0)):
             x = np.zeros((rows, 1), np.float32)
             yield {"x": x}, x + value
 
-    made = experiment(
+    made = make_experiment(
         tmp_path,
         train_input_fn=lambda: [
             ({"x": np.zeros((1, 1), np.float32)}, np.zeros((1, 1), np.float32))
@@ -132,15 +132,15 @@ def test_E3_means_are_over_examples(tmp_path: Path) -> None:
         eval_steps=None,
     )
     made.train()
-    made = experiment(tmp_path, eval_input_fn=uneven, eval_steps=None)
-    bias = float(state_of(made.estimator)["agent"]["variables"]["modules"]["line"]["bias"])
+    made = make_experiment(tmp_path, eval_input_fn=yield_uneven_batches, eval_steps=None)
+    bias = float(read_state(made.estimator)["agent"]["variables"]["modules"]["line"]["bias"])
     assert made.evaluate()["error"] == pytest.approx(
         (3 * abs(1 - bias) + abs(5 - bias)) / 4, rel=1e-5
     ), "not over batches"
 
 
 def test_E4_train_steps_and_eval_steps(tmp_path: Path) -> None:
-    made = experiment(tmp_path, train_steps=6, eval_steps=3)
+    made = make_experiment(tmp_path, train_steps=6, eval_steps=3)
     assert (made.train_steps, made.eval_steps) == (6, 3)
     assert made.train().global_step == 6
     hook = TracingHook()
@@ -149,20 +149,20 @@ def test_E4_train_steps_and_eval_steps(tmp_path: Path) -> None:
     assert hook.events.count("after") == 3
     for wrong in (0, -2):
         with pytest.raises(ValueError, match="steps"):
-            experiment(tmp_path, eval_steps=wrong).evaluate()
+            make_experiment(tmp_path, eval_steps=wrong).evaluate()
     finite = tmp_path / "finite"
-    ended = experiment(finite, train_input_fn=CountingInputs(8), train_steps=100).train()
+    ended = make_experiment(finite, train_input_fn=CountingInputs(8), train_steps=100).train()
     assert ended.global_step == 8
     assert read_manifest(ended.latest_checkpoint()).stop == StopReason.INPUT_EXHAUSTED
     assert has_training_ended(finite)
 
 
 def test_E4_train_steps_after_a_kill_at_any_update(tmp_path: Path) -> None:
-    def batches() -> Any:
+    def make_batches() -> Any:
         x = np.arange(50, dtype=np.float32)[:, None] / 50
         return ArrayBatches(x, 2 * x + 1, batch_size=8, seed=4)
 
-    for name, input_fn in (("replayed", CountingInputs), ("saved", lambda: batches)):
+    for name, input_fn in (("replayed", CountingInputs), ("saved", lambda: make_batches)):
 
         def run(
             directory: str,
@@ -173,7 +173,7 @@ def test_E4_train_steps_after_a_kill_at_any_update(tmp_path: Path) -> None:
             **options: Any,
         ) -> Any:
             config = {"save_checkpoints_steps": every, "seed": 9}
-            return experiment(
+            return make_experiment(
                 tmp_path / name / directory,
                 config=config,
                 train_input_fn=input_fn(),
@@ -190,7 +190,7 @@ def test_E4_train_steps_after_a_kill_at_any_update(tmp_path: Path) -> None:
                 if kill > 29 // 2
                 else True
             )
-            assert are_equal(state_of(run(f"kill{kill}")), state_of(straight)), (
+            assert are_equal(read_state(run(f"kill{kill}")), read_state(straight)), (
                 f"{name}: killed at update {kill}"
             )
 
@@ -198,17 +198,17 @@ def test_E4_train_steps_after_a_kill_at_any_update(tmp_path: Path) -> None:
 def test_E5_options(tmp_path: Path) -> None:
     first, late = TracingHook(), TracingHook()
     hooks = [first]
-    made = experiment(tmp_path / "hooks", train_steps=3, train_hooks=hooks, eval_hooks=hooks)
+    made = make_experiment(tmp_path / "hooks", train_steps=3, train_hooks=hooks, eval_hooks=hooks)
     hooks.append(late)
     made.train()
     assert (first.learned, late.events) == (3, [])
     for phase in ("train", "eval"):
-        wrong = experiment(tmp_path / "hooks", train_steps=9, **{f"{phase}_hooks": ["hook"]})
+        wrong = make_experiment(tmp_path / "hooks", train_steps=9, **{f"{phase}_hooks": ["hook"]})
         with pytest.raises(TypeError, match="SessionRunHook"):
             wrong.train() if phase == "train" else wrong.evaluate()
     made.estimator.train(CountingInputs(), steps=1)
     recorded = CallLog()
-    delayed = experiment(
+    delayed = make_experiment(
         tmp_path / "hooks", recorded, eval_delay_secs=4, continuous_eval_throttle_secs=9
     )
     delayed.evaluate()
@@ -221,7 +221,7 @@ def test_E5_options(tmp_path: Path) -> None:
     assert [at - again for at in recorded.times[1:]] == [4, 13]
     for every, steps in ((10, [10, 20, 25]), (0, [25]), (None, [25])):
         directory = tmp_path / f"every{every}"
-        experiment(
+        make_experiment(
             directory,
             config={"save_checkpoints_steps": 5},
             train_steps=25,
@@ -230,15 +230,15 @@ def test_E5_options(tmp_path: Path) -> None:
         assert [row["global_step"] for row in read_results(directory, None)] == steps
     for wrong_strategies in ("policy", [3]):
         with pytest.raises(ValueError, match="export_strategies"):
-            experiment(tmp_path, export_strategies=wrong_strategies)
+            make_experiment(tmp_path, export_strategies=wrong_strategies)
     for wrong_size in (0.5, "1", True):
         with pytest.raises(ValueError, match="train_steps_per_iteration"):
-            experiment(tmp_path, train_steps_per_iteration=wrong_size)
-    _delays_by_global_step(tmp_path / "cluster")
+            make_experiment(tmp_path, train_steps_per_iteration=wrong_size)
+    _check_delays_by_global_step(tmp_path / "cluster")
 
 
-def _delays_by_global_step(directory: Path) -> None:
-    class Counter:
+def _check_delays_by_global_step(directory: Path) -> None:
+    class FakeStepCounter:
         at = 0
 
         def read(self) -> int:
@@ -250,17 +250,17 @@ def _delays_by_global_step(directory: Path) -> None:
 
     for task, step in ((1, 5545), (2, 8788)):
         recorded = CallLog()
-        made = experiment(
+        made = make_experiment(
             directory,
             recorded,
             config={**CLUSTER, "task_id": task},
             train_steps=1,
             delay_workers_by_global_step=True,
         )
-        set_fake_clock(made, recorded, make_counter=lambda _: Counter()).train()
+        set_fake_clock(made, recorded, make_counter=lambda _: FakeStepCounter()).train()
         waiter = next(
             hook
-            for hook in recorded.of("train")[0]["hooks"]
+            for hook in recorded.get_calls("train")[0]["hooks"]
             if isinstance(hook, GlobalStepWaiterHook)
         )
         assert waiter.wait_until_step == step
@@ -269,7 +269,7 @@ def _delays_by_global_step(directory: Path) -> None:
 
 def test_E6_members(tmp_path: Path) -> None:
     one = ExportStrategy("one", lambda *_: None)
-    made = experiment(tmp_path, export_strategies=one, train_steps=2)
+    made = make_experiment(tmp_path, export_strategies=one, train_steps=2)
     assert made.reset_export_strategies() == (one,)
     assert made.reset_export_strategies([one]) == ()
     assert made.export_strategies == (one,)
@@ -284,24 +284,24 @@ def test_E6_members(tmp_path: Path) -> None:
 
 def test_E7_train(tmp_path: Path) -> None:
     recorded = CallLog()
-    made = experiment(tmp_path, recorded, train_steps=4)
+    made = make_experiment(tmp_path, recorded, train_steps=4)
     assert made.train() is made.estimator
-    call = recorded.of("train")
+    call = recorded.get_calls("train")
     assert [(one["max_steps"], one["steps"]) for one in call] == [(4, None)]
     for delay in (0, 1, 3):
         recorded = CallLog()
-        experiment(tmp_path, recorded, train_steps=4).train(delay_secs=delay)
+        make_experiment(tmp_path, recorded, train_steps=4).train(delay_secs=delay)
         assert recorded.times == [delay]
     for task, seconds in ((0, 0.0), (2, 10.0)):
         recorded = CallLog()
         config = {**CLUSTER, "task_id": task}
-        made = experiment(tmp_path / str(task), recorded, config=config, train_steps=1)
+        made = make_experiment(tmp_path / str(task), recorded, config=config, train_steps=1)
         set_fake_clock(made, recorded, make_counter=lambda _: FakeServer([])).train()
         assert recorded.times == [seconds]
     begun: list[str] = []
     recorded = CallLog()
 
-    class Slow:
+    class SlowServer:
         def __init__(self, _: Any) -> None: ...
 
         def start(self) -> None:
@@ -314,8 +314,10 @@ def test_E7_train(tmp_path: Path) -> None:
         def join(self) -> None: ...
 
     config = {**CLUSTER, "master": "c:1", "task_id": 2}
-    made = experiment(tmp_path / "server", recorded, config=config, train_steps=1)
-    set_fake_clock(made, recorded, make_server=Slow, make_counter=lambda _: FakeServer([])).train()
+    made = make_experiment(tmp_path / "server", recorded, config=config, train_steps=1)
+    set_fake_clock(
+        made, recorded, make_server=SlowServer, make_counter=lambda _: FakeServer([])
+    ).train()
     assert (begun, recorded.times) == (["start", "stop"], [10.0]), (
         "the start of the server counts as part of the delay"
     )
@@ -323,13 +325,13 @@ def test_E7_train(tmp_path: Path) -> None:
 
 def test_E8_evaluate(tmp_path: Path) -> None:
     with pytest.raises(EstimatorNotTrainedError, match=str(tmp_path)):
-        experiment(tmp_path).evaluate()
+        make_experiment(tmp_path).evaluate()
     hook = TracingHook()
     recorded = CallLog()
-    made = experiment(tmp_path, recorded, train_steps=4, eval_steps=5, eval_hooks=[hook])
+    made = make_experiment(tmp_path, recorded, train_steps=4, eval_steps=5, eval_hooks=[hook])
     made.train()
     result = made.evaluate(delay_secs=6)
-    (call,) = recorded.of("evaluate")
+    (call,) = recorded.get_calls("evaluate")
     assert (call["steps"], call["hooks"], call["name"]) == (5, [hook], "one_pass")
     assert recorded.times[-1] == 6
     assert set(result) == {"loss", "error", "global_step"}

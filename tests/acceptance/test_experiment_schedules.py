@@ -18,9 +18,9 @@ from tests.acceptance.estimator_kit import (
     SimulatedKill,
     TracingHook,
     are_equal,
-    experiment,
+    make_experiment,
+    read_state,
     set_fake_clock,
-    state_of,
 )
 from tests.acceptance.estimator_models import CountingInputs
 from workers.core.errors import PartNotFoundError
@@ -35,7 +35,7 @@ from workers.supervised.modes import Modes
 
 
 def test_E9_continuous_eval(tmp_path: Path) -> None:
-    experiment(tmp_path).estimator.train(CountingInputs(), steps=3)
+    make_experiment(tmp_path).estimator.train(CountingInputs(), steps=3)
     recorded = CallLog()
     given: list[Any] = []
 
@@ -44,25 +44,25 @@ def test_E9_continuous_eval(tmp_path: Path) -> None:
         return len(given) < 300
 
     assert (
-        experiment(tmp_path, recorded, train_steps=10).continuous_eval(
+        make_experiment(tmp_path, recorded, train_steps=10).continuous_eval(
             continuous_eval_predicate_fn=predicate
         )
         is None
     )
     assert len(given) == 300
-    assert len(recorded.of("evaluate")) == 1
+    assert len(recorded.get_calls("evaluate")) == 1
     assert given[0] is None
     assert given[1]["global_step"] == 3
     assert given[2:] == [{}] * 298
-    experiment(tmp_path).estimator.train(CountingInputs(), max_steps=10)
+    make_experiment(tmp_path).estimator.train(CountingInputs(), max_steps=10)
     recorded = CallLog()
-    experiment(tmp_path, recorded, train_steps=10).continuous_eval(
+    make_experiment(tmp_path, recorded, train_steps=10).continuous_eval(
         delay_secs=5, throttle_delay_secs=7
     )
     assert (len(recorded.calls), recorded.times) == (1, [5]), "train_steps is reached"
     recorded = CallLog()
     looks = iter([True] * 4 + [False])
-    made = experiment(tmp_path, recorded, train_steps=99)
+    made = make_experiment(tmp_path, recorded, train_steps=99)
     made.continuous_eval(0, 7, False, lambda _: next(looks))
     assert recorded.times == [0], "the training ended, and its last state was evaluated"
     with pytest.raises(ValueError, match="continuous_eval_predicate_fn"):
@@ -72,7 +72,7 @@ def test_E9_continuous_eval(tmp_path: Path) -> None:
 
 def test_E10_continuous_eval_on_train_data(tmp_path: Path) -> None:
     train, evaluate = CountingInputs(), CountingInputs(20)
-    made = experiment(
+    made = make_experiment(
         tmp_path, train_input_fn=train, eval_input_fn=evaluate, train_steps=3, eval_steps=6
     )
     made.train()
@@ -91,14 +91,14 @@ def test_E11_train_and_evaluate(tmp_path: Path) -> None:
         )
         for name in ("a", "b")
     ]
-    made = experiment(tmp_path, recorded, train_steps=7, export_strategies=strategies)
+    made = make_experiment(tmp_path, recorded, train_steps=7, export_strategies=strategies)
     result, exports = made.train_and_evaluate()
-    assert len(recorded.of("train")) == 1
-    assert [call["name"] for call in recorded.of("evaluate")] == [None]
+    assert len(recorded.get_calls("train")) == 1
+    assert [call["name"] for call in recorded.get_calls("evaluate")] == [None]
     assert exports == [("a", 7), ("b", 7)]
     assert result is not None
     assert result["global_step"] == 7
-    failing = experiment(tmp_path, train_steps=9, train_hooks=[KillHook(8)])
+    failing = make_experiment(tmp_path, train_steps=9, train_hooks=[KillHook(8)])
     with pytest.raises(SimulatedKill):
         failing.train_and_evaluate()
     with pytest.raises(SimulatedKill):
@@ -108,27 +108,32 @@ def test_E11_train_and_evaluate(tmp_path: Path) -> None:
 
 def test_E11_evaluation_during_training_changes_nothing(tmp_path: Path) -> None:
     config = {"save_checkpoints_steps": 2}
-    experiment(tmp_path / "with", config=config, train_steps=12).train_and_evaluate()
-    plain = experiment(tmp_path / "without", config=config, train_steps=12)
+    make_experiment(tmp_path / "with", config=config, train_steps=12).train_and_evaluate()
+    plain = make_experiment(tmp_path / "without", config=config, train_steps=12)
     plain.train()
-    assert are_equal(state_of(plain.estimator), state_of(experiment(tmp_path / "with").estimator))
+    assert are_equal(
+        read_state(plain.estimator), read_state(make_experiment(tmp_path / "with").estimator)
+    )
     assert len(read_results(tmp_path / "with", None)) == 6
 
 
 def test_E12_continuous_train_and_evaluate(tmp_path: Path) -> None:
     recorded = CallLog()
-    made = experiment(tmp_path, recorded, train_steps=250, train_steps_per_iteration=100)
+    made = make_experiment(tmp_path, recorded, train_steps=250, train_steps_per_iteration=100)
     result, exports = made.continuous_train_and_evaluate(lambda result: result is None)
     assert [name for name, _ in recorded.calls] == ["train", "evaluate"]
-    assert (recorded.of("train")[0]["steps"], recorded.of("train")[0]["max_steps"]) == (100, None)
+    assert (
+        recorded.get_calls("train")[0]["steps"],
+        recorded.get_calls("train")[0]["max_steps"],
+    ) == (100, None)
     assert result is not None
     assert (result["global_step"], exports) == (100, [])
     recorded = CallLog()
-    experiment(
+    make_experiment(
         tmp_path, recorded, train_steps=250, train_steps_per_iteration=100
     ).continuous_train_and_eval()
-    assert [call["steps"] for call in recorded.of("train")] == [100, 50]
-    finite = experiment(
+    assert [call["steps"] for call in recorded.get_calls("train")] == [100, 50]
+    finite = make_experiment(
         tmp_path / "finite",
         CallLog(),
         train_input_fn=CountingInputs(30),
@@ -142,16 +147,16 @@ def test_E12_continuous_train_and_evaluate(tmp_path: Path) -> None:
 
 def test_E13_run_std_server(tmp_path: Path) -> None:
     trace: list[str] = []
-    made = experiment(tmp_path, config={**CLUSTER, "task_id": 1})
+    made = make_experiment(tmp_path, config={**CLUSTER, "task_id": 1})
     set_fake_clock(made, CallLog(), make_server=lambda _: FakeServer(trace)).run_std_server()
     assert trace == ["start", "join"]
     for missing in ("cluster", "master", "task_type"):
         config = {**CLUSTER, "task_id": 1}
         del config[missing]
         with pytest.raises(ValueError, match=missing):
-            experiment(tmp_path, config=config).run_std_server()
+            make_experiment(tmp_path, config=config).run_std_server()
     with pytest.raises(ValueError, match="task 7"):
-        experiment(tmp_path, config={**CLUSTER, "task_id": 7}).run_std_server()
+        make_experiment(tmp_path, config={**CLUSTER, "task_id": 7}).run_std_server()
 
 
 def test_E14_test(tmp_path: Path) -> None:
@@ -166,7 +171,7 @@ def test_E14_test(tmp_path: Path) -> None:
         "eval_hooks": [hook],
         "train_hooks": [train_hook],
     }
-    result = experiment(tmp_path, recorded, **options).test()
+    result = make_experiment(tmp_path, recorded, **options).test()
     assert [(name, arguments["steps"]) for name, arguments in recorded.calls] == [
         ("train", 1),
         ("evaluate", 1),
@@ -285,7 +290,7 @@ def test_E15_run_experiment(tmp_path: Path) -> None:
 
     def make(output_dir: str) -> Experiment:
         made.append(output_dir)
-        return experiment(Path(output_dir), train_steps=3)
+        return make_experiment(Path(output_dir), train_steps=3)
 
     result, _ = run_experiment(make, tmp_path)
     assert (made, result["global_step"]) == ([str(tmp_path)], 3)

@@ -15,13 +15,13 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests.acceptance.functional_kit import (
     FakeEvaluator,
     RecordingLogger,
-    directories,
-    manifest,
-    steps_of,
-    table,
+    list_directories,
+    read_evaluation_steps,
+    read_manifest,
+    read_scores,
 )
 from tests.support.pfrl_agents import ScriptedAgent
-from tests.support.recording_env import Counting, EpisodeLengthsEnv, RepeatingEnv, lines
+from tests.support.recording_env import EpisodeLengthsEnv, RepeatingEnv, StatisticsEnv, make_envs
 from workers.core.errors import NumericalFailureError
 from workers.entrypoints.functional import train_agent, train_agent_with_evaluation
 from workers.hooks import (
@@ -54,12 +54,12 @@ def train_with_evaluation(
 def test_P50_train_agent_with_evaluation(tmp_path: Path) -> None:
     agent, evaluator = ScriptedAgent(), FakeEvaluator()
     train_agent(agent, EpisodeLengthsEnv((3,)), 5, tmp_path, evaluator=evaluator)
-    assert len(agent.named("act")) == len(agent.named("observe")) == 5
+    assert len(agent.list_calls("act")) == len(agent.list_calls("observe")) == 5
     assert evaluator.asked == [(3, 1), (5, 2)]
     again = ScriptedAgent()
     train_with_evaluation(again, EpisodeLengthsEnv((3,)), 5, tmp_path / "own", interval=1)
-    assert steps_of(tmp_path / "own") == [3, 5]
-    assert [row["episodes"] for row in table(tmp_path / "own")] == ["1", "2"]
+    assert read_evaluation_steps(tmp_path / "own") == [3, 5]
+    assert [row["episodes"] for row in read_scores(tmp_path / "own")] == ["1", "2"]
 
 
 def test_P51_agent_env_steps_outdir(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_P51_agent_env_steps_outdir(tmp_path: Path) -> None:
     train_agent(agent, env, 7, tmp_path / "new")
     assert agent.t == 7
     assert len(env.resets) == 3
-    assert directories(tmp_path / "new") == {"7_finish"}
+    assert list_directories(tmp_path / "new") == {"7_finish"}
     assert (tmp_path / "new" / "7_finish" / "model.txt").read_text() == "7"
     fresh = ScriptedAgent()
     fresh.load(str(tmp_path / "new" / "7_finish"))
@@ -76,20 +76,20 @@ def test_P51_agent_env_steps_outdir(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="steps must be a whole number"):
             train_agent(agent, env, wrong, tmp_path)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="train_agent takes one"):
-        train_agent(agent, lines(2), 4, tmp_path)
+        train_agent(agent, make_envs(2), 4, tmp_path)
 
 
 def test_P51_seed_decides_the_episodes(tmp_path: Path) -> None:
-    def seeds(**options: Any) -> list[int | None]:
+    def list_seeds(**options: Any) -> list[int | None]:
         env = EpisodeLengthsEnv((3,))
         train_agent(ScriptedAgent(), env, 9, tmp_path, **options)
         return env.resets
 
-    assert seeds(seed=1) == seeds(seed=1) != seeds(seed=2)
+    assert list_seeds(seed=1) == list_seeds(seed=1) != list_seeds(seed=2)
     np.random.seed(5)  # noqa: NPY002 - that of a caller
-    first, second = seeds(), seeds()
+    first, second = list_seeds(), list_seeds()
     np.random.seed(5)  # noqa: NPY002
-    assert seeds() == first != second
+    assert list_seeds() == first != second
     assert len(set(first)) == 3
 
 
@@ -119,8 +119,9 @@ def test_P52_steps_of_an_evaluation(
         eval_env=EpisodeLengthsEnv((length,)),
     )
     assert (history[0]["episodes"], history[0]["mean"]) == (episodes, mean)
-    assert len(agent.named("act", training=False)) == budget
-    assert agent.named("observe", training=False)[-1][-1] is True  # told of the cut
+    assert len(agent.list_calls("act", training=False)) == budget
+    # The agent observes that the budget cut the episode off.
+    assert agent.list_calls("observe", training=False)[-1][-1] is True
 
 
 def test_P53_eval_interval(tmp_path: Path) -> None:
@@ -133,11 +134,11 @@ def test_P53_eval_interval(tmp_path: Path) -> None:
         eval_env=EpisodeLengthsEnv((7,)),
         eval_during_episode=True,
     )
-    assert steps_of(tmp_path) == [10, 20, 30, 40]
+    assert read_evaluation_steps(tmp_path) == [10, 20, 30, 40]
     train_with_evaluation(
         ScriptedAgent(), EpisodeLengthsEnv((7,)), 40, tmp_path / "late", interval=10
     )
-    assert steps_of(tmp_path / "late") == [14, 21, 35, 40]
+    assert read_evaluation_steps(tmp_path / "late") == [14, 21, 35, 40]
 
 
 def test_P54_checkpoint_freq(tmp_path: Path) -> None:
@@ -149,7 +150,7 @@ def test_P54_checkpoint_freq(tmp_path: Path) -> None:
         checkpoint_freq=4,
         save_best_so_far_agent=False,
     )
-    assert directories(tmp_path) == {"4_checkpoint", "8_checkpoint", "12_finish"}
+    assert list_directories(tmp_path) == {"4_checkpoint", "8_checkpoint", "12_finish"}
     train_agent(
         ScriptedAgent(),
         EpisodeLengthsEnv((3,)),
@@ -158,17 +159,17 @@ def test_P54_checkpoint_freq(tmp_path: Path) -> None:
         checkpoint_freq=2,
         keep_checkpoints=2,
     )
-    assert directories(tmp_path / "few") == {"8_checkpoint", "10_checkpoint", "12_finish"}
+    assert list_directories(tmp_path / "few") == {"8_checkpoint", "10_checkpoint", "12_finish"}
 
 
 def test_P55_train_max_episode_len(tmp_path: Path) -> None:
     agent = ScriptedAgent()
     train_with_evaluation(agent, EpisodeLengthsEnv((0,)), 8, tmp_path, train_max_episode_len=3)
-    flags = [(call[4], call[5]) for call in agent.named("observe")]
+    flags = [(call[4], call[5]) for call in agent.list_calls("observe")]
     assert flags == [(False, False), (False, False), (False, True)] * 2 + [(False, False)] * 2
     asking = ScriptedAgent()
     train_agent(asking, EpisodeLengthsEnv((0,), needs_reset_at=2), 4, tmp_path / "asks")
-    assert [(call[4], call[5]) for call in asking.named("observe")] == [
+    assert [(call[4], call[5]) for call in asking.list_calls("observe")] == [
         (False, False),
         (False, True),
     ] * 2
@@ -188,8 +189,8 @@ def test_P56_step_offset(tmp_path: Path) -> None:
         step_hooks=[lambda env, agent, step: seen.append(agent.t)],
     )
     assert seen[0] == 1_001
-    assert steps_of(tmp_path)[0] == 1_203
-    assert directories(tmp_path) == {"best", "1250_finish"}
+    assert read_evaluation_steps(tmp_path)[0] == 1_203
+    assert list_directories(tmp_path) == {"best", "1250_finish"}
 
 
 @pytest.mark.parametrize(("limit", "longest"), [(None, 3.0), (5, 5.0)])
@@ -205,15 +206,15 @@ def test_P57_eval_max_episode_len(tmp_path: Path, limit: int | None, longest: fl
         eval_env=EpisodeLengthsEnv((0,)),
     )
     assert history[0]["length_max"] == longest
-    assert agent.named("observe", training=False)[int(longest) - 1][4:] == (False, True)
+    assert agent.list_calls("observe", training=False)[int(longest) - 1][4:] == (False, True)
 
 
 def test_P58_eval_env(tmp_path: Path) -> None:
     env = EpisodeLengthsEnv((5,))
     agent = ScriptedAgent()
     train_with_evaluation(agent, env, 15, tmp_path, interval=1)
-    assert [call[2][0] for call in agent.named("observe")] == [1, 2, 3, 4, 5] * 3
-    assert steps_of(tmp_path) == [5, 10, 15]
+    assert [call[2][0] for call in agent.list_calls("observe")] == [1, 2, 3, 4, 5] * 3
+    assert read_evaluation_steps(tmp_path) == [5, 10, 15]
     assert env.steps == 15 + 15
     own = EpisodeLengthsEnv((2,))
     train_with_evaluation(agent, env, 15, tmp_path, interval=1, eval_env=own)
@@ -225,15 +226,17 @@ def test_P59_successful_score(tmp_path: Path) -> None:
         ScriptedAgent(), EpisodeLengthsEnv((3,)), 100, tmp_path, interval=4, successful_score=3.0
     )
     assert [entry["step"] for entry in history] == [6]
-    assert directories(tmp_path) == {"best", "6_finish"}
-    assert manifest(tmp_path / "6_finish")["stop"] == "success_score"
+    assert list_directories(tmp_path) == {"best", "6_finish"}
+    assert read_manifest(tmp_path / "6_finish")["stop"] == "success_score"
 
 
 def test_P60_step_hooks(tmp_path: Path) -> None:
     agent, env, calls = ScriptedAgent(), EpisodeLengthsEnv((3,)), []
 
     def hook(given_env: Any, given_agent: Any, step: int) -> None:
-        calls.append((given_env is env, given_agent is agent, step, len(agent.named("observe"))))
+        calls.append(
+            (given_env is env, given_agent is agent, step, len(agent.list_calls("observe")))
+        )
 
     train_agent(agent, env, 14, tmp_path, step_offset=10, step_hooks=[hook])
     assert calls == [(True, True, 10 + number, number) for number in range(1, 5)]
@@ -253,7 +256,7 @@ class RecordingHook(EvaluationHook):
         self.calls: list[dict[str, Any]] = []
 
     def __call__(self, **given: Any) -> None:
-        rows = len(table(self.outdir))
+        rows = len(read_scores(self.outdir))
         self.calls.append(
             {
                 **given,
@@ -267,7 +270,7 @@ class RecordingHook(EvaluationHook):
 
 
 def test_P61_evaluation_hooks(tmp_path: Path) -> None:
-    agent, env, hook = ScriptedAgent(), Counting((3,)), RecordingHook(tmp_path)
+    agent, env, hook = ScriptedAgent(), StatisticsEnv((3,)), RecordingHook(tmp_path)
     train_with_evaluation(agent, env, 12, tmp_path, interval=6, evaluation_hooks=[hook])
     first, second = hook.calls
     assert (first["best"], first["max"], first["rows"]) == (False, -np.inf, 1)
@@ -294,8 +297,8 @@ def test_P61_a_pruned_trial(tmp_path: Path) -> None:
             interval=6,
             evaluation_hooks=[hook],
         )
-    assert directories(tmp_path) == {"6_except"}
-    assert steps_of(tmp_path) == [6]
+    assert list_directories(tmp_path) == {"6_except"}
+    assert read_evaluation_steps(tmp_path) == [6]
 
 
 def test_P61_optuna(tmp_path: Path) -> None:
@@ -314,7 +317,7 @@ def test_P61_optuna(tmp_path: Path) -> None:
             evaluation_hooks=[OptunaPrunerHook(trial)],
         )
     assert study.trials[0].intermediate_values == {3: 3.0, 6: 3.0, 9: 3.0}
-    assert "9_except" in directories(tmp_path)
+    assert "9_except" in list_directories(tmp_path)
 
 
 def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:
@@ -322,7 +325,7 @@ def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:
     agent = ScriptedAgent()
     train_with_evaluation(agent, env, 12, tmp_path, interval=1)
     saved = [call[2] for call in agent.calls if call[0] == "save"]
-    means = [float(row["mean"]) for row in table(tmp_path)]
+    means = [float(row["mean"]) for row in read_scores(tmp_path)]
     improvements = sum(
         mean > max(means[:index], default=-np.inf) for index, mean in enumerate(means)
     )
@@ -334,12 +337,12 @@ def test_P62_save_best_so_far_agent(tmp_path: Path) -> None:
         tmp_path / "never",
         save_best_so_far_agent=False,
     )
-    assert "best" not in directories(tmp_path / "never")
+    assert "best" not in list_directories(tmp_path / "never")
 
 
 def test_P63_use_tensorboard(tmp_path: Path) -> None:
     train_with_evaluation(
-        ScriptedAgent(), Counting((3,)), 12, tmp_path, interval=6, use_tensorboard=True
+        ScriptedAgent(), StatisticsEnv((3,)), 12, tmp_path, interval=6, use_tensorboard=True
     )
     events = EventAccumulator(str(tmp_path))
     events.Reload()
@@ -416,7 +419,7 @@ def test_P66_return_value(tmp_path: Path) -> None:
 
 
 def test_P67_scores(tmp_path: Path) -> None:
-    train_with_evaluation(ScriptedAgent(), Counting((3,)), 12, tmp_path, interval=6)
+    train_with_evaluation(ScriptedAgent(), StatisticsEnv((3,)), 12, tmp_path, interval=6)
     header = (tmp_path / "scores.txt").read_text().splitlines()[0].split("\t")
     assert header == [
         "steps",
@@ -431,12 +434,14 @@ def test_P67_scores(tmp_path: Path) -> None:
         "laps",
     ]
 
-    class More(ScriptedAgent):
+    class AgentWithMoreStatistics(ScriptedAgent):
         def get_statistics(self) -> list[tuple[str, Any]]:
             return [("entropy", 0.5), *super().get_statistics()]
 
-    train_with_evaluation(More(), Counting((3,)), 18, tmp_path, interval=6, step_offset=12)
-    rows = table(tmp_path)
+    train_with_evaluation(
+        AgentWithMoreStatistics(), StatisticsEnv((3,)), 18, tmp_path, interval=6, step_offset=12
+    )
+    rows = read_scores(tmp_path)
     assert [(row["steps"], row["entropy"], row["updates"]) for row in rows] == [
         ("6", "", "6"),
         ("12", "", "12"),
@@ -456,11 +461,12 @@ def test_P67_a_resume_appends(tmp_path: Path) -> None:
         interval=3,
         resume=tmp_path / "7_checkpoint",
     )
-    assert steps_of(tmp_path) == [3, 6, 9, 12, 15, 18]
+    assert read_evaluation_steps(tmp_path) == [3, 6, 9, 12, 15, 18]
     assert [entry["step"] for entry in history] == [3, 6, 9, 12, 15, 18]
     train_with_evaluation(ScriptedAgent(), RepeatingEnv((3,)), 3, tmp_path, interval=3)
-    assert steps_of(tmp_path) == [3]
-    assert len((tmp_path / "scores.1.txt").read_text().splitlines()) == 7  # nothing was lost
+    assert read_evaluation_steps(tmp_path) == [3]
+    # The file of the earlier training keeps its rows.
+    assert len((tmp_path / "scores.1.txt").read_text().splitlines()) == 7
 
 
 @pytest.mark.parametrize(
@@ -471,11 +477,11 @@ def test_P68_exception(tmp_path: Path, error: BaseException) -> None:
     with pytest.raises(type(error)) as caught:
         train_agent(agent, EpisodeLengthsEnv((4,), fail_at=7, error=error), 20, tmp_path)
     assert caught.value is error
-    assert directories(tmp_path) == {"6_except"}
-    assert manifest(tmp_path / "6_except")["reason"] == "exception"
+    assert list_directories(tmp_path) == {"6_except"}
+    assert read_manifest(tmp_path / "6_except")["reason"] == "exception"
     again = ScriptedAgent()
     train_agent(again, EpisodeLengthsEnv((4,)), 20, tmp_path, resume="latest")
-    assert (again.t, len(again.named("act"))) == (20, 14)
+    assert (again.t, len(again.list_calls("act"))) == (20, 14)
 
 
 def test_P68_sigterm(tmp_path: Path) -> None:
@@ -487,13 +493,13 @@ def test_P68_sigterm(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         train_agent(ScriptedAgent(), EpisodeLengthsEnv((3,)), 20, tmp_path, step_hooks=[hook])
-    assert directories(tmp_path) == {"5_except"}
-    assert manifest(tmp_path / "5_except")["stop"] == "drain"
+    assert list_directories(tmp_path) == {"5_except"}
+    assert read_manifest(tmp_path / "5_except")["stop"] == "drain"
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_P68_sigterm_during_an_evaluation(tmp_path: Path) -> None:
-    class Killing(EpisodeLengthsEnv):
+    class KillingEnv(EpisodeLengthsEnv):
         def step(self, action: Any) -> Any:
             if self.steps == 10:
                 os.kill(os.getpid(), signal.SIGTERM)
@@ -506,29 +512,29 @@ def test_P68_sigterm_during_an_evaluation(tmp_path: Path) -> None:
             20,
             tmp_path,
             interval=3,
-            eval_env=Killing((1_000_000,)),
+            eval_env=KillingEnv((1_000_000,)),
         )
-    assert directories(tmp_path) == {"3_except"}
+    assert list_directories(tmp_path) == {"3_except"}
 
 
-def test_P68_sigterm_is_left_alone_in_threads(tmp_path: Path) -> None:
+def test_P68_sigterm_is_not_handled_in_threads(tmp_path: Path) -> None:
     thread = threading.Thread(
         target=train_agent, args=(ScriptedAgent(), EpisodeLengthsEnv(), 3, tmp_path)
     )
     thread.start()
     thread.join()
-    assert directories(tmp_path) == {"3_finish"}
+    assert list_directories(tmp_path) == {"3_finish"}
 
 
 def test_P69_step_hook(tmp_path: Path) -> None:
-    class Kept(StepHook):
+    class StatefulStepHook(StepHook):
         def __init__(self) -> None:
             self.steps: list[int] = []
 
         def __call__(self, env: Any, agent: Any, step: int) -> None:
             self.steps.append(step)
 
-    kept, plain = Kept(), []
+    kept, plain = StatefulStepHook(), []
     train_agent(
         ScriptedAgent(),
         EpisodeLengthsEnv(),
@@ -566,16 +572,16 @@ def test_P71_setter_on_torch_lr(tmp_path: Path, setter: Any) -> None:
 
 
 def test_statistics_that_diverge_end_training(tmp_path: Path) -> None:
-    class Diverging(ScriptedAgent):
+    class DivergingAgent(ScriptedAgent):
         def get_statistics(self) -> list[tuple[str, Any]]:
             return [("loss", float("nan") if self.t < 2 or self.t > 5 else 1.0)]
 
     with pytest.raises(NumericalFailureError, match="loss is nan at step 6"):
         train_agent(
-            Diverging(),
+            DivergingAgent(),
             EpisodeLengthsEnv(),
             20,
             tmp_path,
             step_hooks=[FiniteStatisticsHook(every=1)],
         )
-    assert directories(tmp_path) == {"6_except"}
+    assert list_directories(tmp_path) == {"6_except"}

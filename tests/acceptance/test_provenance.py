@@ -18,12 +18,12 @@ def test_P72_id_is_deterministic_and_needs_git(tree: Path) -> None:
     assert re.fullmatch(r"[0-9a-f]{40}-[0-9a-f]{16}", first)
 
 
-def test_P72_outside_git_is_an_error(outside_work_tree: Path) -> None:
+def test_P72_outside_git_is_an_error(directory_without_git: Path) -> None:
     with pytest.raises(RuntimeError, match="not in a git work tree"):
         generate_exp_id()
 
 
-def test_P72_without_a_commit_is_an_error(outside_work_tree: Path) -> None:
+def test_P72_without_a_commit_is_an_error(directory_without_git: Path) -> None:
     git("init", "-q")
     with pytest.raises(RuntimeError, match="no commit yet"):
         generate_exp_id()
@@ -85,7 +85,7 @@ def test_P75_files(tree: Path) -> None:
     assert "first" in read(directory, "git-log")
 
 
-def test_P75_no_git_files_outside(outside_work_tree: Path) -> None:
+def test_P75_no_git_files_outside(directory_without_git: Path) -> None:
     directory = prepare_output_dir({"lr": 1})
     assert {path.name for path in Path(directory).iterdir()} == {
         "args.txt",
@@ -102,24 +102,24 @@ def test_P75_no_git_files_outside(outside_work_tree: Path) -> None:
         argparse.Namespace(lr=0.1, layers=[64, 64], name="ü"),
     ],
 )
-def test_P76_args_round_trip(outside_work_tree: Path, args: object) -> None:
+def test_P76_args_round_trip(directory_without_git: Path, args: object) -> None:
     directory = prepare_output_dir(args, exp_id="x")  # type: ignore[arg-type]
     assert json.loads(read(directory, "args")) == {"lr": 0.1, "layers": [64, 64], "name": "ü"}
 
 
 def test_P76_what_has_no_json_form_is_refused_before_anything_exists(
-    outside_work_tree: Path,
+    directory_without_git: Path,
 ) -> None:
     with pytest.raises(TypeError):
         prepare_output_dir({"env": object()}, exp_id="x")
-    assert list(outside_work_tree.iterdir()) == []
+    assert list(directory_without_git.iterdir()) == []
 
 
-def test_P77_basedir(outside_work_tree: Path) -> None:
-    assert Path(prepare_output_dir({}, exp_id="x")).resolve() == outside_work_tree / "x"
+def test_P77_basedir(directory_without_git: Path) -> None:
+    assert Path(prepare_output_dir({}, exp_id="x")).resolve() == directory_without_git / "x"
     assert (
-        Path(prepare_output_dir({}, basedir=outside_work_tree / "a" / "b", exp_id="x"))
-        == outside_work_tree / "a" / "b" / "x"
+        Path(prepare_output_dir({}, basedir=directory_without_git / "a" / "b", exp_id="x"))
+        == directory_without_git / "a" / "b" / "x"
     )
 
 
@@ -128,15 +128,15 @@ def test_P78_exp_id(tree: Path) -> None:
     assert Path(prepare_output_dir({}, argv=["a"])).name == generate_exp_id(argv=["a"])
 
 
-def test_P78_outside_git_the_time_names_the_directory(outside_work_tree: Path) -> None:
+def test_P78_outside_git_the_time_names_the_directory(directory_without_git: Path) -> None:
     assert re.fullmatch(r"\d{8}T\d{6}\.\d{6}", Path(prepare_output_dir({})).name)
 
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "/etc"])
-def test_P78_an_exp_id_is_never_a_path(outside_work_tree: Path, name: str) -> None:
+def test_P78_an_exp_id_is_never_a_path(directory_without_git: Path, name: str) -> None:
     with pytest.raises(ValueError, match="plain name"):
         prepare_output_dir({}, exp_id=name)
-    assert list(outside_work_tree.iterdir()) == []
+    assert list(directory_without_git.iterdir()) == []
 
 
 def test_P79_argv_is_in_the_command_file_and_in_the_id(tree: Path) -> None:
@@ -145,42 +145,42 @@ def test_P79_argv_is_in_the_command_file_and_in_the_id(tree: Path) -> None:
     assert Path(directory).name != Path(prepare_output_dir({}, argv=["other.py"])).name
 
 
-def test_P80_time_format(outside_work_tree: Path) -> None:
+def test_P80_time_format(directory_without_git: Path) -> None:
     assert re.fullmatch(r"\d{4}_run", Path(prepare_output_dir({}, time_format="%Y_run")).name)
     prepare_output_dir({}, exp_id="x")
     prepare_output_dir({}, exp_id="x", time_format="%Y")
     assert [
         path.name
-        for path in outside_work_tree.glob("x.*.backup")
+        for path in directory_without_git.glob("x.*.backup")
         if re.fullmatch(r"x\.\d{4}\.backup", path.name)
     ]
 
 
-def test_P81_backup_has_the_old_content(outside_work_tree: Path) -> None:
+def test_P81_backup_has_the_old_content(directory_without_git: Path) -> None:
     directory = Path(prepare_output_dir({"lr": 1}, exp_id="x"))
     (directory / "scores.txt").write_text("1")
     prepare_output_dir({"lr": 2}, exp_id="x")
-    (backup,) = outside_work_tree.glob("x.*.backup")
+    (backup,) = directory_without_git.glob("x.*.backup")
     assert (backup / "scores.txt").read_text() == "1"
     assert json.loads((backup / "args.txt").read_text()) == {"lr": 1}
     assert json.loads((directory / "args.txt").read_text()) == {"lr": 2}
     assert len((backup / "start.txt").read_text().splitlines()) == 1
 
 
-def test_P81_backups_of_one_moment_do_not_collide(outside_work_tree: Path) -> None:
+def test_P81_backups_of_one_moment_do_not_collide(directory_without_git: Path) -> None:
     for _ in range(3):
         prepare_output_dir({}, exp_id="x", time_format="same")
-    assert sorted(path.name for path in outside_work_tree.iterdir()) == [
+    assert sorted(path.name for path in directory_without_git.iterdir()) == [
         "x",
         "x.same-1.backup",
         "x.same.backup",
     ]
 
 
-def test_P81_no_backup(outside_work_tree: Path) -> None:
+def test_P81_no_backup(directory_without_git: Path) -> None:
     for _ in range(2):
         prepare_output_dir({}, exp_id="x", make_backup=False)
-    assert [path.name for path in outside_work_tree.iterdir()] == ["x"]
+    assert [path.name for path in directory_without_git.iterdir()] == ["x"]
 
 
 def test_P82_a_restart_has_the_same_directory_and_appends_a_line(tree: Path) -> None:

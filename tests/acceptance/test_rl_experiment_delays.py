@@ -13,17 +13,17 @@ from tests.acceptance.estimator_kit import (
     CLUSTER,
     CallLog,
     FakeCounter,
-    rl_experiment,
+    make_rl_experiment,
     set_fake_clock,
 )
-from tests.support.process_stack import free_port
+from tests.support.process_stack import find_free_port
 from workers.estimators.basic_hooks import GlobalStepWaiterHook
 
 
 def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
     for task, step in ((0, 0), (1, 5545), (2, 8788)):
         recorded, counter = CallLog(), FakeCounter()
-        made = rl_experiment(
+        made = make_rl_experiment(
             tmp_path / str(task),
             recorded,
             config={**CLUSTER, "task_id": task},
@@ -34,7 +34,7 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
         made.train()
         waiter = next(
             hook
-            for hook in recorded.of("train")[0]["hooks"]
+            for hook in recorded.get_calls("train")[0]["hooks"]
             if isinstance(hook, GlobalStepWaiterHook)
         )
         assert waiter.wait_until_step == step == int(8000 * math.log(task + 1))
@@ -44,7 +44,7 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
         assert made.agent.latest_checkpoint() is None, "the master writes the checkpoints"
     for task, seconds in ((1, 5.0), (2, 10.0)):
         recorded = CallLog()
-        made = rl_experiment(
+        made = make_rl_experiment(
             tmp_path / f"time{task}", recorded, config={**CLUSTER, "task_id": task}, train_steps=2
         )
         set_fake_clock(made, recorded, make_counter=lambda _: FakeCounter()).train()
@@ -52,13 +52,13 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
     recorded = CallLog()
     big = {**CLUSTER, "cluster": {"worker": ["a:1"] * 100, "master": ["m:1"]}, "task_id": 50}
     set_fake_clock(
-        rl_experiment(tmp_path / "many", recorded, config=big, train_steps=2),
+        make_rl_experiment(tmp_path / "many", recorded, config=big, train_steps=2),
         recorded,
         make_counter=lambda _: FakeCounter(),
     ).train()
     assert recorded.times == [60.0]
     recorded = CallLog()
-    made = rl_experiment(
+    made = make_rl_experiment(
         tmp_path / "explicit",
         recorded,
         config={**CLUSTER, "task_id": 2},
@@ -68,9 +68,9 @@ def test_R12_delay_workers_by_global_step(tmp_path: Path) -> None:
     set_fake_clock(made, recorded, make_counter=lambda _: FakeCounter()).train(delay_secs=3)
     assert recorded.times == [3.0], "an explicit delay wins"
     assert not any(
-        isinstance(hook, GlobalStepWaiterHook) for hook in recorded.of("train")[0]["hooks"]
+        isinstance(hook, GlobalStepWaiterHook) for hook in recorded.get_calls("train")[0]["hooks"]
     )
-    alone = rl_experiment(
+    alone = make_rl_experiment(
         tmp_path / "alone", config={"task_id": 1}, train_steps=2, delay_workers_by_global_step=True
     )
     with pytest.raises(ValueError, match="delay_workers_by_global_step"):
@@ -113,7 +113,7 @@ print("end", time.time(), flush=True)
 @pytest.mark.processes
 @pytest.mark.slow
 def test_R12_delay_by_the_global_step_of_real_processes(tmp_path: Path) -> None:
-    port = free_port()
+    port = find_free_port()
     started: list[subprocess.Popen[str]] = []
 
     def start(kind: str, task: int) -> "subprocess.Popen[str]":
@@ -135,21 +135,23 @@ def test_R12_delay_by_the_global_step_of_real_processes(tmp_path: Path) -> None:
 
     try:
         server, second, first = start("ps", 0), start("worker", 1), start("worker", 0)
-        said = {name: _lines(process) for name, process in (("first", first), ("second", second))}
+        said = {
+            name: _read_times(process) for name, process in (("first", first), ("second", second))
+        }
         assert (first.returncode, second.returncode) == (0, 0)
-        # worker 1 waits for int(40 ln 2) = 27 updates, which worker 0 makes at 20 ms each
+        # Worker 1 waits for int(40 ln 2) = 27 updates, of which worker 0 makes one every 20 ms.
         assert said["second"]["first"] - said["first"]["first"] >= 27 * 0.02 * 0.9
         assert server.poll() is None, "the server blocks until it is stopped"
         server.send_signal(signal.SIGTERM)
         assert server.wait(30) == 0
-        assert "end" in _lines(server)
+        assert "end" in _read_times(server)
     finally:
         for process in started:
             process.kill()
             process.wait()
 
 
-def _lines(process: "subprocess.Popen[str]") -> dict[str, float]:
+def _read_times(process: "subprocess.Popen[str]") -> dict[str, float]:
     output, _ = process.communicate(timeout=100)
     words = [line.split() for line in output.splitlines()]
     return {

@@ -15,12 +15,12 @@ from tests.acceptance.estimator_kit import (
     TrainBeforeEvaluations,
     are_equal,
     make_agent,
-    rl_experiment,
+    make_rl_experiment,
+    read_state,
     set_fake_clock,
-    state_of,
 )
 from tests.acceptance.estimator_models import ScriptedEnv
-from tests.support.process_stack import free_port
+from tests.support.process_stack import find_free_port
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
 from workers.estimators.checkpoints import key_of
 from workers.estimators.evaluation_results import read_results
@@ -31,7 +31,7 @@ from workers.estimators.run_config import RunConfig
 
 def test_R15_reset_export_strategies(tmp_path: Path) -> None:
     one, other = (ExportStrategy(name, lambda *_: None) for name in ("one", "other"))
-    made = rl_experiment(tmp_path, export_strategies=one)
+    made = make_rl_experiment(tmp_path, export_strategies=one)
     assert made.reset_export_strategies([other]) == (one,)
     with pytest.raises(ValueError, match="export_strategies"):
         made.reset_export_strategies("x")
@@ -42,7 +42,7 @@ def test_R15_reset_export_strategies(tmp_path: Path) -> None:
 def test_R16_extend_hooks(tmp_path: Path) -> None:
     given = [TracingHook()]
     more_train, more_eval = TracingHook(), TracingHook()
-    made = rl_experiment(tmp_path, train_steps=2, train_hooks=given, eval_hooks=given)
+    made = make_rl_experiment(tmp_path, train_steps=2, train_hooks=given, eval_hooks=given)
     made.extend_train_hooks([more_train])
     made.extend_eval_hooks([more_eval])
     assert len(given) == 1
@@ -54,7 +54,7 @@ def test_R16_extend_hooks(tmp_path: Path) -> None:
 
 def test_R17_train(tmp_path: Path) -> None:
     recorded = CallLog()
-    made = rl_experiment(tmp_path, recorded, train_steps=3)
+    made = make_rl_experiment(tmp_path, recorded, train_steps=3)
     assert made.train(delay_secs=11) is made.agent
     assert recorded.times == [11]
     env = made.env
@@ -66,10 +66,10 @@ def test_R17_train(tmp_path: Path) -> None:
 
 def test_R18_evaluate(tmp_path: Path) -> None:
     with pytest.raises(EstimatorNotTrainedError, match=str(tmp_path)):
-        rl_experiment(tmp_path).evaluate()
-    made = rl_experiment(tmp_path, train_steps=3, eval_steps=3)
+        make_rl_experiment(tmp_path).evaluate()
+    made = make_rl_experiment(tmp_path, train_steps=3, eval_steps=3)
     made.train()
-    before = state_of(made.agent)
+    before = read_state(made.agent)
     result = made.evaluate(delay_secs=0)
     timestep = key_of(made.agent.latest_checkpoint()).global_timestep
     returns = {
@@ -83,13 +83,15 @@ def test_R18_evaluate(tmp_path: Path) -> None:
     assert result == returns | {"global_step": 3, "global_timestep": timestep, "global_episode": 1}
     assert made.evaluate() == result
     assert read_results(tmp_path, "one_pass") == [result, result]
-    assert are_equal(state_of(made.agent), before), "an evaluation changes nothing of the training"
+    assert are_equal(read_state(made.agent), before), (
+        "an evaluation changes nothing of the training"
+    )
 
 
 def test_R18_evaluate_is_greedy(tmp_path: Path) -> None:
     actions: list[list[int]] = []
 
-    class Watching(ScriptedEnv):
+    class WatchingEnv(ScriptedEnv):
         def reset(self, **options: Any) -> Any:
             actions.append([])
             return super().reset(**options)
@@ -98,8 +100,8 @@ def test_R18_evaluate_is_greedy(tmp_path: Path) -> None:
             actions[-1].append(int(action))
             return super().step(action)
 
-    rl_experiment(tmp_path, train_steps=3).train()
-    rl_experiment(tmp_path, env=Watching, eval_steps=4).evaluate()
+    make_rl_experiment(tmp_path, train_steps=3).train()
+    make_rl_experiment(tmp_path, env=WatchingEnv, eval_steps=4).evaluate()
     assert len(actions) == 4
     assert all(episode == actions[0] for episode in actions), (
         "the same states give the same actions: nothing is explored"
@@ -107,27 +109,31 @@ def test_R18_evaluate_is_greedy(tmp_path: Path) -> None:
 
 
 def test_R19_continuous_eval(tmp_path: Path) -> None:
-    made = rl_experiment(tmp_path, train_steps=12)
+    made = make_rl_experiment(tmp_path, train_steps=12)
     made.continuous_eval(continuous_eval_predicate_fn=TrainBeforeEvaluations(tmp_path, 50))
     steps = [row["global_step"] for row in read_results(tmp_path, "continuous")]
     assert steps == [3, 6, 9, 12], "each new checkpoint once, then train_steps is reached"
     ended = tmp_path / "ended"
     make_agent(ended).train(ScriptedEnv(), 4, 2, max_steps=5)
-    unbounded = rl_experiment(ended, train_steps=1000)
+    unbounded = make_rl_experiment(ended, train_steps=1000)
     unbounded.continuous_eval()
     assert [row["global_step"] for row in read_results(ended, "continuous")] == [5], (
         "the training job has ended below train_steps"
     )
     paused = tmp_path / "paused"
     make_agent(paused).train(ScriptedEnv(), 4, 2, steps=5)
-    looks = TrainBeforeEvaluations(paused, 7, train=False)
-    rl_experiment(paused, train_steps=1000).continuous_eval(continuous_eval_predicate_fn=looks)
-    assert len(looks.given) == 8, "a training that is only paused is waited for"
+    schedule_end = TrainBeforeEvaluations(paused, 7, train=False)
+    make_rl_experiment(paused, train_steps=1000).continuous_eval(
+        continuous_eval_predicate_fn=schedule_end
+    )
+    assert len(schedule_end.results) == 8, "a training that is only paused is waited for"
 
 
 def test_R20_delay_secs_and_throttle_delay_secs(tmp_path: Path) -> None:
     recorded = CallLog()
-    made = rl_experiment(tmp_path, recorded, eval_delay_secs=5, continuous_eval_throttle_secs=60)
+    made = make_rl_experiment(
+        tmp_path, recorded, eval_delay_secs=5, continuous_eval_throttle_secs=60
+    )
     made.continuous_eval(
         delay_secs=2,
         throttle_delay_secs=10,
@@ -140,25 +146,29 @@ def test_R21_evaluate_checkpoint_only_once(tmp_path: Path) -> None:
     make_agent(tmp_path).train(ScriptedEnv(), 4, 2, steps=3)
     for once, evaluations in ((True, 1), (False, 5)):
         recorded = CallLog()
-        looks = TrainBeforeEvaluations(tmp_path, 5, train=False)
-        rl_experiment(tmp_path, recorded).continuous_eval(
-            evaluate_checkpoint_only_once=once, continuous_eval_predicate_fn=looks
+        schedule_end = TrainBeforeEvaluations(tmp_path, 5, train=False)
+        make_rl_experiment(tmp_path, recorded).continuous_eval(
+            evaluate_checkpoint_only_once=once, continuous_eval_predicate_fn=schedule_end
         )
-        assert len(recorded.of("evaluate")) == evaluations
+        assert len(recorded.get_calls("evaluate")) == evaluations
 
 
 def test_R22_continuous_eval_predicate_fn(tmp_path: Path) -> None:
     make_agent(tmp_path).train(ScriptedEnv(), 4, 2, steps=3)
-    looks = TrainBeforeEvaluations(tmp_path, 2, train=False)
+    schedule_end = TrainBeforeEvaluations(tmp_path, 2, train=False)
     recorded = CallLog()
-    rl_experiment(tmp_path, recorded).continuous_eval(continuous_eval_predicate_fn=looks)
-    assert looks.given[0] is None
-    assert looks.given[1]["global_step"] == 3
-    assert looks.given[2] == {}
+    make_rl_experiment(tmp_path, recorded).continuous_eval(
+        continuous_eval_predicate_fn=schedule_end
+    )
+    assert schedule_end.results[0] is None
+    assert schedule_end.results[1]["global_step"] == 3
+    assert schedule_end.results[2] == {}
     recorded = CallLog()
-    rl_experiment(tmp_path, recorded).continuous_eval(continuous_eval_predicate_fn=lambda _: False)
+    make_rl_experiment(tmp_path, recorded).continuous_eval(
+        continuous_eval_predicate_fn=lambda _: False
+    )
     assert recorded.calls == []
-    made = rl_experiment(tmp_path)
+    made = make_rl_experiment(tmp_path)
     for schedule in (
         made.continuous_eval,
         made.continuous_eval_on_train_data,
@@ -181,7 +191,7 @@ class SeedRecorder(ScriptedEnv):
 def test_R23_continuous_eval_on_train_data(tmp_path: Path) -> None:
     seeds: dict[str, list[int | None]] = {}
 
-    def env(name: str) -> Any:
+    def make_env_factory(name: str) -> Any:
         def make() -> SeedRecorder:
             made = SeedRecorder()
             made.seeds = seeds.setdefault(name, [])
@@ -189,12 +199,12 @@ def test_R23_continuous_eval_on_train_data(tmp_path: Path) -> None:
 
         return make
 
-    rl_experiment(tmp_path, env=env("training"), train_episodes=4).train()
+    make_rl_experiment(tmp_path, env=make_env_factory("training"), train_episodes=4).train()
     recorded = CallLog()
-    rl_experiment(tmp_path, recorded, env=env("same"), eval_steps=3).continuous_eval_on_train_data(
-        delay_secs=1, throttle_delay_secs=2
-    )
-    rl_experiment(tmp_path, env=env("others"), eval_steps=3).continuous_eval()
+    make_rl_experiment(
+        tmp_path, recorded, env=make_env_factory("same"), eval_steps=3
+    ).continuous_eval_on_train_data(delay_secs=1, throttle_delay_secs=2)
+    make_rl_experiment(tmp_path, env=make_env_factory("others"), eval_steps=3).continuous_eval()
     assert seeds["same"] == seeds["training"][:3]
     assert not set(seeds["others"]) & set(seeds["training"])
     assert recorded.times == [1]
@@ -216,7 +226,7 @@ def test_R24_train_and_evaluate(tmp_path: Path) -> None:
     strategy = ExportStrategy(
         "one", lambda model, path, checkpoint, result: (checkpoint.name, result["global_step"])
     )
-    made = rl_experiment(tmp_path, train_steps=9, export_strategies=strategy)
+    made = make_rl_experiment(tmp_path, train_steps=9, export_strategies=strategy)
     result, exports = made.train_and_evaluate()
     assert result is not None
     assert result["global_step"] == 9
@@ -233,13 +243,15 @@ def test_R25_continuous_train_and_evaluate(tmp_path: Path) -> None:
         "export_strategies": strategy,
         "eval_steps": 1,
     }
-    result, exports = rl_experiment(tmp_path, recorded, **options).continuous_train_and_evaluate()
-    assert [call["steps"] for call in recorded.of("train")] == [100, 100, 50]
+    result, exports = make_rl_experiment(
+        tmp_path, recorded, **options
+    ).continuous_train_and_evaluate()
+    assert [call["steps"] for call in recorded.get_calls("train")] == [100, 100, 50]
     assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [100, 200, 250]
     assert result is not None
     assert (result["global_step"], exports) == (250, ["ckpt-250"])
     recorded = CallLog()
-    again, _ = rl_experiment(tmp_path, recorded, **options).continuous_train_and_eval()
+    again, _ = make_rl_experiment(tmp_path, recorded, **options).continuous_train_and_eval()
     assert recorded.calls == [], "nothing is left to do"
     assert again == result
 
@@ -257,19 +269,19 @@ def test_R25_continuous_train_and_evaluate_begun_again(tmp_path: Path) -> None:
     options = {"train_steps": 25, "train_steps_per_iteration": 10, "eval_steps": 1}
     config = {"save_checkpoints_steps": 3}
     with pytest.raises(SimulatedKill):
-        rl_experiment(
+        make_rl_experiment(
             tmp_path, config=config, train_hooks=[KillOnce(16)], **options
         ).continuous_train_and_evaluate()
     recorded = CallLog()
-    rl_experiment(tmp_path, recorded, config=config, **options).continuous_train_and_evaluate()
-    assert [call["steps"] for call in recorded.of("train")] == [5, 5], (
+    make_rl_experiment(tmp_path, recorded, config=config, **options).continuous_train_and_evaluate()
+    assert [call["steps"] for call in recorded.get_calls("train")] == [5, 5], (
         "from the checkpoint at 15 to the end of its round, and the last one"
     )
     assert [row["global_step"] for row in read_results(tmp_path, "one_pass")] == [10, 20, 25]
     other = tmp_path / "other"
     make_agent(other).train(ScriptedEnv(), 4, 2, steps=10)
     recorded = CallLog()
-    rl_experiment(other, recorded, **options).continuous_train_and_evaluate()
+    make_rl_experiment(other, recorded, **options).continuous_train_and_evaluate()
     assert [name for name, _ in recorded.calls] == [
         "evaluate",
         "train",
@@ -277,15 +289,15 @@ def test_R25_continuous_train_and_evaluate_begun_again(tmp_path: Path) -> None:
         "train",
         "evaluate",
     ]
-    straight = rl_experiment(tmp_path / "straight", **options)
+    straight = make_rl_experiment(tmp_path / "straight", **options)
     straight.continuous_train_and_evaluate()
-    assert are_equal(state_of(straight.agent), state_of(make_agent(other)))
+    assert are_equal(read_state(straight.agent), read_state(make_agent(other)))
 
 
 def test_R26_continuous_eval_predicate_fn(tmp_path: Path) -> None:
     recorded = CallLog()
     strategy = ExportStrategy("one", lambda *_: "exported")
-    made = rl_experiment(tmp_path, recorded, train_steps=9, export_strategies=strategy)
+    made = make_rl_experiment(tmp_path, recorded, train_steps=9, export_strategies=strategy)
     assert made.continuous_train_and_evaluate(lambda _: False) == (None, []), (
         "there is no checkpoint to export"
     )
@@ -301,8 +313,8 @@ def test_R27_run_std_server(tmp_path: Path) -> None:
         config = {**CLUSTER, "task_id": 0, "task_type": "ps"}
         del config[missing]
         with pytest.raises(ValueError, match=missing):
-            rl_experiment(tmp_path, config=config).run_std_server()
-    address = f"127.0.0.1:{free_port()}"
+            make_rl_experiment(tmp_path, config=config).run_std_server()
+    address = f"127.0.0.1:{find_free_port()}"
     config = {
         "cluster": {"ps": [address], "worker": ["a:1"]},
         "master": address,
@@ -313,11 +325,11 @@ def test_R27_run_std_server(tmp_path: Path) -> None:
     servers: list[Any] = []
     original = made.context.make_server
 
-    def remembering(config: RunConfig) -> Any:
+    def make_and_record_server(config: RunConfig) -> Any:
         servers.append(original(config))
         return servers[-1]
 
-    set_fake_clock(made, CallLog(), make_server=remembering)
+    set_fake_clock(made, CallLog(), make_server=make_and_record_server)
     thread = threading.Thread(target=made.run_std_server)
     thread.start()
     counter = made.context.make_counter(RunConfig(**config))
@@ -337,7 +349,7 @@ def test_R28_test(tmp_path: Path) -> None:
     )
     recorded = CallLog()
     hook = TracingHook()
-    made = rl_experiment(
+    made = make_rl_experiment(
         tmp_path,
         recorded,
         train_steps=50,
@@ -346,8 +358,8 @@ def test_R28_test(tmp_path: Path) -> None:
         first_update=5000,
     )
     result = made.test()
-    assert [call["steps"] for call in recorded.of("train")] == [1]
-    assert [call["steps"] for call in recorded.of("evaluate")] == [1]
+    assert [call["steps"] for call in recorded.get_calls("train")] == [1]
+    assert [call["steps"] for call in recorded.get_calls("evaluate")] == [1]
     assert [name for name, _ in exported] == ["ckpt-1"]
     assert (result["global_step"], result["episodes"]) == (1, 1)
     assert hook.events == []

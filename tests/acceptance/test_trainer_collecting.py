@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from tests.acceptance.trainer_kit import Kind, make_trainer, rows
+from tests.acceptance.trainer_kit import Kind, make_trainer, read_progress
 from tests.support.garage_kit import ConstantPolicy, CountingAlgo, CountingEnv, Reinforce
 from workers.snapshot import SnapshotConfig
 
@@ -132,7 +132,7 @@ def test_G41_total_env_steps(kind: Kind, tmp_path: Path) -> None:
     algo.body = body
     trainer.train(1, 10)
     assert trainer.total_env_steps == 110
-    assert rows(tmp_path)[0]["TotalEnvSteps"] == "110"
+    assert read_progress(tmp_path)[0]["TotalEnvSteps"] == "110"
     second, _ = make_trainer(kind, tmp_path / "second")
     second.restore(tmp_path)
     assert second.total_env_steps == 110

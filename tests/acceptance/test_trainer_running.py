@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.acceptance.trainer_kit import Kind, make_trainer, rows
-from tests.support.garage_kit import CountingAlgo, CountingEnv, names
+from tests.acceptance.trainer_kit import Kind, make_trainer, read_progress
+from tests.support.garage_kit import CountingAlgo, CountingEnv, list_snapshot_names
 from workers.entrypoints.trainer import ExperimentStats, NotSetupError, TrainArgs, Trainer
 from workers.entrypoints.trainer_parts import episode_plots as trainer_plots
 from workers.entrypoints.trainer_parts.samplers import LocalSampler
@@ -18,7 +18,7 @@ from workers.snapshot import SnapshotConfig
 from workers.snapshot.snapshot_directory import read_snapshot
 
 
-def saved(path: Path, name: str) -> dict[str, Any]:
+def read_saved_state(path: Path, name: str) -> dict[str, Any]:
     return read_snapshot(path / name).state
 
 
@@ -63,7 +63,7 @@ def test_G3_snapshot_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     for trainer in (Trainer(None), Trainer()):
         trainer.setup(CountingAlgo(CountingEnv()), None)
         trainer.train(1, 5)
-    assert names(tmp_path / "data/local/experiment") == ["params"]
+    assert list_snapshot_names(tmp_path / "data/local/experiment") == ["params"]
 
     class Config:
         snapshot_dir, snapshot_mode, snapshot_gap = tmp_path, "sometimes", 1
@@ -91,7 +91,7 @@ def test_G4_setup(tmp_path: Path) -> None:
 def test_G23_log_diagnostics(kind: Kind, tmp_path: Path) -> None:
     trainer, _ = make_trainer(kind, tmp_path)
     trainer.train(2, 10)
-    table = rows(tmp_path)
+    table = read_progress(tmp_path)
     assert [row["TotalEnvSteps"] for row in table] == ["10", "20"]
     assert all(float(row["TotalTime"]) >= float(row["EpochTime"]) > 0 for row in table)
     assert all(float(row["StepsPerSecond"]) > 0 for row in table)
@@ -133,7 +133,7 @@ def test_G26_n_epochs(kind: Kind, tmp_path: Path) -> None:
     trainer, algo = make_trainer(kind, tmp_path)
     assert trainer.train(0, 10) is None
     assert algo.seen == []
-    assert names(tmp_path) == []
+    assert list_snapshot_names(tmp_path) == []
     for wrong in (-1, 1.5, True):
         with pytest.raises(ValueError, match="n_epochs must be a whole number"):
             trainer.train(wrong)
@@ -166,7 +166,7 @@ def test_G29_store_episodes(kind: Kind, tmp_path: Path) -> None:
     for store in (False, True):
         trainer, _ = make_trainer(kind, tmp_path / str(store))
         trainer.train(1, 10, store_episodes=store)
-        kept = saved(tmp_path / str(store), "itr_0")["trainer"]["stats"]["last_episode"]
+        kept = read_saved_state(tmp_path / str(store), "itr_0")["trainer"]["stats"]["last_episode"]
         assert (kept is not None) is store
     assert [len(episode["rewards"]) for episode in kept] == [5, 5]
 
@@ -183,14 +183,14 @@ def test_G31_step_epochs(kind: Kind, tmp_path: Path) -> None:
     trace: list[Any] = []
 
     def body(trainer: Any, epoch: int) -> None:
-        table = rows(tmp_path) if (tmp_path / "progress.csv").exists() else []
-        trace.append((epoch, trainer.step_itr, names(tmp_path), len(table)))
+        table = read_progress(tmp_path) if (tmp_path / "progress.csv").exists() else []
+        trace.append((epoch, trainer.step_itr, list_snapshot_names(tmp_path), len(table)))
 
     algo.body = body
     trainer.train(3, 10)
     assert trace == [(0, 1, [], 0), (1, 2, ["itr_0"], 1), (2, 3, ["itr_0", "itr_1"], 2)]
-    assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
-    assert len(rows(tmp_path)) == 3
+    assert list_snapshot_names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
+    assert len(read_progress(tmp_path)) == 3
     with pytest.raises(NotSetupError):
         next(kind(SnapshotConfig(tmp_path)).step_epochs())
 
@@ -204,7 +204,7 @@ def test_G32_step_itr_and_step_episode(kind: Kind, tmp_path: Path) -> None:
 
     algo.body = body
     trainer.train(2, 10, store_episodes=True)
-    stats = saved(tmp_path, "itr_1")["trainer"]["stats"]
+    stats = read_saved_state(tmp_path, "itr_1")["trainer"]["stats"]
     assert (stats["total_itr"], stats["total_epoch"]) == (22, 1)
     assert stats["last_episode"][0]["mine"].tolist() == [1]
 
@@ -214,9 +214,9 @@ def test_G33_break(kind: Kind, tmp_path: Path) -> None:
     algo.body = lambda _, epoch: "break" if epoch == 2 else None
     trainer.train(5, 10)
     assert algo.seen == [0, 1, 2]
-    assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
-    assert len(rows(tmp_path)) == 3
-    assert saved(tmp_path, "itr_2")["trainer"]["stats"]["total_itr"] == 3
+    assert list_snapshot_names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
+    assert len(read_progress(tmp_path)) == 3
+    assert read_saved_state(tmp_path, "itr_2")["trainer"]["stats"]["total_itr"] == 3
     assert read_snapshot(tmp_path / "itr_2").manifest.stop == "requested"
     algo.body = lambda *_: None
     trainer.resume()
@@ -231,7 +231,7 @@ def test_G34_resume(kind: Kind, tmp_path: Path) -> None:
     fresh.restore(tmp_path)
     fresh.resume(4)
     assert algo.seen == [0, 1, 2, 3]
-    assert names(tmp_path / "second") == ["itr_2", "itr_3"]
+    assert list_snapshot_names(tmp_path / "second") == ["itr_2", "itr_3"]
 
 
 def test_G35_n_epochs(kind: Kind, tmp_path: Path) -> None:
@@ -269,7 +269,9 @@ def test_G37_plot_store_pause(kind: Kind, tmp_path: Path) -> None:
     args = trainer.train_args
     assert (args.plot, args.store_episodes, args.pause_for_plot) == (False, False, False)
     assert not (tmp_path / "second/plots/epoch_2.mp4").exists()
-    assert saved(tmp_path / "second", "itr_2")["trainer"]["stats"]["last_episode"] is None
+    assert (
+        read_saved_state(tmp_path / "second", "itr_2")["trainer"]["stats"]["last_episode"] is None
+    )
 
 
 def test_G38_return_value(kind: Kind, tmp_path: Path) -> None:
@@ -298,8 +300,8 @@ def test_G48_progress_file(tmp_path: Path) -> None:
     trainer, algo = make_trainer(Trainer, tmp_path)
     algo.body = lambda trainer, epoch: trainer.log("Late", epoch * 2) if epoch >= 3 else None
     trainer.train(5, 10)
-    assert [row["Late"] for row in rows(tmp_path)] == ["", "", "", "6", "8"]
-    assert [row["Value"] for row in rows(tmp_path)] == ["1.0", "2.0", "3.0", "4.0", "5.0"]
+    assert [row["Late"] for row in read_progress(tmp_path)] == ["", "", "", "6", "8"]
+    assert [row["Value"] for row in read_progress(tmp_path)] == ["1.0", "2.0", "3.0", "4.0", "5.0"]
 
 
 def test_G49_worker_cleanup(kind: Kind, tmp_path: Path) -> None:
@@ -318,7 +320,7 @@ def test_G49_worker_cleanup(kind: Kind, tmp_path: Path) -> None:
         with pytest.raises(raised):
             trainer.train(4, 10)
         assert closed == [True]
-        assert names(path) == ["exception", "itr_0"]
+        assert list_snapshot_names(path) == ["exception", "itr_0"]
         assert read_snapshot(path / "exception").manifest.reason == "exception"
         second, counted = make_trainer(kind, path / "second")
         assert second.restore(path).start_epoch == 1

@@ -14,7 +14,13 @@ import pytest
 import torch
 
 from tests.acceptance.trainer_kit import Kind
-from tests.support.garage_kit import CountingAlgo, CountingEnv, Reinforce, flat, names
+from tests.support.garage_kit import (
+    CountingAlgo,
+    CountingEnv,
+    Reinforce,
+    flatten,
+    list_snapshot_names,
+)
 from workers.core.recipes import RecipeError
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
 from workers.entrypoints.resume import main
@@ -34,7 +40,7 @@ def train_counting_algo(
     return algo
 
 
-def restored_trainer(kind: Kind, path: Path, epoch: int | str = "last") -> tuple[Any, CountingAlgo]:
+def restore_trainer(kind: Kind, path: Path, epoch: int | str = "last") -> tuple[Any, CountingAlgo]:
     """Returns a new trainer and its algorithm, restored from a snapshot."""
     trainer, algo = kind(SnapshotConfig(path / "restored")), CountingAlgo(CountingEnv())
     trainer.setup(algo, CountingEnv())
@@ -75,20 +81,20 @@ def test_G12_save(kind: Kind, tmp_path: Path) -> None:
     assert state["agent"]["algorithm"]["$attributes"]["policy"]["$attributes"]["value"] == {
         "$data": 1.0
     }
-    assert restored_trainer(kind, tmp_path)[0].train_args.start_epoch == 5
+    assert restore_trainer(kind, tmp_path)[0].train_args.start_epoch == 5
 
 
 def test_G13_mode_last(kind: Kind, tmp_path: Path) -> None:
     train_counting_algo(kind, tmp_path, 3, "last")
-    assert names(tmp_path) == ["params"]
-    trainer, algo = restored_trainer(kind, tmp_path)
+    assert list_snapshot_names(tmp_path) == ["params"]
+    trainer, algo = restore_trainer(kind, tmp_path)
     assert (trainer.stats.total_epoch, algo.policy.value) == (2, 3.0)
 
 
 def test_G14_mode_all(kind: Kind, tmp_path: Path) -> None:
     train_counting_algo(kind, tmp_path, 3, "all")
-    assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
-    assert [restored_trainer(kind, tmp_path, epoch)[1].policy.value for epoch in range(3)] == [
+    assert list_snapshot_names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
+    assert [restore_trainer(kind, tmp_path, epoch)[1].policy.value for epoch in range(3)] == [
         1.0,
         2.0,
         3.0,
@@ -97,30 +103,30 @@ def test_G14_mode_all(kind: Kind, tmp_path: Path) -> None:
 
 def test_G15_mode_gap(kind: Kind, tmp_path: Path) -> None:
     train_counting_algo(kind, tmp_path, 4, "gap", 2)
-    assert names(tmp_path) == ["itr_0", "itr_2"]
+    assert list_snapshot_names(tmp_path) == ["itr_0", "itr_2"]
 
 
 def test_G16_mode_gap_overwrite(kind: Kind, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="more than 1 in mode 'gap_overwrite'"):
         SnapshotConfig(tmp_path, "gap_overwrite", 1)
     train_counting_algo(kind, tmp_path, 4, "gap_overwrite", 2)
-    assert names(tmp_path) == ["params"]
-    assert restored_trainer(kind, tmp_path)[1].policy.value == 3.0
+    assert list_snapshot_names(tmp_path) == ["params"]
+    assert restore_trainer(kind, tmp_path)[1].policy.value == 3.0
 
 
 def test_G17_mode_gap_and_last(kind: Kind, tmp_path: Path) -> None:
     train_counting_algo(kind, tmp_path, 4, "gap_and_last", 2)
-    assert names(tmp_path) == ["itr_0", "itr_2", "params"]
+    assert list_snapshot_names(tmp_path) == ["itr_0", "itr_2", "params"]
     assert [
-        restored_trainer(kind, tmp_path, which)[1].policy.value for which in ("first", "last", 2, 3)
+        restore_trainer(kind, tmp_path, which)[1].policy.value for which in ("first", "last", 2, 3)
     ] == [1.0, 4.0, 3.0, 4.0]
 
 
 def test_G18_mode_none(kind: Kind, tmp_path: Path) -> None:
     train_counting_algo(kind, tmp_path, 2, "none")
-    assert names(tmp_path) == []
+    assert list_snapshot_names(tmp_path) == []
     with pytest.raises(FileNotFoundError, match="holds no snapshot"):
-        restored_trainer(kind, tmp_path)
+        restore_trainer(kind, tmp_path)
 
 
 def test_G19_atomicity(kind: Kind, tmp_path: Path) -> None:
@@ -142,22 +148,22 @@ def test_G19_atomicity(kind: Kind, tmp_path: Path) -> None:
                 if left == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            def counted_rename(self: Path, target: Any) -> Path:
+            def rename_and_count(self: Path, target: Any) -> Path:
                 count()
                 moved = rename(self, target)
                 count()
                 return moved
 
             snapshot_directory.sync_file = lambda one: (sync(one), count())[0]  # type: ignore[assignment]
-            Path.rename = counted_rename  # type: ignore[method-assign, assignment]
-            trainer, _ = restored_trainer(kind, path)
+            Path.rename = rename_and_count  # type: ignore[method-assign, assignment]
+            trainer, _ = restore_trainer(kind, path)
             trainer._session.config = SnapshotConfig(path)
             trainer.resume(2)
 
         ended = run_in_child(die)
-        _, algo = restored_trainer(kind, path)
+        _, algo = restore_trainer(kind, path)
         assert algo.policy.value in {1.0, 2.0}
-        assert names(path) == ["params"]
+        assert list_snapshot_names(path) == ["params"]
         assert algo.policy.value == 1.0 or moment > 4
     assert (ended, algo.policy.value) == (0, 2.0)
     assert moment > 10
@@ -188,17 +194,17 @@ def test_G21_from_epoch(kind: Kind, tmp_path: Path) -> None:
     (tmp_path / "notes.pkl").write_text("somebody else's")
     (tmp_path / "itr_999").mkdir()
     found = {
-        which: restored_trainer(kind, tmp_path, which)[1].policy.value
+        which: restore_trainer(kind, tmp_path, which)[1].policy.value
         for which in ("last", "first", 80, "80", "1")
     }
     assert found == {"last": 120.0, "first": 1.0, 80: 80.0, "80": 80.0, "1": 1.0}
     with pytest.raises(
         FileNotFoundError, match="no snapshot of epoch 7; it has those of 1, 80, 120"
     ):
-        restored_trainer(kind, tmp_path, 7)
+        restore_trainer(kind, tmp_path, 7)
     for wrong in ("newest", "-1", -1, "1.0", True):
         with pytest.raises(ValueError, match="from_epoch must be"):
-            restored_trainer(kind, tmp_path, wrong)
+            restore_trainer(kind, tmp_path, wrong)
     with pytest.raises(FileNotFoundError, match="is no directory"):
         trainer.restore(tmp_path / "nowhere")
 
@@ -206,19 +212,19 @@ def test_G21_from_epoch(kind: Kind, tmp_path: Path) -> None:
 def test_G22_no_seed_recorded(kind: Kind, tmp_path: Path) -> None:
     train_counting_algo(kind, tmp_path, 1, "last")
     assert read_snapshot(tmp_path / "params").state["trainer"]["seed"] is None
-    trainer, algo = restored_trainer(kind, tmp_path)
+    trainer, algo = restore_trainer(kind, tmp_path)
     trainer.resume(2)
     assert algo.seen == [0, 1]
 
 
-def a_reinforce(kind: Kind, path: Path) -> Any:
+def make_reinforce_trainer(kind: Kind, path: Path) -> Any:
     env = gym.make("CartPole-v1", disable_env_checker=True)
     trainer = kind(SnapshotConfig(path), seed=4)
     trainer.setup(Reinforce(env), env)
     return trainer
 
 
-def a_dqn(kind: Kind, path: Path) -> Any:
+def make_dqn_trainer(kind: Kind, path: Path) -> Any:
     trainer = kind(SnapshotConfig(path), seed=4)
     hyper = {
         "name": "dqn",
@@ -232,7 +238,7 @@ def a_dqn(kind: Kind, path: Path) -> Any:
     return trainer
 
 
-def a_ppo(kind: Kind, path: Path) -> Any:
+def make_ppo_trainer(kind: Kind, path: Path) -> Any:
     trainer = kind(SnapshotConfig(path), seed=4)
     trainer.setup(
         AgentAlgorithm(
@@ -246,7 +252,7 @@ def a_ppo(kind: Kind, path: Path) -> Any:
     return trainer
 
 
-def killed_in_epoch(trainer: Any, epoch: int) -> None:
+def kill_in_epoch(trainer: Any, epoch: int) -> None:
     """Kills this process with SIGKILL within an epoch."""
     step = trainer.step_epochs
 
@@ -262,7 +268,7 @@ def killed_in_epoch(trainer: Any, epoch: int) -> None:
     trainer.step_epochs = steps
 
 
-def final_state(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
+def read_final_state(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
     """Returns the state of the last snapshot and the rows, without attempt IDs and times."""
     state = read_snapshot(path / "params").state
     for part, name in (
@@ -273,12 +279,19 @@ def final_state(path: Path) -> tuple[dict[str, Any], list[list[str]]]:
         del part[name]
     columns, rows = read_rows(path / "progress.csv")
     kept = [index for index, column in enumerate(columns) if column not in WALL_COLUMNS]
-    return dict(flat(state)), [[cells[index] for index in kept] for cells in (columns, *rows)]
+    return dict(flatten(state)), [[cells[index] for index in kept] for cells in (columns, *rows)]
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "make", [a_reinforce, *(pytest.param(make, marks=pytest.mark.slow) for make in (a_dqn, a_ppo))]
+    "make",
+    [
+        make_reinforce_trainer,
+        *(
+            pytest.param(make, marks=pytest.mark.slow)
+            for make in (make_dqn_trainer, make_ppo_trainer)
+        ),
+    ],
 )
 def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_path: Path) -> None:
     """Twelve uninterrupted epochs equal twelve epochs with a kill in any of ten of them, bit by
@@ -287,26 +300,26 @@ def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_
     epochs, batch = 12, 20
     straight = tmp_path / "straight"
     assert run_in_child(lambda: make(kind, straight).train(epochs, batch)) == 0
-    state, table = final_state(straight)
+    state, table = read_final_state(straight)
     assert len(table) == epochs + 1
     for k in range(1, 11) if kind is Trainer else (1, 10):
         path = tmp_path / str(k)
 
-        def first(path: Path = path, k: int = k) -> None:
+        def train_until_kill(path: Path = path, k: int = k) -> None:
             trainer = make(kind, path)
-            killed_in_epoch(trainer, k)
+            kill_in_epoch(trainer, k)
             trainer.train(epochs, batch)
 
-        def second(path: Path = path, k: int = k) -> None:
+        def resume_training(path: Path = path, k: int = k) -> None:
             trainer = make(kind, path)
             torch.rand(k)
             trainer.restore(path)
             assert trainer.restore_report.is_exact
             trainer.resume()
 
-        assert run_in_child(first) == -signal.SIGKILL
-        assert run_in_child(second) == 0
-        other, rows = final_state(path)
+        assert run_in_child(train_until_kill) == -signal.SIGKILL
+        assert run_in_child(resume_training) == 0
+        other, rows = read_final_state(path)
         assert rows == table
         assert set(other) == set(state)
         for name, leaf in state.items():
@@ -320,11 +333,11 @@ def test_G39_resume_equality(kind: Kind, make: Callable[[Kind, Path], Any], tmp_
 def test_G47_resume_directory(tmp_path: Path) -> None:
     train_counting_algo(TorchTrainer, tmp_path, 2, "all")
     assert main([str(tmp_path), "--n-epochs", "3"]) == 0
-    assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
+    assert list_snapshot_names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
     assert len(read_rows(tmp_path / "progress.csv")[1]) == 3
     assert main([str(tmp_path), "--n-epochs", "5", "--snapshot-dir", str(tmp_path / "other")]) == 0
-    assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
-    assert names(tmp_path / "other") == ["params"]
+    assert list_snapshot_names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
+    assert list_snapshot_names(tmp_path / "other") == ["params"]
     assert len(read_rows(tmp_path / "other/progress.csv")[1]) == 5
 
 

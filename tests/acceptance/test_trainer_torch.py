@@ -48,7 +48,7 @@ class BoxEnv(CountingEnv):
         self.action_space = gym.spaces.Box(-1, 1, (3,))
 
 
-def lazies(algo: Any) -> int:
+def count_lazy_parameters(algo: Any) -> int:
     return sum(
         is_lazy(one)
         for part in vars(algo).values()
@@ -90,10 +90,10 @@ def test_G44_setup(tmp_path: Path) -> None:
     algo = LazyAlgo()
     loaded = {"layer.weight": torch.full((3, 5), 0.5), "layer.bias": torch.ones(3)}
     algo.q_function.load_state_dict(loaded)
-    assert lazies(algo) == 4
+    assert count_lazy_parameters(algo) == 4
     trainer = TorchTrainer(SnapshotConfig(tmp_path))
     trainer.setup(algo, BoxEnv())
-    assert lazies(algo) == 0
+    assert count_lazy_parameters(algo) == 0
     assert algo.value_function[0].weight.shape == (4, 2)
     for name, tensor in loaded.items():
         assert torch.equal(algo.q_function.state_dict()[name], tensor)

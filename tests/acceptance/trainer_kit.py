@@ -23,6 +23,6 @@ def make_trainer(
     return trainer, algo
 
 
-def rows(path: Path) -> list[dict[str, str]]:
+def read_progress(path: Path) -> list[dict[str, str]]:
     with (path / "progress.csv").open(newline="") as file:
         return list(csv.DictReader(file))

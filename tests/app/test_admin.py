@@ -18,7 +18,7 @@ from app.services.access.device_keys import FILE, DeviceKeys
 from app.settings import Settings
 from app.startup import reserve_resources
 from palestra.cli.embedded.datadir import DataDir
-from tests.support.process_stack import REPOSITORY, bare_environment
+from tests.support.process_stack import REPOSITORY, make_bare_environment
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_the_command_finds_the_data_directory_in_a_parent_directory(tmp_path: Pa
         place.write_state({"url": f"http://127.0.0.1:{listener.port}"})
         for arguments in ([], ["--user", "admin"], ["--enable", "--user=admin", "--json"]):
             command = [sys.executable, "-m", "palestra.cli", "login-link", *arguments]
-            environment = {**bare_environment(), "PYTHONPATH": str(REPOSITORY)}
+            environment = {**make_bare_environment(), "PYTHONPATH": str(REPOSITORY)}
             done = subprocess.run(
                 command,
                 cwd=below,
@@ -142,14 +142,14 @@ def test_a_login_link_can_be_made_for_any_user(
     assert "Nobody of the name zoe" in capsys.readouterr().err
 
 
-def entries(data: Path) -> list[tuple[str, str, str, dict[str, Any]]]:
+def read_entries(data: Path) -> list[tuple[str, str, str, dict[str, Any]]]:
     """Returns action, object, actor and data of the audit log's entries."""
     with sqlite3.connect(data / "palestra.db") as database:
         query = "SELECT action, object_id, actor, data FROM audit ORDER BY id"
         return [(*row, json.loads(text)) for *row, text in database.execute(query)]
 
 
-def test_a_link_for_an_administrator_is_told_in_the_audit_log(
+def test_a_link_for_an_administrator_has_an_entry_in_the_audit_log(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The entry names the account of the shell, and who became root by sudo."""
@@ -160,7 +160,7 @@ def test_a_link_for_an_administrator_is_told_in_the_audit_log(
     run(capsys, "login-link", "--user", "bea")
     monkeypatch.setenv("SUDO_USER", "grace")
     run(capsys, "login-link")
-    assert entries(data)[-2:] == [
+    assert read_entries(data)[-2:] == [
         ("login.break_glass", bea, "daemon:console", {"shell_user": shell}),
         ("login.break_glass", bea, "daemon:console", {"shell_user": shell, "sudo_user": "grace"}),
     ]
@@ -171,7 +171,7 @@ def test_a_link_for_an_administrator_is_told_in_the_audit_log(
         )
         database.execute("UPDATE users SET disabled_at = 1 WHERE name = 'gone'")
     run(capsys, "login-link", "--user", "cem")
-    assert entries(data)[-1][:3] == ("link.create", "usr_cem", "daemon:console")
+    assert read_entries(data)[-1][:3] == ("link.create", "usr_cem", "daemon:console")
     for arguments, sentence in (
         (["--user", "gone"], "The login of gone is disabled: log in as an administrator"),
         (["--user", "gone", "--enable"], "gone is no administrator of the server"),
@@ -186,16 +186,16 @@ def test_a_link_for_an_administrator_is_told_in_the_audit_log(
 def test_a_disabled_administrator_is_enabled_from_the_shell_alone(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It needs `--enable`, and leaves two entries in the audit log."""
+    """The command needs `--enable`, and leaves two entries in the audit log."""
     bea = run(capsys, "bootstrap", "--user", "bea")["user_id"]
     with sqlite3.connect(data / "palestra.db") as database:
         database.execute("UPDATE users SET disabled_at = 1")
-    before = entries(data)
+    before = read_entries(data)
     assert main(["login-link", "--user", "bea"]) == 1
     assert "--enable lets this administrator in again" in capsys.readouterr().err
-    assert entries(data) == before
+    assert read_entries(data) == before
     link = run(capsys, "login-link", "--user", "bea", "--enable")
-    assert [entry[:2] for entry in entries(data)[len(before) :]] == [
+    assert [entry[:2] for entry in read_entries(data)[len(before) :]] == [
         ("user.enable", bea),
         ("login.break_glass", bea),
     ]
@@ -325,7 +325,7 @@ def test_audit_verify_finds_the_data_directory_in_a_parent_directory(tmp_path: P
         done = subprocess.run(
             [sys.executable, "-m", "palestra.cli", "audit", "verify", *options],
             cwd=below,
-            env={**bare_environment(), "PYTHONPATH": str(REPOSITORY)},
+            env={**make_bare_environment(), "PYTHONPATH": str(REPOSITORY)},
             capture_output=True,
             text=True,
             timeout=60,

@@ -21,7 +21,7 @@ import pytest
 import yaml
 
 from tests.support.postgres import PostgresServer
-from tests.support.process_stack import bare_environment, wait_for
+from tests.support.process_stack import make_bare_environment, wait_for
 
 pytestmark = pytest.mark.processes
 
@@ -51,10 +51,10 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
         "PYTHONPATH": str(REPOSITORY),
         "XDG_CONFIG_HOME": str(directory),
     }
-    return {**bare_environment(), **own, **more}
+    return {**make_bare_environment(), **own, **more}
 
 
-def command(arguments: list[str]) -> list[str]:
+def make_command(arguments: list[str]) -> list[str]:
     return [sys.executable, "-m", MODULES[arguments[0]], *arguments[1:]]
 
 
@@ -70,7 +70,7 @@ class CommandResult:
 @pytest.mark.parametrize(
     "row", [pytest.param(row, id=f"{row['id']}-{row['name']}") for row in ROWS]
 )
-def test_a_row_of_the_corpus(
+def test_a_row_of_the_corpus_prints_what_it_expects(
     row: dict[str, Any],
     tmp_path: Path,
     busy_port: int,
@@ -99,7 +99,7 @@ def run_process(
     arguments: list[str], variables: dict[str, str], directory: Path, given: str
 ) -> CommandResult:
     done = subprocess.run(
-        command(arguments),
+        make_command(arguments),
         env=variables,
         cwd=directory,
         input=given,
@@ -147,7 +147,7 @@ def free_port() -> int:
 
 def start(directory: Path, *arguments: str, stderr: Any = subprocess.PIPE) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        command(["server", "--no-daemons", *arguments]),
+        make_command(["server", "--no-daemons", *arguments]),
         env=environment(directory),
         stdout=subprocess.DEVNULL,
         stderr=stderr,
@@ -162,13 +162,15 @@ def wait_until_ready(process: subprocess.Popen[str], url: str | None = None) -> 
     """
     if process.stderr is None:
         wait_for(
-            lambda: process.poll() is None and _answers(f"{url}/readyz"), 60, "the server is ready"
+            lambda: process.poll() is None and _is_answering(f"{url}/readyz"),
+            60,
+            "the server is ready",
         )
         return
     assert any("server.ready" in line for line in process.stderr), "the server ended"
 
 
-def _answers(url: str) -> bool:
+def _is_answering(url: str) -> bool:
     try:
         return httpx.get(url, verify=False).is_success
     except httpx.TransportError:
@@ -188,7 +190,7 @@ def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path) -> 
     try:
         wait_until_ready(first)
         second = subprocess.run(
-            command(["server", "--port", str(free_port())]),
+            make_command(["server", "--port", str(free_port())]),
             env=environment(directory),
             capture_output=True,
             text=True,
@@ -227,7 +229,7 @@ def test_a_newer_schema_is_refused(directory: Path) -> None:
     with sqlite3.connect(directory / "palestra.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     done = subprocess.run(
-        command(["server"]),
+        make_command(["server"]),
         env=environment(directory),
         capture_output=True,
         text=True,
@@ -244,7 +246,7 @@ def test_a_read_only_file_is_refused(directory: Path) -> None:
     """Row C3: the database file is not writable."""
     (directory / "palestra.db").chmod(0o400)
     done = subprocess.run(
-        command(["server"]),
+        make_command(["server"]),
         env=environment(directory),
         capture_output=True,
         text=True,
@@ -261,7 +263,7 @@ def test_the_error_of_a_wrong_password_does_not_contain_it(
     """Row C3, with and without password authentication on the PostgreSQL server."""
     missing = postgres_server.url("no_such_database") + "&password=secret-word"
     done = subprocess.run(
-        command(["server", "--database-url", missing]),
+        make_command(["server", "--database-url", missing]),
         env=environment(tmp_path),
         capture_output=True,
         text=True,

@@ -29,7 +29,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.app.test_cli_corpus import REPOSITORY, environment, free_port, start, wait_until_ready
-from tests.support.server_fixture import definition, registration
+from tests.support.server_fixture import make_definition, registration
 
 pytestmark = pytest.mark.processes
 
@@ -124,7 +124,7 @@ def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
     document = registration(name=name).model_dump(mode="json")
     worker = post("/workers", target.enrolment, document)
     # Experiments of one definition are one: its budget tells those of two callers apart.
-    own = definition(name=name, loop={"env_steps": 1_000 + len(name)})
+    own = make_definition(name=name, loop={"env_steps": 1_000 + len(name)})
     made = post("/experiments", target.token, {"definition": own})
     headers = {"Authorization": f"Bearer {target.token}"}
     jobs = httpx.get(

@@ -40,7 +40,7 @@ def test_the_error_of_a_wrong_value_does_not_contain_the_value() -> None:
     assert "hunter2" not in str(refused.value)
 
 
-def test_valkey_addresses_and_derived_values(tmp_path: Path) -> None:
+def test_settings_derive_values_from_valkey_addresses(tmp_path: Path) -> None:
     loaded = Settings(
         broker_url="valkey://u:p@h:1/0",
         data_dir=tmp_path,
@@ -114,7 +114,7 @@ def test_secrets_are_removed_from_log_lines() -> None:
 
 
 @contextmanager
-def log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
+def capture_log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]:
     """Yields a list that holds the lines logged in the block once it has ended."""
     from app.logging import configure_logging
 
@@ -133,7 +133,7 @@ def log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, Any]]]
 
 
 def test_secrets_are_removed_from_log_lines_of_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    with log_lines(monkeypatch) as lines:
+    with capture_log_lines(monkeypatch) as lines:
         logging.getLogger("kombu.connection").warning("cannot reach redis://:pw-marked@h:1/0")
         structlog.get_logger("t").info("a.b", url="redis://:pw-marked@h:1/0")
     assert [line["event"] for line in lines] == ["cannot reach redis://:***@h:1/0", "a.b"]
@@ -144,7 +144,7 @@ def test_only_the_cancelled_reset_of_a_connection_is_left_out_of_the_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pool = logging.getLogger("sqlalchemy.pool.impl.AsyncAdaptedQueuePool")
-    with log_lines(monkeypatch) as lines:
+    with capture_log_lines(monkeypatch) as lines:
         for error in (asyncio.CancelledError(), OSError("disk")):
             pool.error("Exception during reset", exc_info=error)
         logging.getLogger("palestra.x").error("other", exc_info=asyncio.CancelledError())

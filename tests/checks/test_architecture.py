@@ -13,40 +13,40 @@ TOLERANCE = 0.15
 """Relative difference permitted between a length in the page and the file's length."""
 
 
-def paths(page: str) -> list[str]:
+def find_paths(page: str) -> list[str]:
     """Returns the paths of the repository that a page names in backticks."""
     return _PATH.findall(page)
 
 
-def lengths(page: str) -> list[tuple[str, int]]:
+def find_lengths(page: str) -> list[tuple[str, int]]:
     """Returns the number of lines that a page states, for each file."""
     return [(path, int(lines)) for path, lines in _LENGTH.findall(page)]
 
 
 def test_every_file_that_the_page_names_exists() -> None:
-    named = paths(PAGE.read_text())
+    named = find_paths(PAGE.read_text())
     assert len(named) > 50, "the four ways through the code are named"
     assert not [path for path in named if not (REPOSITORY / path).exists()]
 
 
-@pytest.mark.parametrize(("path", "lines"), sorted(set(lengths(PAGE.read_text()))))
+@pytest.mark.parametrize(("path", "lines"), sorted(set(find_lengths(PAGE.read_text()))))
 def test_stated_file_lengths_are_correct(path: str, lines: int) -> None:
     actual = len((REPOSITORY / path).read_text().splitlines())
     assert abs(actual - lines) <= TOLERANCE * actual, f"{path} has {actual} lines: amend the page"
 
 
-def test_three_files_for_each_of_three_algorithms() -> None:
+def test_the_page_names_three_files_for_each_of_three_algorithms() -> None:
     rows = [
         line
         for line in PAGE.read_text().splitlines()
         if line.startswith(("| PPO", "| DQN", "| SAC"))
     ]
-    assert [len(lengths(row)) for row in rows] == [3, 3, 3]
+    assert [len(find_lengths(row)) for row in rows] == [3, 3, 3]
 
 
 def test_a_missing_file_is_found() -> None:
-    assert paths("see `workers/engine/engine.py` and `workers/nothing/`") == [
+    assert find_paths("see `workers/engine/engine.py` and `workers/nothing/`") == [
         "workers/engine/engine.py",
         "workers/nothing/",
     ]
-    assert lengths("| `workers/x.py` (120 lines) |") == [("workers/x.py", 120)]
+    assert find_lengths("| `workers/x.py` (120 lines) |") == [("workers/x.py", 120)]

@@ -20,13 +20,13 @@ BOTH_SIDES = frozenset(
 SIDES = ["app/domain/errors.py", "palestra/errors.py"]
 
 
-def sources() -> dict[str, str]:
+def read_sources() -> dict[str, str]:
     """Returns the source of each module by its path in the repository."""
     paths = (path for package in PACKAGES for path in sorted((REPOSITORY / package).rglob("*.py")))
     return {path.relative_to(REPOSITORY).as_posix(): path.read_text() for path in paths}
 
 
-def public_classes(source: str) -> Iterable[str]:
+def find_public_classes(source: str) -> Iterable[str]:
     """Returns the names of a module's classes without a leading underscore, nested
     ones included.
     """
@@ -35,23 +35,23 @@ def public_classes(source: str) -> Iterable[str]:
             yield node.name
 
 
-def duplicate_definitions(modules: Mapping[str, str]) -> dict[str, list[str]]:
+def find_duplicate_definitions(modules: Mapping[str, str]) -> dict[str, list[str]]:
     """Returns the defining modules of each class name with more than one definition."""
     places = defaultdict(list)
     for path, source in modules.items():
-        for name in public_classes(source):
+        for name in find_public_classes(source):
             places[name].append(path)
     return {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
 def test_a_public_class_name_has_one_definition() -> None:
-    twice = duplicate_definitions(sources())
+    twice = find_duplicate_definitions(read_sources())
     wrong = {name: paths for name, paths in twice.items() if name not in BOTH_SIDES}
     assert not wrong, "rename the classes, so that each name has one definition"
 
 
 def test_the_error_pairs_are_the_client_and_the_server_side() -> None:
-    twice = duplicate_definitions(sources())
+    twice = find_duplicate_definitions(read_sources())
     assert {name: sorted(twice[name]) for name in BOTH_SIDES} == dict.fromkeys(BOTH_SIDES, SIDES)
 
 
@@ -60,4 +60,4 @@ def test_a_second_definition_is_found() -> None:
         "a.py": "class Batch: ...\nclass _Own: ...\n",
         "b.py": "class Outer:\n    class Batch: ...\nclass _Own: ...\n",
     }
-    assert duplicate_definitions(modules) == {"Batch": ["a.py", "b.py"]}
+    assert find_duplicate_definitions(modules) == {"Batch": ["a.py", "b.py"]}

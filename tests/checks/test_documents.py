@@ -14,16 +14,16 @@ import pytest
 import yaml
 
 from palestra.contract.job_options import Submission
-from tests.support.documents import PAGES, REPOSITORY, Block, blocks_of
+from tests.support.documents import PAGES, REPOSITORY, Block, read_blocks
 
 NEEDS = {"docker", "a GPU", "another machine", "make", "another version of Palestra", "root"}
 """Requirements of a block that no test can meet."""
 LANGUAGES = {"sh", "python", "yaml", "toml", "json", "text", "mermaid", "nginx", "caddyfile", ""}
-BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+BLOCKS = [block for page in PAGES for block in read_blocks(page)]
 NOT_RUN = [block for block in BLOCKS if block.needs is not None]
 
 
-def name_of(block: Block) -> str:
+def get_name(block: Block) -> str:
     return f"{block.page}:{block.line}"
 
 
@@ -31,7 +31,7 @@ def test_every_block_has_a_language_and_a_known_requirement() -> None:
     assert {block.language for block in BLOCKS} <= LANGUAGES
     assert {block.needs for block in NOT_RUN} <= NEEDS, "a new need: think of a test that has it"
     unmarked = [
-        name_of(block)
+        get_name(block)
         for block in BLOCKS
         if block.needs is None
         and re.search(r"docker|nvidia|^make ", block.text, re.MULTILINE)
@@ -40,17 +40,17 @@ def test_every_block_has_a_language_and_a_known_requirement() -> None:
     assert unmarked == []
 
 
-@pytest.mark.parametrize("block", NOT_RUN, ids=name_of)
+@pytest.mark.parametrize("block", NOT_RUN, ids=get_name)
 def test_a_block_that_is_not_run_can_be_parsed(block: Block) -> None:
     if block.language != "sh":
         return
     subprocess.run(["sh", "-n"], input=block.text, text=True, check=True, timeout=20)
-    for command in commands_in(block.text):
+    for command in find_commands(block.text):
         check_command(command)
 
 
 @pytest.mark.parametrize(
-    "block", [block for block in BLOCKS if block.language == "yaml"], ids=name_of
+    "block", [block for block in BLOCKS if block.language == "yaml"], ids=get_name
 )
 def test_documents_in_blocks_are_submissions(block: Block) -> None:
     document = yaml.safe_load(block.text)
@@ -59,7 +59,7 @@ def test_documents_in_blocks_are_submissions(block: Block) -> None:
     )
 
 
-def commands_in(text: str) -> list[list[str]]:
+def find_commands(text: str) -> list[list[str]]:
     """Returns the calls of `palestra` and `make` in a block, each as a list of words."""
     joined = re.sub(r"<<'?(\w+)'?.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL).replace(
         "\\\n", " "
@@ -83,7 +83,7 @@ def check_command(words: list[str]) -> None:
         assert words[1] in targets, words
         return
     depth = 2 if words[1] == "db" else 1
-    usage = help_of(tuple(words[1 : 1 + depth]))
+    usage = read_help(tuple(words[1 : 1 + depth]))
     for option in (word.split("=")[0] for word in words if word.startswith("--")):
         assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", usage), (
             f"palestra {words[1]} knows no {option}"
@@ -91,7 +91,7 @@ def check_command(words: list[str]) -> None:
 
 
 @cache
-def help_of(command: tuple[str, ...]) -> str:
+def read_help(command: tuple[str, ...]) -> str:
     call = [sys.executable, "-m", "palestra.cli", *command, "--help"]
     return subprocess.run(
         call, capture_output=True, text=True, check=True, timeout=60, cwd=REPOSITORY

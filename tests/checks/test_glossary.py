@@ -23,14 +23,14 @@ NOT_YET: frozenset[str] = frozenset()
 """Names that are still to be renamed; no name may be added."""
 
 
-def replaced_words(page: str) -> set[str]:
+def read_replaced_words(page: str) -> set[str]:
     """Returns the words in the last column of the glossary's tables."""
     cells = (line.split("|")[3] for line in page.splitlines() if line.startswith("| "))
     words = {word.strip() for cell in cells for word in cell.split(",")}
     return words - {"", "replaces"}
 
 
-def names_in(source: str) -> Iterator[str]:
+def find_names(source: str) -> Iterator[str]:
     """Returns the names that a module defines: classes, functions, parameters, variables,
     attributes.
     """
@@ -46,12 +46,12 @@ def names_in(source: str) -> Iterator[str]:
                 yield node.attr
 
 
-def words_of(name: str) -> set[str]:
+def split_name(name: str) -> set[str]:
     """Returns the words of a name in snake_case or CamelCase, in lower case."""
     return {word.lower() for word in _WORD.findall(name)}
 
 
-def names_of_the_code() -> dict[str, str]:
+def find_names_of_packages() -> dict[str, str]:
     """Returns all names of the packages, modules and folders included, each with one
     defining path.
     """
@@ -59,14 +59,16 @@ def names_of_the_code() -> dict[str, str]:
     for package in PACKAGES:
         for file in sorted((REPOSITORY / package).rglob("*.py")):
             path = file.relative_to(REPOSITORY)
-            for name in (*path.with_suffix("").parts, *names_in(file.read_text())):
+            for name in (*path.with_suffix("").parts, *find_names(file.read_text())):
                 places.setdefault(name, path.as_posix())
     return places
 
 
 def test_names_use_no_replaced_word() -> None:
-    replaced = replaced_words((REPOSITORY / "docs/glossary.md").read_text())
-    wrong = {name: path for name, path in names_of_the_code().items() if words_of(name) & replaced}
+    replaced = read_replaced_words((REPOSITORY / "docs/glossary.md").read_text())
+    wrong = {
+        name: path for name, path in find_names_of_packages().items() if split_name(name) & replaced
+    }
     assert not wrong.keys() - EXEMPT.keys() - NOT_YET, "use the words of docs/glossary.md"
 
 
@@ -75,7 +77,7 @@ def test_the_glossary_lists_replaced_words() -> None:
         "| word | meaning | replaces |\n|---|---|---|\n| job | Work | chore, task |\n| run | A | "
         "|\n"
     )
-    assert replaced_words(page) == {"chore", "task"}
+    assert read_replaced_words(page) == {"chore", "task"}
 
 
 @pytest.mark.parametrize(
@@ -89,4 +91,4 @@ def test_the_glossary_lists_replaced_words() -> None:
     ],
 )
 def test_a_replaced_word_is_found(source: str, word: str) -> None:
-    assert any(word in words_of(name) for name in names_in(source))
+    assert any(word in split_name(name) for name in find_names(source))

@@ -149,7 +149,7 @@ def test_violations_are_detected(sources: Path, round_: int) -> None:
         for file, text in texts.items():
             (sources / file).write_text(text)
     assert done.returncode != 0
-    told = _broken_rules(done.stdout)
+    told = _parse_broken_rules(done.stdout)
     for name, (file, line) in breaches.items():
         module = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         imported = line.removeprefix("import ")
@@ -161,7 +161,7 @@ def test_violations_are_detected(sources: Path, round_: int) -> None:
         )
 
 
-def _broken_rules(output: str) -> dict[str, str]:
+def _parse_broken_rules(output: str) -> dict[str, str]:
     """Returns the imports that import-linter reports for each broken rule, by the rule's name."""
     parts = re.split(
         r"^(.+)\n-{3,}$", output.rsplit("Broken contracts", maxsplit=1)[-1], flags=re.MULTILINE
@@ -171,7 +171,7 @@ def _broken_rules(output: str) -> dict[str, str]:
 
 def test_every_package_is_in_a_rule() -> None:
     """A package that is added later must be added to the lists of the contracts."""
-    listed = {module for contract in CONTRACTS for module in _modules(contract)}
+    listed = {module for contract in CONTRACTS for module in _list_modules(contract)}
     parts = {
         f"{package}.{path.stem}"
         for package in ("app", "workers")
@@ -181,7 +181,7 @@ def test_every_package_is_in_a_rule() -> None:
     assert parts <= {".".join(name.split(".")[:2]) for name in listed}
 
 
-def _modules(contract: dict[str, list[str]]) -> list[str]:
+def _list_modules(contract: dict[str, list[str]]) -> list[str]:
     names = [
         *contract.get("source_modules", []),
         *contract.get("forbidden_modules", []),

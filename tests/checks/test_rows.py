@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from tests.acceptance.acceptance_rows import COUNTS, ROWS, row_of
+from tests.acceptance.acceptance_rows import COUNTS, ROWS, get_row
 from tests.acceptance.mutations import MUTATIONS
 
 ACCEPTANCE = Path(__file__).parents[1] / "acceptance"
@@ -19,7 +19,7 @@ def test_every_row_has_a_test() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
                 isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-                and (row := row_of(f"::{node.name}")) is not None
+                and (row := get_row(f"::{node.name}")) is not None
             ):
                 found.add(row[0])
     assert sorted(found) == sorted(ROWS)

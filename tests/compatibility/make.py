@@ -27,9 +27,9 @@ from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.async_fakes import TallyAgent, make_agent, make_env
 from tests.support.garage_kit import ConstantPolicy, CountingEnv, SamplerArgumentAlgo
-from tests.support.server_fixture import definition as small_definition
+from tests.support.server_fixture import make_definition as small_definition
 from tests.support.server_fixture import make_world
-from tests.support.trainings import TrainingAttempt, definition, work_order
+from tests.support.trainings import TrainingAttempt, make_definition, make_work_order
 from workers.entrypoints.agent_algorithm import AgentAlgorithm
 from workers.entrypoints.experiment import RLExperiment
 from workers.entrypoints.functional import train_agent, train_agent_async
@@ -48,14 +48,14 @@ SAMPLERS: dict[str, Callable[..., Any]] = {
     "process": ProcessSampler,
 }
 DEFINITIONS: dict[str, dict[str, Any]] = {
-    "dqn": definition(
+    "dqn": make_definition(
         agent="dqn",
         env={"id": "palestra/BitFlip-v0", "kwargs": {"bits": 3}},
         loop={"env_steps": 120, "epoch_env_steps": 40},
         evaluation={"every_env_steps": 50, "episodes": 1},
         snapshot={"every_env_steps": 60},
     ),
-    "ppo": definition(
+    "ppo": make_definition(
         agent="ppo",
         loop={"env_steps": 96, "epoch_env_steps": 32},
         evaluation={"every_env_steps": 48, "episodes": 1, "max_episode_steps": 9},
@@ -84,18 +84,18 @@ def main(directory: Path) -> None:
     write_trainer(directory / "trainer")
     for name, kind in SAMPLERS.items():
         write_sampling_trainer(directory / f"trainer_{name}", kind)
-    write_functions(directory)
+    write_pfrl_style_trainings(directory)
     write_estimator(directory / "estimator")
     write_agent(directory / "agent")
     asyncio.run(write_database(directory / "database"))
 
 
 def write_job(target: Path, document: dict[str, Any], stop_at: int) -> None:
-    """Writes the newest snapshot of a killed training by definition."""
-    order = work_order(document)
+    """Writes the newest snapshot of a training of `document` that is killed at `stop_at`."""
+    order = make_work_order(document)
     with tempfile.TemporaryDirectory() as scratch:
         killed = TrainingAttempt(order, Path(scratch, "snapshots")).run(stop_at=stop_at)
-        snapshot, _ = killed.snapshot_at("periodic")
+        snapshot, _ = killed.get_snapshot("periodic")
         shutil.copytree(snapshot, target / snapshot.name)
     (target / "order.json").write_text(order.model_dump_json(indent=1) + "\n", "utf-8")
 
@@ -124,15 +124,15 @@ def write_sampling_trainer(target: Path, kind: Callable[..., Any]) -> None:
     made.train(2, 10)
 
 
-def write_functions(directory: Path) -> None:
-    """Writes PFRL-style trainings, in this process and in another one."""
+def write_pfrl_style_trainings(directory: Path) -> None:
+    """Writes trainings by `train_agent` and by `train_agent_async`, which uses a subprocess."""
     train_agent(TallyAgent(), make_env(0, test=False), 40, str(directory / "train_agent"), seed=1)
     target = str(directory / "train_agent_async")
     train_agent_async(target, 1, make_env, steps=40, eval_interval=None, make_agent=make_agent)
 
 
-def batches() -> Any:
-    """Returns rows for a classifier."""
+def make_batches() -> Any:
+    """Returns batches of rows for a classifier."""
     generator = np.random.default_rng(1)
     for _ in range(12):
         yield {"x": generator.random((4, 2), np.float32)}, generator.integers(0, 3, 4)
@@ -142,7 +142,7 @@ def write_estimator(target: Path) -> None:
     """Writes the model directory of a shipped model function."""
     Estimator(
         classifier, target, RunConfig(keep_checkpoint_max=1), {"classes": 3, "hidden_sizes": [4]}
-    ).train(batches, max_steps=8)
+    ).train(make_batches, max_steps=8)
 
 
 def write_agent(target: Path) -> None:
@@ -168,7 +168,7 @@ async def write_database(target: Path) -> None:
         path = Path(scratch, "palestra.db")
         upgrade(f"sqlite:///{path}")
         opened = Database(f"sqlite:///{path}")
-        facts = await _live(opened, Path(scratch, "blobs"))
+        facts = await _fill_database(opened, Path(scratch, "blobs"))
         await opened.dispose()
         target.mkdir()
         with sqlite3.connect(path) as connection:
@@ -176,16 +176,16 @@ async def write_database(target: Path) -> None:
     (target / "facts.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
 
 
-async def _live(opened: Database, blobs: Path) -> dict[str, Any]:
+async def _fill_database(opened: Database, blobs: Path) -> dict[str, Any]:
     world = await make_world(opened)
     registered = await world.register(slots=12)
     experiment, _ = await world.submit(
         small_definition(snapshot={"keep_last": 2, "keep_best": True}), seeds=(0, 1)
     )
-    first, second = await world.jobs()
+    first, second = await world.list_jobs()
     order = (await world.start(first.id, registered.worker_id)).work_order
     run_id = order.runs[0].run_id
-    storing = AttemptWithStore(
+    live_run = AttemptWithStore(
         world,
         opened,
         BlobStore(blobs),
@@ -195,15 +195,15 @@ async def _live(opened: Database, blobs: Path) -> dict[str, Any]:
         registered.worker_id,
         order.attempt_id,
     )
-    await storing.send(
-        records.points(run_id, "loss/td", range(1, 50)),
-        records.episodes(run_id, [1, 2, 3]),
-        records.log(run_id, "hello"),
+    await live_run.send(
+        records.make_points(run_id, "loss/td", range(1, 50)),
+        records.make_episodes(run_id, [1, 2, 3]),
+        records.make_log(run_id, "hello"),
     )
-    await storing.send(records.evaluation(run_id, 40, 12.5), records.stats(run_id, 40))
-    snapshot_id = await storing.snapshot(40, score=12.5)
+    await live_run.send(records.make_evaluation(run_id, 40, 12.5), records.make_stats(run_id, 40))
+    snapshot_id = await live_run.write_snapshot(40, score=12.5)
     await world.pause(first.id)
-    await world.release(order.attempt_id, Outcome.PAUSED, Cause.USER, last_seq=storing.seq)
+    await world.release(order.attempt_id, Outcome.PAUSED, Cause.USER, last_seq=live_run.seq)
     other = (await world.start(second.id, registered.worker_id, slot=1)).work_order
     await world.release(other.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
     return {

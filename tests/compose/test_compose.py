@@ -39,17 +39,17 @@ VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 def substitute(text: str, given: dict[str, str] = GIVEN) -> str:
     """Substitutes variables as docker compose does."""
 
-    def value(match: re.Match[str]) -> str:
+    def get_value(match: re.Match[str]) -> str:
         name, kind, rest = match.groups()
         if name in given:
             return given[name]
         assert kind == "-", f"{name} is required: {rest}"
         return str(rest)
 
-    return VARIABLE.sub(value, text)
+    return VARIABLE.sub(get_value, text)
 
 
-def environment(service: dict[str, Any]) -> dict[str, str]:
+def get_environment(service: dict[str, Any]) -> dict[str, str]:
     return {name: substitute(str(value)) for name, value in service.get("environment", {}).items()}
 
 
@@ -69,9 +69,9 @@ def test_the_compose_file_has_the_expected_services() -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_the_settings_exist_and_are_consistent(name: str) -> None:
     if name in WORKERS:
-        assert environment(SERVICES[name]).keys() == {"MUJOCO_GL"}
+        assert get_environment(SERVICES[name]).keys() == {"MUJOCO_GL"}
         return
-    settings = load_settings(environ=environment(SERVICES[name]))
+    settings = load_settings(environ=get_environment(SERVICES[name]))
     assert settings.database == "postgresql://palestra:secret-of-postgres@postgres:5432/palestra"
     for url in (settings.broker_url, settings.bus_url):
         assert url is not None
@@ -121,7 +121,7 @@ def test_valkey_has_a_user_for_each_role() -> None:
 
 
 def test_the_server_may_be_reached_by_workers_and_by_its_public_name() -> None:
-    settings = load_settings(environ=environment(SERVICES["server"]))
+    settings = load_settings(environ=get_environment(SERVICES["server"]))
     assert settings.allow_remote
     assert {"server", "localhost", "palestra.example.org"} <= settings.host_names
     (published,) = SERVICES["server"]["ports"]
@@ -189,7 +189,7 @@ def test_the_workers_user_can_read_the_token_secret(
     }
     assert (
         command[command.index("--server") + 1]
-        == f"http://server:{load_settings(environ=environment(SERVICES['server'])).port}"
+        == f"http://server:{load_settings(environ=get_environment(SERVICES['server'])).port}"
     )
     assert worker["profiles"] == ["cpu" if name == "worker-cpu" else "gpu"]
 
@@ -248,7 +248,7 @@ def test_the_server_s_health_check_asks_a_route_that_exists() -> None:
     found = re.search(r"'(http://[^']+)'", text)
     assert found is not None
     url = urlsplit(found[1])
-    assert url.port == load_settings(environ=environment(SERVICES["server"])).port
+    assert url.port == load_settings(environ=get_environment(SERVICES["server"])).port
     app = create_app(Settings())
     assert url.path in app.openapi()["paths"]
 

@@ -66,7 +66,7 @@ def valkey(tmp_path: Path) -> Iterator[Valkey]:
 
 
 @contextlib.asynccontextmanager
-async def running(bus: Bus) -> AsyncIterator[Bus]:
+async def run_bus(bus: Bus) -> AsyncIterator[Bus]:
     task = asyncio.create_task(bus.run())
     try:
         assert await bus.connected(SECONDS)
@@ -78,23 +78,23 @@ async def running(bus: Bus) -> AsyncIterator[Bus]:
 
 
 @pytest.fixture(params=["memory", "redis"])
-def make(request: pytest.FixtureRequest) -> Callable[[], Bus]:
+def make_bus(request: pytest.FixtureRequest) -> Callable[[], Bus]:
     if request.param == "memory":
         return MemoryBus
     server: Valkey = request.getfixturevalue("valkey")
     return lambda: RedisBus(f"unix://{server.socket}")
 
 
-async def _quiet(bus: Bus) -> None:
+async def _discard_notifications(bus: Bus) -> None:
     """Discards the notifications that a new connection sends."""
     assert await bus.connected(SECONDS)
     await asyncio.sleep(0.05)
 
 
 async def test_every_subscriber_of_a_topic_and_no_other_is_notified(
-    make: Callable[[], Bus],
+    make_bus: Callable[[], Bus],
 ) -> None:
-    async with running(make()) as bus:
+    async with run_bus(make_bus()) as bus:
         one, two, other = (
             bus.subscribe("events"),
             bus.subscribe("events", "queue"),
@@ -106,8 +106,8 @@ async def test_every_subscriber_of_a_topic_and_no_other_is_notified(
         assert await other.wait(0.05) == frozenset()
 
 
-async def test_notifications_while_busy_are_merged(make: Callable[[], Bus]) -> None:
-    async with running(make()) as bus:
+async def test_notifications_while_busy_are_merged(make_bus: Callable[[], Bus]) -> None:
+    async with run_bus(make_bus()) as bus:
         subscription = bus.subscribe("events", "queue")
         for _ in range(1_000):
             bus.publish("events")
@@ -116,16 +116,16 @@ async def test_notifications_while_busy_are_merged(make: Callable[[], Bus]) -> N
         assert await subscription.wait(0.05) == frozenset()
 
 
-async def test_an_ended_subscription_is_not_notified(make: Callable[[], Bus]) -> None:
-    async with running(make()) as bus:
+async def test_an_ended_subscription_is_not_notified(make_bus: Callable[[], Bus]) -> None:
+    async with run_bus(make_bus()) as bus:
         subscription = bus.subscribe("events")
         bus.unsubscribe(subscription)
         bus.publish("events")
         assert await subscription.wait(0.05) == frozenset()
 
 
-async def test_a_notification_between_two_waits_is_not_lost(make: Callable[[], Bus]) -> None:
-    async with running(make()) as bus:
+async def test_a_notification_between_two_waits_is_not_lost(make_bus: Callable[[], Bus]) -> None:
+    async with run_bus(make_bus()) as bus:
         subscription = bus.subscribe("events")
         assert await subscription.wait(0.01) == frozenset()
         bus.publish("events")
@@ -133,8 +133,8 @@ async def test_a_notification_between_two_waits_is_not_lost(make: Callable[[], B
         assert await subscription.wait(0.01) == {"events"}
 
 
-async def test_cancelled_waits_lose_no_notification(make: Callable[[], Bus]) -> None:
-    async with running(make()) as bus:
+async def test_cancelled_waits_lose_no_notification(make_bus: Callable[[], Bus]) -> None:
+    async with run_bus(make_bus()) as bus:
         subscription = bus.subscribe("events")
         for _ in range(500):
             waiting = asyncio.create_task(subscription.wait(SECONDS))
@@ -145,9 +145,9 @@ async def test_cancelled_waits_lose_no_notification(make: Callable[[], Bus]) -> 
 
 
 async def test_publishing_never_blocks_nor_fails_without_a_running_bus(
-    make: Callable[[], Bus],
+    make_bus: Callable[[], Bus],
 ) -> None:
-    bus = make()
+    bus = make_bus()
     subscription = bus.subscribe("events")
     bus.publish("events")
     assert await subscription.wait(SECONDS) == {"events"}
@@ -155,8 +155,8 @@ async def test_publishing_never_blocks_nor_fails_without_a_running_bus(
 
 async def test_other_processes_are_notified(valkey: Valkey) -> None:
     url = f"unix://{valkey.socket}"
-    async with running(RedisBus(url)) as here, running(RedisBus(url)) as there:
-        await _quiet(there)
+    async with run_bus(RedisBus(url)) as here, run_bus(RedisBus(url)) as there:
+        await _discard_notifications(there)
         mine, theirs = here.subscribe("events"), there.subscribe("events")
         here.publish("events")
         assert await theirs.wait(SECONDS) == {"events"}
@@ -168,8 +168,8 @@ async def test_after_a_restart_of_the_server_all_subscribers_are_notified(
     valkey: Valkey,
 ) -> None:
     url = f"unix://{valkey.socket}"
-    async with running(RedisBus(url)) as here, running(RedisBus(url)) as there:
-        await _quiet(there)
+    async with run_bus(RedisBus(url)) as here, run_bus(RedisBus(url)) as there:
+        await _discard_notifications(there)
         theirs = there.subscribe("events")
         valkey.kill()
         here.publish("events")
@@ -188,8 +188,8 @@ async def test_invalid_messages_on_the_channel_are_ignored(valkey: Valkey) -> No
     from redis.asyncio import Redis
 
     url = f"unix://{valkey.socket}"
-    async with running(RedisBus(url)) as bus, Redis.from_url(url) as client:
-        await _quiet(bus)
+    async with run_bus(RedisBus(url)) as bus, Redis.from_url(url) as client:
+        await _discard_notifications(bus)
         subscription = bus.subscribe("events")
         for message in (b"", b"\xff\xfe", b"hello", b"x" * 100_000):
             await client.publish("palestra.bells", message)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from tests.acceptance.functional_kit import directories, table
+from tests.acceptance.functional_kit import list_directories, read_scores
 from tests.support.pfrl_agents import ScriptedAgent, ScriptedBatch
 from tests.support.recording_env import EpisodeLengthsEnv
 from workers.entrypoints import functional
@@ -66,10 +66,10 @@ class Case(NamedTuple):
     num_envs: int = 1
     eval_steps: int | None = None
 
-    def env(self) -> EpisodeLengthsEnv:
+    def make_env(self) -> EpisodeLengthsEnv:
         return EpisodeLengthsEnv(self.lengths, 1.0, needs_reset_at=self.needs_reset_at)
 
-    def options(self, calls: list[Any], agent: Any) -> dict[str, Any]:
+    def make_options(self, calls: list[Any], agent: Any) -> dict[str, Any]:
         return {
             "eval_n_steps": self.eval_steps,
             "eval_n_episodes": 2 if self.eval_steps is None else None,
@@ -81,7 +81,7 @@ class Case(NamedTuple):
         }
 
 
-def cases(count: int, **more: Any) -> list[Case]:
+def draw_cases(count: int, **more: Any) -> list[Case]:
     """Returns a fixed sample of all combinations."""
     lengths = ((3,), (1, 4, 2), (7,), (9, 2))
     every = product(
@@ -95,29 +95,29 @@ def cases(count: int, **more: Any) -> list[Case]:
     ]
 
 
-def arguments_of_calls(agent: Any, name: str) -> list[Any]:
+def get_arguments_of_calls(agent: Any, name: str) -> list[Any]:
     """Returns the arguments that a training passed to an agent, as plain lists."""
-    return [[np.asarray(value).tolist() for value in call[2:]] for call in agent.named(name)]
+    return [[np.asarray(value).tolist() for value in call[2:]] for call in agent.list_calls(name)]
 
 
-def serial(module: Any, case: Case, outdir: Path, wrap: Any) -> tuple[Any, list[Any]]:
+def train_serially(module: Any, case: Case, outdir: Path, wrap: Any) -> tuple[Any, list[Any]]:
     agent, calls = ScriptedAgent(), []
-    eval_env = {"eval_env": wrap(case.env())} if case.during_episode else {}
+    eval_env = {"eval_env": wrap(case.make_env())} if case.during_episode else {}
     options = {
-        **case.options(calls, agent),
+        **case.make_options(calls, agent),
         "train_max_episode_len": case.longest,
         "eval_during_episode": case.during_episode,
     }
     module.train_agent_with_evaluation(
-        agent, wrap(case.env()), case.steps, outdir=str(outdir), **options, **eval_env
+        agent, wrap(case.make_env()), case.steps, outdir=str(outdir), **options, **eval_env
     )
     return agent, calls
 
 
-def batch(module: Any, case: Case, outdir: Path, wrap: Any) -> tuple[Any, list[Any]]:
+def train_batch(module: Any, case: Case, outdir: Path, wrap: Any) -> tuple[Any, list[Any]]:
     agent, calls = ScriptedBatch(), []
-    options = {**case.options(calls, agent), "max_episode_len": case.longest}
-    envs = wrap([case.env() for _ in range(case.num_envs)])
+    options = {**case.make_options(calls, agent), "max_episode_len": case.longest}
+    envs = wrap([case.make_env() for _ in range(case.num_envs)])
     eval_env = wrap([EpisodeLengthsEnv(case.lengths[:1], 1.0) for _ in range(case.num_envs)])
     module.train_agent_batch_with_evaluation(
         agent, envs, case.steps, outdir=str(outdir), eval_env=eval_env, **options
@@ -130,7 +130,7 @@ def compare(ours: Path, theirs: Path) -> None:
 
     Palestra may have one more evaluation, at the end of training.
     """
-    our_rows, their_rows = table(ours), table(theirs)
+    our_rows, their_rows = read_scores(ours), read_scores(theirs)
     extra = our_rows[len(their_rows) :]
     assert list(our_rows[0]) == list(their_rows[0] if their_rows else our_rows[0])
     for our, their in zip(our_rows, their_rows, strict=False):
@@ -138,63 +138,65 @@ def compare(ours: Path, theirs: Path) -> None:
         assert {name: float(cell) for name, cell in our.items()} == pytest.approx(
             {name: float(cell) for name, cell in their.items()}
         )
-    (finish,) = (name for name in directories(theirs) if name.endswith("_finish"))
+    (finish,) = (name for name in list_directories(theirs) if name.endswith("_finish"))
     assert [row["steps"] for row in extra] == [finish.removesuffix("_finish")][: len(extra)]
     evaluated = {"best"} if extra else set()
-    assert directories(ours) - evaluated == directories(theirs) - evaluated
-    for name in directories(theirs) - evaluated:
+    assert list_directories(ours) - evaluated == list_directories(theirs) - evaluated
+    for name in list_directories(theirs) - evaluated:
         assert (ours / name / "model.txt").read_text() == (theirs / name / "model.txt").read_text()
 
 
 @pytest.mark.parametrize(
     "case",
-    cases(40, during_episode=(False, True, False), eval_steps=(None, None, None, 9)),
+    draw_cases(40, during_episode=(False, True, False), eval_steps=(None, None, None, 9)),
     ids=str,
 )
-def test_serial(tmp_path: Path, case: Case) -> None:
-    theirs, their_calls = serial(pfrl.experiments, case, tmp_path / "theirs", OldGym)
-    ours, our_calls = serial(functional, case, tmp_path / "ours", lambda env: env)
+def test_a_serial_training_equals_that_of_pfrl(tmp_path: Path, case: Case) -> None:
+    theirs, their_calls = train_serially(pfrl.experiments, case, tmp_path / "theirs", OldGym)
+    ours, our_calls = train_serially(functional, case, tmp_path / "ours", lambda env: env)
     assert our_calls == their_calls
     assert ours.t == theirs.t
-    assert arguments_of_calls(ours, "observe") == arguments_of_calls(theirs, "observe")
-    assert [call[2].tolist() for call in ours.named("act")] == [
-        call[2].tolist() for call in theirs.named("act")
+    assert get_arguments_of_calls(ours, "observe") == get_arguments_of_calls(theirs, "observe")
+    assert [call[2].tolist() for call in ours.list_calls("act")] == [
+        call[2].tolist() for call in theirs.list_calls("act")
     ]
     compare(tmp_path / "ours", tmp_path / "theirs")
 
 
 @pytest.mark.parametrize(
-    "case", cases(40, num_envs=(1, 2, 3, 4), eval_steps=(None, None, None, 9)), ids=str
+    "case", draw_cases(40, num_envs=(1, 2, 3, 4), eval_steps=(None, None, None, 9)), ids=str
 )
-def test_batch(tmp_path: Path, case: Case) -> None:
-    theirs, their_calls = batch(
+def test_a_batch_training_equals_that_of_pfrl(tmp_path: Path, case: Case) -> None:
+    theirs, their_calls = train_batch(
         pfrl.experiments,
         case,
         tmp_path / "theirs",
         lambda envs: pfrl.envs.SerialVectorEnv([OldGym(one) for one in envs]),
     )
-    ours, our_calls = batch(functional, case, tmp_path / "ours", lambda envs: envs)
+    ours, our_calls = train_batch(functional, case, tmp_path / "ours", lambda envs: envs)
     assert our_calls == their_calls
     assert ours.t == theirs.t
-    assert arguments_of_calls(ours, "batch_observe") == arguments_of_calls(theirs, "batch_observe")
+    assert get_arguments_of_calls(ours, "batch_observe") == get_arguments_of_calls(
+        theirs, "batch_observe"
+    )
     compare(tmp_path / "ours", tmp_path / "theirs")
 
 
-def test_the_evaluation_tells_the_agent_the_same(tmp_path: Path) -> None:
+def test_the_agent_observes_the_same_in_evaluations(tmp_path: Path) -> None:
     case = Case((3,), 12, 0, 4, None, None, None)
-    theirs, _ = serial(pfrl.experiments, case, tmp_path / "theirs", OldGym)
-    ours, _ = serial(functional, case, tmp_path / "ours", lambda env: env)
+    theirs, _ = train_serially(pfrl.experiments, case, tmp_path / "theirs", OldGym)
+    ours, _ = train_serially(functional, case, tmp_path / "ours", lambda env: env)
 
-    def calls(agent: Any) -> list[Any]:
+    def list_observe_calls(agent: Any) -> list[Any]:
         return [
             [np.asarray(value).tolist() for value in call[2:]]
-            for call in agent.named("observe", training=False)
+            for call in agent.list_calls("observe", training=False)
         ]
 
-    assert calls(ours) == calls(theirs)
+    assert list_observe_calls(ours) == list_observe_calls(theirs)
 
 
-def test_names_order_and_defaults_of_parameters() -> None:
+def test_parameters_have_the_names_order_and_defaults_of_pfrl() -> None:
     import inspect
 
     for name in (
@@ -224,14 +226,16 @@ def test_an_exception_leaves_the_same_directory(tmp_path: Path) -> None:
             module.train_agent(
                 ScriptedAgent(), wrap(EpisodeLengthsEnv((4,), fail_at=7)), 20, str(tmp_path / name)
             )
-    assert directories(tmp_path / "ours") == directories(tmp_path / "theirs") == {"6_except"}
+    assert (
+        list_directories(tmp_path / "ours") == list_directories(tmp_path / "theirs") == {"6_except"}
+    )
 
 
-def test_a_dqn_agent_of_pfrl(tmp_path: Path) -> None:
+def test_a_dqn_agent_of_pfrl_trains_the_same(tmp_path: Path) -> None:
     import gymnasium as gym
     import torch
 
-    def agent() -> Any:
+    def make_dqn_agent() -> Any:
         torch.manual_seed(0)
         model = torch.nn.Sequential(
             torch.nn.Linear(4, 16),
@@ -253,7 +257,7 @@ def test_a_dqn_agent_of_pfrl(tmp_path: Path) -> None:
             gpu=None,
         )
 
-    trained, fresh, steps = agent(), agent(), 600
+    trained, fresh, steps = make_dqn_agent(), make_dqn_agent(), 600
     functional.train_agent_with_evaluation(
         trained,
         gym.make("CartPole-v1"),

@@ -50,7 +50,7 @@ def directory() -> Iterator[Path]:
 
 
 @pytest.fixture
-def up(directory: Path) -> Iterator[UpProcess]:
+def up_process(directory: Path) -> Iterator[UpProcess]:
     started = UpProcess(directory)
     yield started
     if started.process.poll() is None:

@@ -34,7 +34,7 @@ class DashboardPerson:
         status, text = self.page.evaluate(REQUEST, [method, path])
         return status, text
 
-    def cookies(self) -> dict[str, str]:
+    def get_cookie_header(self) -> dict[str, str]:
         """Returns the header that holds the login, for requests beside the browser."""
         pairs = (f"{one['name']}={one['value']}" for one in self.page.context.cookies())
         return {"Cookie": "; ".join(pairs)}
@@ -96,7 +96,7 @@ class DashboardPerson:
         expect(dialog.get_by_role("radio", name="Keep")).to_be_checked()
         dialog.get_by_role("button", name="Disable", exact=True).click()
 
-    def audit(self, address: str) -> list[tuple[str, str]]:
+    def list_audit_rows(self, address: str) -> list[tuple[str, str]]:
         """Returns who and action of the rows that a page of the audit log shows, newest first."""
         self.page.goto(address)
         table = self.page.get_by_role("table", name="Audit log")

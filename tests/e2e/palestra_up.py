@@ -9,7 +9,7 @@ from typing import Any
 
 from palestra.cli.embedded.child_processes import find_marked
 from palestra.cli.embedded.datadir import DataDir, read_json
-from tests.support.process_stack import bare_environment
+from tests.support.process_stack import make_bare_environment
 
 
 class UpProcess:
@@ -28,7 +28,7 @@ class UpProcess:
         self.process = subprocess.Popen(
             command,
             cwd=directory,
-            env=bare_environment(),
+            env=make_bare_environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -53,7 +53,7 @@ class UpProcess:
         self.process.send_signal(number)
         return self.end()
 
-    def pid(self, name: str) -> int:
+    def get_pid(self, name: str) -> int:
         """Returns the process ID of a child."""
         return int(read_json(self.data.children)[name][0])
 

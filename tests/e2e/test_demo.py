@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from palestra.cli.embedded.child_processes import find_marked
-from tests.e2e.run_history import cartpole
-from tests.support.process_stack import bare_environment
+from tests.e2e.run_history import make_cartpole_definition
+from tests.support.process_stack import make_bare_environment
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
-def _demo(
+def _run_demo(
     directory: Path, definition: dict[str, Any], seeds: str
 ) -> subprocess.CompletedProcess[str]:
     (directory / "demo.yaml").write_text(json.dumps({"definition": definition}))
@@ -34,7 +34,7 @@ def _demo(
     done = subprocess.run(
         command,
         cwd=directory,
-        env=bare_environment(),
+        env=make_bare_environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -45,11 +45,11 @@ def _demo(
 
 
 def test_the_demo_trains_evaluates_and_stops(directory: Path) -> None:
-    quick = cartpole(
+    quick = make_cartpole_definition(
         1_200, evaluation={"every_env_steps": 400, "episodes": 2}, stop={"success_score": 1}
     )
     for known, seeds in ((False, "0-1"), (True, "1")):
-        done = _demo(directory, quick, seeds)
+        done = _run_demo(directory, quick, seeds)
         assert done.returncode == 0, done.stdout + done.stderr
         assert ("was here before" in done.stdout) is known
         assert "Experiment  fault-test-" in done.stdout
@@ -59,9 +59,9 @@ def test_the_demo_trains_evaluates_and_stops(directory: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_demo_below_the_score_is_a_failure(directory: Path) -> None:
-    hard = cartpole(
+def test_a_demo_below_the_score_exits_with_a_failure(directory: Path) -> None:
+    hard = make_cartpole_definition(
         600, evaluation={"every_env_steps": 400, "episodes": 2}, stop={"success_score": 499}
     )
-    done = _demo(directory, hard, "0")
+    done = _run_demo(directory, hard, "0")
     assert (done.returncode, "below the score" in done.stdout) == (1, True)

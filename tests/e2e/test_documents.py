@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.palestra_up import UpProcess
-from tests.support.documents import REPOSITORY, blocks_of
-from tests.support.process_stack import bare_environment
+from tests.support.documents import REPOSITORY, read_blocks
+from tests.support.process_stack import make_bare_environment
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
 PAGES = ("README.md", "docs/training.md", "docs/guide.md", "docs/team.md")
@@ -34,19 +34,19 @@ def checkout(directory: Path) -> Iterator[Path]:
 def test_the_blocks_of_a_page_run(page: str, checkout: Path) -> None:
     blocks = [
         block
-        for block in blocks_of(REPOSITORY / page)
+        for block in read_blocks(REPOSITORY / page)
         if block.needs is None and block.language in {"sh", "python"}
     ]
     if page == "docs/training.md":
-        blocks = [
-            block for block in blocks if block.language == "sh"
-        ]  # its Python is one program, which test_docs runs
+        # The Python blocks of this page are one program, which `test_docs.py` runs.
+        blocks = [block for block in blocks if block.language == "sh"]
     parts = [
-        f"echo '== {block.page}:{block.line}' >&2\n{_shell_command_of(block.language, block.text)}"
+        f"echo '== {block.page}:{block.line}' >&2\n"
+        + _make_shell_command(block.language, block.text)
         for block in blocks
     ]
     environment = {
-        **bare_environment(),
+        **make_bare_environment(),
         "PATH": f"{checkout / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
     }
     done = subprocess.run(
@@ -62,5 +62,5 @@ def test_the_blocks_of_a_page_run(page: str, checkout: Path) -> None:
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
 
 
-def _shell_command_of(language: str, text: str) -> str:
+def _make_shell_command(language: str, text: str) -> str:
     return text if language == "sh" else f"python - <<'END_OF_PYTHON'\n{text}END_OF_PYTHON\n"

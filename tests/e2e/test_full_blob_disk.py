@@ -14,19 +14,19 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.run_history import cartpole, live_attempt, wait_for_success
-from tests.support.disks import fill, small_disk
+from tests.e2e.run_history import get_live_attempt, make_cartpole_definition, wait_for_success
+from tests.support.disks import fill, mount_small_disk
 from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
-def full_disk() -> Iterator[tuple[Stack, Path]]:
+def stack_with_full_disk() -> Iterator[tuple[Stack, Path]]:
     """A stack whose blob disk has only a few MiB left, and the file that fills the disk."""
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
-        with small_disk(directory / "disk", 16 * 1_024) as disk:
+        with mount_small_disk(directory / "disk", 16 * 1_024) as disk:
             settings = {
                 "PALESTRA_ARTIFACTS_URL": str(disk / "blobs"),
                 "PALESTRA_RENEW_SECONDS": "1",
@@ -37,14 +37,14 @@ def full_disk() -> Iterator[tuple[Stack, Path]]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _answers(stack: Stack) -> bool:
+def _is_answering(stack: Stack) -> bool:
     try:
         return httpx.get(f"{stack.url}/healthz", trust_env=False).is_success
     except httpx.HTTPError:
         return False
 
 
-def _waits_for_upload(stack: Stack, run_id: str) -> dict[str, Any]:
+def _wait_for_pending_upload(stack: Stack, run_id: str) -> dict[str, Any]:
     held = stack.wait_for_run(
         run_id,
         lambda run: run["not_uploaded"] and run["not_uploaded"]["delivering"],
@@ -56,30 +56,30 @@ def _waits_for_upload(stack: Stack, run_id: str) -> dict[str, Any]:
     return found
 
 
-def test_a_result_survives_a_full_disk_and_kills_of_server_and_supervisor(
-    full_disk: tuple[Stack, Path],
+def test_a_result_is_kept_over_a_full_disk_and_kills_of_server_and_supervisor(
+    stack_with_full_disk: tuple[Stack, Path],
 ) -> None:
     """Regression: the run was `succeeded` although its model was lost."""
-    stack, ballast = full_disk
-    (run,) = stack.submit({**cartpole(3_000), "export": {"formats": ["weights"]}})
-    held = _waits_for_upload(stack, run["id"])
+    stack, ballast = stack_with_full_disk
+    (run,) = stack.submit({**make_cartpole_definition(3_000), "export": {"formats": ["weights"]}})
+    held = _wait_for_pending_upload(stack, run["id"])
     assert "artifact store is full" in held["problem"]
     assert held["message"].startswith("result not uploaded yet (")
-    assert "result not uploaded yet" in stack.palestra("jobs", run["id"])
-    assert "artifact store is full" in stack.palestra("show", run["id"])
-    assert not stack.server_is_ready()
-    attempt = live_attempt(stack, run["id"])
+    assert "result not uploaded yet" in stack.run_palestra("jobs", run["id"])
+    assert "artifact store is full" in stack.run_palestra("show", run["id"])
+    assert not stack.is_server_ready()
+    attempt = get_live_attempt(stack, run["id"])
     assert attempt is not None
     stack.kill("server")
     stack._start("server", [sys.executable, "-m", "app.main"])
-    wait_for(lambda: _answers(stack), 60, "the server is back, though not ready")
-    assert not stack.server_is_ready()
-    (supervisor,) = stack.module_processes("workers.supervisor", attempt["id"])
+    wait_for(lambda: _is_answering(stack), 60, "the server is back, though not ready")
+    assert not stack.is_server_ready()
+    (supervisor,) = stack.list_module_processes("workers.supervisor", attempt["id"])
     supervisor.kill()
     wait_for(
         lambda: [
             one
-            for one in stack.module_processes("workers.supervisor", attempt["id"])
+            for one in stack.list_module_processes("workers.supervisor", attempt["id"])
             if one.pid != supervisor.pid
         ],
         40,
@@ -99,15 +99,17 @@ def test_a_result_survives_a_full_disk_and_kills_of_server_and_supervisor(
     assert all(stored for _, stored in kinds)
     states = {one["state"] for one in stack.get(f"runs/{run['id']}/snapshots")["items"]}
     assert "uploading" not in states
-    assert stack.server_is_ready()
+    assert stack.is_server_ready()
 
 
-def test_a_user_discards_a_result_that_cannot_be_uploaded(full_disk: tuple[Stack, Path]) -> None:
+def test_a_user_discards_a_result_that_cannot_be_uploaded(
+    stack_with_full_disk: tuple[Stack, Path],
+) -> None:
     """The run then ends without a result."""
-    stack, _ = full_disk
-    (run,) = stack.submit(cartpole(1_000))
-    _waits_for_upload(stack, run["id"])
-    stack.palestra("give-up", run["id"])
+    stack, _ = stack_with_full_disk
+    (run,) = stack.submit(make_cartpole_definition(1_000))
+    _wait_for_pending_upload(stack, run["id"])
+    stack.run_palestra("give-up", run["id"])
     done = wait_for(
         lambda: (found := stack.get(f"runs/{run['id']}"))["state"] == "failed" and found,
         60,

@@ -6,7 +6,12 @@ from datetime import datetime
 import psutil
 import pytest
 
-from tests.e2e.run_history import cartpole, episodes_per_bucket, live_attempt, spooled_episodes
+from tests.e2e.run_history import (
+    count_points_per_episode,
+    get_live_attempt,
+    make_cartpole_definition,
+    read_spooled_episodes,
+)
 from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
@@ -15,16 +20,16 @@ FINAL = {"succeeded", "failed", "cancelled"}
 
 
 def test_the_server_has_every_record_that_a_training_spooled(shared_stack: Stack) -> None:
-    (run,) = shared_stack.submit(cartpole(3_000, name="whole path"))
+    (run,) = shared_stack.submit(make_cartpole_definition(3_000, name="whole path"))
     done = shared_stack.wait_for_run(
         run["id"], lambda run: run["state"] in FINAL, 90, "the run ends"
     )
     assert (done["state"], done["cause"]) == ("succeeded", "budget")
     assert done["progress"]["env_step"] == 3_000
     (attempt,) = done["attempts"]
-    spooled = spooled_episodes(shared_stack.attempt_directory(attempt["id"]))
+    spooled = read_spooled_episodes(shared_stack.attempt_directory(attempt["id"]))
     assert [number for number, _, _ in spooled] == list(range(1, len(spooled) + 1))
-    assert episodes_per_bucket(shared_stack, run["id"], len(spooled)) == [1] * len(spooled)
+    assert count_points_per_episode(shared_stack, run["id"], len(spooled)) == [1] * len(spooled)
     assert done["latest_evaluation"]["final"]
     assert [
         snapshot["state"] for snapshot in shared_stack.get(f"runs/{run['id']}/snapshots")["items"]
@@ -32,7 +37,7 @@ def test_the_server_has_every_record_that_a_training_spooled(shared_stack: Stack
 
 
 def test_an_evaluate_job_reads_the_newest_snapshot(shared_stack: Stack) -> None:
-    (run,) = shared_stack.submit(cartpole(1_000, name="to evaluate"))
+    (run,) = shared_stack.submit(make_cartpole_definition(1_000, name="to evaluate"))
     shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
     job = shared_stack.post(
         f"runs/{run['id']}/jobs",
@@ -62,7 +67,7 @@ def test_an_evaluate_job_reads_the_newest_snapshot(shared_stack: Stack) -> None:
 def test_a_resume_continues_exactly_where_the_pause_saved(shared_stack: Stack) -> None:
     # An update per env_step: training outlasts the next renewal, which brings the pause.
     agent = {"name": "dqn", "learning_starts": 200, "train_every": 1, "hidden_sizes": [32, 32]}
-    (run,) = shared_stack.submit(cartpole(12_000, name="pause", agent=agent))
+    (run,) = shared_stack.submit(make_cartpole_definition(12_000, name="pause", agent=agent))
     running = shared_stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > 1_000, 60, "the run trains"
     )
@@ -73,7 +78,7 @@ def test_a_resume_continues_exactly_where_the_pause_saved(shared_stack: Stack) -
     )
     paused = shared_stack.get(f"runs/{run['id']}")
     assert paused["state"] == "paused"
-    assert live_attempt(shared_stack, run["id"]) is None
+    assert get_live_attempt(shared_stack, run["id"]) is None
     shared_stack.post(f"jobs/{job_id}:resume", {})
     done = shared_stack.wait_for_run(
         run["id"], lambda run: run["state"] in FINAL, 90, "the run ends"
@@ -82,13 +87,15 @@ def test_a_resume_continues_exactly_where_the_pause_saved(shared_stack: Stack) -
     assert (len(done["attempts"]), done["resume_quality"]) == (2, "exact")
     assert done["progress"]["env_step"] == 12_000
     episodes = done["progress"]["episode"]
-    assert episodes_per_bucket(shared_stack, run["id"], episodes) == [1] * episodes
+    assert count_points_per_episode(shared_stack, run["id"], episodes) == [1] * episodes
     assert (
-        episodes_per_bucket(shared_stack, run["id"], episodes, superseded=True) == [1] * episodes
+        count_points_per_episode(shared_stack, run["id"], episodes, superseded=True)
+        == [1] * episodes
     ), "a clean pause supersedes nothing"
 
 
-@pytest.mark.slow  # what a pack resumes from is tested without processes, too
+# The snapshots from which a pack resumes are tested without processes, too.
+@pytest.mark.slow
 def test_a_killed_pack_resumes_all_its_runs(shared_stack: Stack) -> None:
     """One job trains three seeds and its trainer is killed.
 
@@ -96,23 +103,23 @@ def test_a_killed_pack_resumes_all_its_runs(shared_stack: Stack) -> None:
     """
     slow = {"name": "dqn", "learning_starts": 200, "hidden_sizes": [32, 32]}
     runs = shared_stack.submit(
-        cartpole(1_200, name="pack", agent=slow, snapshot={"every_env_steps": 300}),
+        make_cartpole_definition(1_200, name="pack", agent=slow, snapshot={"every_env_steps": 300}),
         seeds=[0, 1, 2],
         resources={"pack": "auto"},
     )
     first = runs[0]["id"]
 
-    def saved() -> bool:
+    def has_snapshot_of_each_run() -> bool:
         found = [shared_stack.get(f"runs/{run['id']}/snapshots")["items"] for run in runs]
         return all(
             any(snapshot["state"] == "verified" for snapshot in snapshots) for snapshots in found
         )
 
-    wait_for(saved, 90, "each run has a snapshot on the server")
+    wait_for(has_snapshot_of_each_run, 90, "each run has a snapshot on the server")
     assert len({shared_stack.get(f"runs/{run['id']}")["job_id"] for run in runs}) == 1
-    attempt = live_attempt(shared_stack, first)
+    attempt = get_live_attempt(shared_stack, first)
     assert attempt is not None
-    shared_stack.module_processes("workers.trainer_process", attempt["id"])[0].kill()
+    shared_stack.list_module_processes("workers.trainer_process", attempt["id"])[0].kill()
     for run in runs:
         done = shared_stack.wait_for_run(
             run["id"], lambda run: run["state"] in FINAL, 120, "the run ends"
@@ -124,17 +131,17 @@ def test_a_killed_pack_resumes_all_its_runs(shared_stack: Stack) -> None:
         )
         assert (len(done["attempts"]), done["resume_quality"]) == (2, "exact")
         episodes = done["progress"]["episode"]
-        assert episodes_per_bucket(shared_stack, run["id"], episodes) == [1] * episodes
+        assert count_points_per_episode(shared_stack, run["id"], episodes) == [1] * episodes
 
 
 def test_a_job_is_shown_as_cancelled_after_its_processes_ended(shared_stack: Stack) -> None:
-    (run,) = shared_stack.submit(cartpole(500_000, name="cancel"))
+    (run,) = shared_stack.submit(make_cartpole_definition(500_000, name="cancel"))
     running = shared_stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
     )
-    attempt = live_attempt(shared_stack, run["id"])
+    attempt = get_live_attempt(shared_stack, run["id"])
     assert attempt is not None
-    trainers = shared_stack.module_processes("workers.trainer_process", attempt["id"])
+    trainers = shared_stack.list_module_processes("workers.trainer_process", attempt["id"])
     assert len(trainers) == 1
     shared_stack.post(f"jobs/{running['job_id']}:cancel", {"reason": "enough"})
     wait_for(
@@ -148,10 +155,10 @@ def test_a_job_is_shown_as_cancelled_after_its_processes_ended(shared_stack: Sta
 
 @pytest.mark.slow
 def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
-    runs = shared_stack.submit(cartpole(3_300, name="three seeds"), seeds=[0, 1, 2])
+    runs = shared_stack.submit(make_cartpole_definition(3_300, name="three seeds"), seeds=[0, 1, 2])
     third = runs[2]["id"]
 
-    def the_third_waits() -> bool:
+    def is_third_run_waiting() -> bool:
         jobs = {
             job["run_ids"][0]: job
             for job in shared_stack.get("jobs", experiment=runs[0]["experiment_id"])["items"]
@@ -162,7 +169,7 @@ def test_a_third_run_waits_for_one_of_two_slots(shared_stack: Stack) -> None:
             "queued",
         ] and bool(jobs[third]["waiting"])
 
-    wait_for(the_third_waits, 60, "two runs train, the third waits and says why")
+    wait_for(is_third_run_waiting, 60, "two runs train, the third waits and says why")
     for run in runs:
         done = shared_stack.wait_for_run(
             run["id"], lambda run: run["state"] in FINAL, 120, "the run ends"
@@ -175,7 +182,9 @@ def test_a_released_slot_is_used_without_delay(shared_stack: Stack) -> None:
     """The next dispatch message is sent with the report of an attempt's end, before its slot is
     free.
     """
-    runs = shared_stack.submit(cartpole(300, name="one after the other"), seeds=list(range(6)))
+    runs = shared_stack.submit(
+        make_cartpole_definition(300, name="one after the other"), seeds=list(range(6))
+    )
     for run in runs:
         shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 120, "the run ends")
     jobs = shared_stack.get("jobs", experiment=runs[0]["experiment_id"])["items"]
@@ -186,13 +195,13 @@ def test_a_released_slot_is_used_without_delay(shared_stack: Stack) -> None:
 
 
 def test_sigterm_to_the_worker_saves_a_snapshot_and_ends_all_processes(stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(500_000, name="drain"))
+    (run,) = stack.submit(make_cartpole_definition(500_000, name="drain"))
     stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > 500, 60, "the run trains"
     )
     stack.stop("worker", 60)
-    assert not stack.module_processes("workers.trainer_process")
-    assert not stack.module_processes("workers.supervisor")
+    assert not stack.list_module_processes("workers.trainer_process")
+    assert not stack.list_module_processes("workers.supervisor")
     assert any(
         snapshot["state"] == "verified"
         for snapshot in stack.get(f"runs/{run['id']}/snapshots")["items"]

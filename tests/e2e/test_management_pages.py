@@ -13,8 +13,8 @@ from app.services.projects import projects
 from palestra.contract.projects import ProjectRequest
 from palestra.contract.states import Cause, Outcome
 from tests.e2e.dashboard_site import DashboardSite, open_site
-from tests.support.server_fixture import definition, registration
-from tests.support.training import evaluations, train
+from tests.support.server_fixture import make_definition, registration
+from tests.support.training import make_evaluations, train
 
 pytestmark = [
     pytest.mark.browser,
@@ -149,8 +149,8 @@ async def test_an_experiment_is_moved_and_another_page_that_shows_it_leads_there
 ) -> None:
     world = site.served.world
     worker = (await world.register(name="mover")).worker_id
-    experiment, _ = await world.submit(definition(name="Reference", loop={"env_steps": 1_003}))
-    (job,) = await world.jobs(experiment_id=experiment.id)
+    experiment, _ = await world.submit(make_definition(name="Reference", loop={"env_steps": 1_003}))
+    (job,) = await world.list_jobs(experiment_id=experiment.id)
     async with site.served.database.write() as session:
         await projects.create(session, world.admin, ProjectRequest(name="Archive of papers"))
     address = f"/p/default/experiments/{experiment.id}"
@@ -160,7 +160,7 @@ async def test_an_experiment_is_moved_and_another_page_that_shows_it_leads_there
     await move.hover()
     await expect(page.get_by_role("tooltip")).to_contain_text("1 run of it must end first")
     await page.keyboard.press("Escape")
-    run = await train(world, job, (worker, 0), evaluations(401.9), END)
+    run = await train(world, job, (worker, 0), make_evaluations(401.9), END)
 
     other = await site.page(address)
     await expect(other.get_by_role("heading", name="Reference")).to_be_visible()

@@ -23,7 +23,7 @@ import pytest
 
 from palestra.cli.embedded.child_processes import find_marked
 from palestra.client import Client
-from tests.support.process_stack import REPOSITORY, bare_environment
+from tests.support.process_stack import REPOSITORY, make_bare_environment
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
 
@@ -64,7 +64,7 @@ class PageReader:
             return
         terminal = {
             "cwd": self.directory,
-            "env": self.environment(),
+            "env": self.get_environment(),
             "capture_output": True,
             "text": True,
         }
@@ -78,9 +78,12 @@ class PageReader:
         """Runs `palestra up` in the second terminal; an earlier instance is stopped by Ctrl-C."""
         self.stop()
         self.palestra_up = subprocess.Popen(
-            [self.environment()["PATH"].split(os.pathsep)[0] + "/palestra", *command.split()[1:]],
+            [
+                self.get_environment()["PATH"].split(os.pathsep)[0] + "/palestra",
+                *command.split()[1:],
+            ],
             cwd=self.directory,
-            env=self.environment(),
+            env=self.get_environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -100,14 +103,14 @@ class PageReader:
             self.palestra_up.communicate(timeout=120)
             self.palestra_up = None
 
-    def environment(self) -> dict[str, str]:
+    def get_environment(self) -> dict[str, str]:
         """Returns the variables of an activated virtual environment.
 
         No package index can be reached, since all required packages are installed.
         """
         bare = {
             name: value
-            for name, value in bare_environment().items()
+            for name, value in make_bare_environment().items()
             if name not in {"PYTHONPATH", "VIRTUAL_ENV"}
         }
         path = os.pathsep.join([str(self.directory / "venv" / "bin"), bare["PATH"]])
@@ -125,7 +128,7 @@ class PageReader:
             f"--- {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in logs
         )
 
-    def client(self) -> Client:
+    def open_client(self) -> Client:
         from palestra.cli.embedded.datadir import DataDir
 
         data = DataDir(self.directory / ".palestra")
@@ -135,7 +138,7 @@ class PageReader:
 @pytest.fixture
 def reader() -> Iterator[PageReader]:
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
-    _install(directory / "venv")
+    _create_environment(directory / "venv")
     one = PageReader(directory)
     yield one
     if one.palestra_up is not None:
@@ -146,7 +149,7 @@ def reader() -> Iterator[PageReader]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _install(place: Path) -> None:
+def _create_environment(place: Path) -> None:
     """Creates a fresh virtual environment that shares the packages of this one."""
     venv.create(place, with_pip=True, symlinks=True)
     (packages,) = place.glob("lib/python*/site-packages")
@@ -174,7 +177,7 @@ def test_the_trainings_of_a_page_succeed(
     reader.follow(REPOSITORY / "docs" / page)
     assert time.monotonic() - begun < _TEN_MINUTES
     assert any(distribution in said for said in reader.said), "the catalogue shows whose code it is"
-    with reader.client() as client:
+    with reader.open_client() as client:
         found = {experiment.name: experiment for experiment in client.experiments()}
         assert {name: dict(experiment.runs) for name, experiment in found.items()} == {
             name: {"succeeded": count} for name, count in experiments.items()

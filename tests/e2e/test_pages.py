@@ -18,8 +18,8 @@ from tests.e2e.dashboard_site import DashboardSite, open_site
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.listening import listening
-from tests.support.server_fixture import World, definition
-from tests.support.training import evaluations, train
+from tests.support.server_fixture import World, make_definition
+from tests.support.training import make_evaluations, train
 
 pytestmark = [
     pytest.mark.browser,
@@ -60,20 +60,20 @@ async def close_pages(site: Site) -> AsyncIterator[None]:
 
 async def _fill(world: World) -> tuple[str, str, str]:
     worker = (await world.register(slots=8, name="pages")).worker_id
-    document = definition(
+    document = make_definition(
         name="Several seeds", loop={"env_steps": 1_000}, evaluation={"every_env_steps": 10}
     )
     several, _ = await world.submit(document, seeds=(0, 1, 2))
     means = ((100.0, 450.0), (100.0, 190.0, 306.0), (100.0, 200.0, 294.0))
-    for slot, job in enumerate(await world.jobs(experiment_id=several.id)):
+    for slot, job in enumerate(await world.list_jobs(experiment_id=several.id)):
         content = [
-            *evaluations(*means[slot]),
-            records.points("", "loss/td", [1, 2, 3], [4.0, 2.0, 1.25]),
+            *make_evaluations(*means[slot]),
+            records.make_points("", "loss/td", [1, 2, 3], [4.0, 2.0, 1.25]),
         ]
         run = await train(world, job, (worker, slot), content, TARGET if slot == 0 else None)
-    single, _ = await world.submit(definition(name="Single seed", loop={"env_steps": 1_001}))
-    (job,) = await world.jobs(experiment_id=single.id)
-    await train(world, job, (worker, 3), evaluations(401.9), (Outcome.SUCCEEDED, Cause.BUDGET))
+    single, _ = await world.submit(make_definition(name="Single seed", loop={"env_steps": 1_001}))
+    (job,) = await world.list_jobs(experiment_id=single.id)
+    await train(world, job, (worker, 3), make_evaluations(401.9), (Outcome.SUCCEEDED, Cause.BUDGET))
     return several.id, single.id, run
 
 
@@ -104,7 +104,7 @@ async def test_the_chart_marks_changes_of_n_and_can_carry_runs_forward(site: Sit
     page = await site.page(f"/experiments/{site.several}")
     chart = page.get_by_test_id("evaluation-chart")
     await expect(page.get_by_text("mean over 2 to 3 seeds")).to_be_visible()
-    tooltip = await _tooltip_at_end(page)
+    tooltip = await _read_last_tooltip(page)
     assert "n = 2 of 3 seeds" in tooltip
     assert "300" in tooltip
     await page.get_by_role("switch", name="Carry forward").click()
@@ -113,12 +113,12 @@ async def test_the_chart_marks_changes_of_n_and_can_carry_runs_forward(site: Sit
         page.get_by_text("mean over 3 seeds, succeeded ones carried forward")
     ).to_be_visible()
     await expect(chart).to_be_visible()
-    tooltip = await _tooltip_at_end(page)
+    tooltip = await _read_last_tooltip(page)
     assert "n = 3 of 3 seeds, 1 carried forward" in tooltip
     assert "350" in tooltip
 
 
-async def _tooltip_at_end(page: Page) -> str:
+async def _read_last_tooltip(page: Page) -> str:
     """Returns the tooltip of the chart's last point."""
     over = page.get_by_test_id("evaluation-chart").locator(".u-over")
     box = await over.bounding_box()
@@ -134,8 +134,8 @@ async def test_pages_of_a_failed_run_begin_with_the_failure_and_offer_a_retry(si
     """
     world = site.served.world
     worker = (await world.register(slots=1, name="broken")).worker_id
-    broken, _ = await world.submit(definition(name="Broken", loop={"env_steps": 1_002}))
-    (job,) = await world.jobs(experiment_id=broken.id)
+    broken, _ = await world.submit(make_definition(name="Broken", loop={"env_steps": 1_002}))
+    (job,) = await world.list_jobs(experiment_id=broken.id)
     order = (await world.start(job.id, worker)).work_order
     failure = Failure(
         message="The environment raised KeyError: 'pole'. Mend its step().",

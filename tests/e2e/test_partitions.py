@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from tests.e2e.run_history import (
-    cartpole,
-    episode_returns,
-    episodes_per_bucket,
-    live_attempt,
-    spooled_episodes,
+    count_points_per_episode,
+    get_live_attempt,
+    make_cartpole_definition,
+    read_episode_returns,
+    read_spooled_episodes,
     wait_for_success,
 )
 from tests.support.process_stack import Stack, wait_for
-from tests.support.proxy import Proxy, running_proxy
+from tests.support.proxy import Proxy, run_proxy
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
@@ -36,7 +36,7 @@ def stack_behind_proxy() -> Iterator[tuple[Stack, Proxy]]:
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     stack = Stack(directory, settings=QUICK)
     try:
-        with running_proxy(stack.port) as proxy:
+        with run_proxy(stack.port) as proxy:
             stack.worker_url = proxy.url
             with stack:
                 yield stack, proxy
@@ -50,11 +50,11 @@ def test_lost_claim_answers_cost_no_attempt_and_a_claim_given_up_is_queued_withi
     """No job stays in the state `starting` because the answer to its claim was lost."""
     stack, proxy = stack_behind_proxy
     proxy.answers_to_lose = 2
-    (run,) = stack.submit(cartpole(1_000))
+    (run,) = stack.submit(make_cartpole_definition(1_000))
     done = wait_for_success(stack, run["id"])
     assert (proxy.lost_answers, len(done["attempts"])) == (2, 1)
     proxy.answers_to_lose = 1_000
-    (other,) = stack.submit(cartpole(1_000), seeds=[7])[-1:]
+    (other,) = stack.submit(make_cartpole_definition(1_000), seeds=[7])[-1:]
     wait_for(
         lambda: "dispatch.server_away" in stack.log("worker"), 60, "the worker gives the claim up"
     )
@@ -68,14 +68,14 @@ def test_lost_claim_answers_cost_no_attempt_and_a_claim_given_up_is_queued_withi
 
 def start_training(stack: Stack, env_steps: int) -> tuple[str, str]:
     """Starts a training, waits for a verified snapshot and returns the run ID and its attempt."""
-    (run,) = stack.submit(cartpole(env_steps))
-    wait_for(lambda: verified_snapshots(stack, run["id"]), 90, "a verified snapshot")
-    attempt = live_attempt(stack, run["id"])
+    (run,) = stack.submit(make_cartpole_definition(env_steps))
+    wait_for(lambda: list_verified_snapshots(stack, run["id"]), 90, "a verified snapshot")
+    attempt = get_live_attempt(stack, run["id"])
     assert attempt is not None
     return run["id"], attempt["id"]
 
 
-def verified_snapshots(stack: Stack, run_id: str) -> list[str]:
+def list_verified_snapshots(stack: Stack, run_id: str) -> list[str]:
     """Returns the verified snapshots of a run, the newest last."""
     found = [
         row for row in stack.get(f"runs/{run_id}/snapshots")["items"] if row["state"] == "verified"
@@ -94,9 +94,9 @@ def test_a_partition_shorter_than_the_reclaim_time_keeps_the_attempt(
     proxy.heal()
     done = wait_for_success(stack, run_id)
     assert [attempt["id"] for attempt in done["attempts"]] == [attempt_id]
-    spooled = spooled_episodes(stack.attempt_directory(attempt_id))
-    assert episodes_per_bucket(stack, run_id, len(spooled)) == [1] * len(spooled)
-    assert episode_returns(stack, run_id, len(spooled)) == [reward for _, _, reward in spooled]
+    spooled = read_spooled_episodes(stack.attempt_directory(attempt_id))
+    assert count_points_per_episode(stack, run_id, len(spooled)) == [1] * len(spooled)
+    assert read_episode_returns(stack, run_id, len(spooled)) == [reward for _, _, reward in spooled]
 
 
 def test_a_longer_partition_ends_the_attempt_as_stale(
@@ -110,27 +110,27 @@ def test_a_longer_partition_ends_the_attempt_as_stale(
     run_id, first = start_training(stack, 30_000)
     stack.start_worker("second", stack.url)
     proxy.partition()
-    newest = verified_snapshots(stack, run_id)[-1]
+    newest = list_verified_snapshots(stack, run_id)[-1]
 
-    def second_attempt() -> dict[str, Any] | None:
-        attempt = live_attempt(stack, run_id)
+    def find_second_attempt() -> dict[str, Any] | None:
+        attempt = get_live_attempt(stack, run_id)
         return (
             attempt
             if attempt and attempt["number"] == 2 and attempt["state"] == "running"
             else None
         )
 
-    second = wait_for(second_attempt, 90, "the run goes on elsewhere")
+    second = wait_for(find_second_attempt, 90, "the run goes on elsewhere")
     assert (second["worker_name"], second["resumed_from"]) == ("second", {run_id: newest})
-    supervisors = stack.module_processes("workers.supervisor", first)
+    supervisors = stack.list_module_processes("workers.supervisor", first)
     assert supervisors, "cut off, the old attempt trains on"
     proxy.heal()
     wait_for(
-        lambda: not stack.module_processes("workers.supervisor", first),
+        lambda: not stack.list_module_processes("workers.supervisor", first),
         30,
         "the old attempt ends at first contact",
     )
-    assert not stack.module_processes("workers.trainer_process", first)
+    assert not stack.list_module_processes("workers.trainer_process", first)
     done = wait_for_success(stack, run_id)
     assert [(attempt["state"], attempt["cause"]) for attempt in done["attempts"]] == [
         ("lost", "lease_expired"),
@@ -138,8 +138,8 @@ def test_a_longer_partition_ends_the_attempt_as_stale(
     ]
     assert (done["progress"]["env_step"], done["resume_quality"]) == (30_000, "exact")
     episodes = done["progress"]["episode"]
-    assert episodes_per_bucket(stack, run_id, episodes) == [1] * episodes
-    cut_off = [reward for _, _, reward in spooled_episodes(stack.attempt_directory(first))]
-    assert episode_returns(stack, run_id, episodes)[: len(cut_off)] == cut_off[:episodes], (
+    assert count_points_per_episode(stack, run_id, episodes) == [1] * episodes
+    cut_off = [reward for _, _, reward in read_spooled_episodes(stack.attempt_directory(first))]
+    assert read_episode_returns(stack, run_id, episodes)[: len(cut_off)] == cut_off[:episodes], (
         "both attempts had the same curve"
     )

@@ -16,7 +16,12 @@ import psutil
 import pytest
 
 from benchmarks._chaos.curves import differences, history_of
-from tests.e2e.run_history import cartpole, episodes_per_bucket, live_attempt, spooled_episodes
+from tests.e2e.run_history import (
+    count_points_per_episode,
+    get_live_attempt,
+    make_cartpole_definition,
+    read_spooled_episodes,
+)
 from tests.support.previous_version import write_previous_version
 from tests.support.process_stack import REPOSITORY, Stack, wait_for
 
@@ -33,18 +38,18 @@ def directory() -> Iterator[Path]:
     shutil.rmtree(made, ignore_errors=True)
 
 
-def definition(number: int) -> dict[str, Any]:
-    """Returns one of several experiments with the same training.
+def make_definition(number: int) -> dict[str, Any]:
+    """Returns the definition of one of several experiments with the same training.
 
-    They differ in a target score that is never reached.
+    The definitions differ in a target score that is never reached.
     """
     agent = {"name": "dqn", "learning_starts": 200, "train_every": 1, "hidden_sizes": [32, 32]}
     score = {"success_score": 10_000 + number}
-    return cartpole(ENV_STEPS, name=f"training {number}", agent=agent, stop=score)
+    return make_cartpole_definition(ENV_STEPS, name=f"training {number}", agent=agent, stop=score)
 
 
-def submitted(stack: Stack, number: int, pool: str) -> str:
-    (run,) = stack.submit(definition(number), seeds=[1], pool=pool)
+def submit_definition(stack: Stack, number: int, pool: str) -> str:
+    (run,) = stack.submit(make_definition(number), seeds=[1], pool=pool)
     return str(run["id"])
 
 
@@ -54,18 +59,18 @@ def wait_for_steps(stack: Stack, run_id: str, steps: int = 500) -> dict[str, Any
     stack.wait_for_run(
         run_id, lambda run: run["progress"]["env_step"] >= before + steps, 120, "the run trains"
     )
-    return wait_for(lambda: live_attempt(stack, run_id), 60, "the attempt is live")
+    return wait_for(lambda: get_live_attempt(stack, run_id), 60, "the attempt is live")
 
 
-def source_trees(stack: Stack, attempt: dict[str, Any]) -> set[Path]:
+def find_source_trees(stack: Stack, attempt: dict[str, Any]) -> set[Path]:
     """Returns the source trees that the live supervisor and trainer of an attempt run from."""
-    (supervisor,) = stack.module_processes("workers.supervisor", attempt["id"])
-    (trainer, *_) = stack.module_processes("workers.trainer_process", attempt["id"])
+    (supervisor,) = stack.list_module_processes("workers.supervisor", attempt["id"])
+    (trainer, *_) = stack.list_module_processes("workers.trainer_process", attempt["id"])
     paths = [process.environ()["PYTHONPATH"] for process in (supervisor, trainer)]
     return {Path(path.split(os.pathsep)[0]) for path in paths}
 
 
-def tree_of_server(stack: Stack) -> Path:
+def find_tree_of_server(stack: Stack) -> Path:
     return Path(psutil.Process(stack.processes["server"].pid).cwd())
 
 
@@ -76,7 +81,9 @@ def pause_and_resume(stack: Stack, run_id: str) -> None:
     stack.post(f"jobs/{job_id}:resume", {})
 
 
-def history_of_whole_run(stack: Stack, run_id: str, worker: str, attempts: int) -> dict[str, Any]:
+def read_history_of_whole_run(
+    stack: Stack, run_id: str, worker: str, attempts: int
+) -> dict[str, Any]:
     """Waits for the end of a run and checks that its curve has no gap; returns its history."""
     run = stack.wait_for_run(
         run_id, lambda run: run["state"] == "succeeded", 180, "the run succeeds"
@@ -87,11 +94,11 @@ def history_of_whole_run(stack: Stack, run_id: str, worker: str, attempts: int) 
         {
             row
             for attempt in run["attempts"]
-            for row in spooled_episodes(stack.attempt_directory(attempt["id"], worker))
+            for row in read_spooled_episodes(stack.attempt_directory(attempt["id"], worker))
         }
     )
     assert [number for number, _, _ in spooled] == list(range(1, len(spooled) + 1))
-    assert episodes_per_bucket(stack, run_id, len(spooled)) == [1] * len(spooled)
+    assert count_points_per_episode(stack, run_id, len(spooled)) == [1] * len(spooled)
     assert run["progress"]["env_step"] == ENV_STEPS
     return history_of(stack, run_id)
 
@@ -103,14 +110,20 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
     stack = Stack(directory / "data", settings=SETTINGS)
     stack.trees = dict.fromkeys(("server", "worker", "second"), previous)
     with stack:
-        through = submitted(stack, 0, "default")
+        through = submit_definition(stack, 0, "default")
         attempt = wait_for_steps(stack, through)
-        assert (tree_of_server(stack), source_trees(stack, attempt)) == (previous, {previous})
+        assert (find_tree_of_server(stack), find_source_trees(stack, attempt)) == (
+            previous,
+            {previous},
+        )
         assert stack.stop("server") == 0
         del stack.trees["server"]
         stack.run("app.db", "upgrade")
         stack.start_server()
-        assert (tree_of_server(stack), source_trees(stack, attempt)) == (REPOSITORY, {previous})
+        assert (find_tree_of_server(stack), find_source_trees(stack, attempt)) == (
+            REPOSITORY,
+            {previous},
+        )
 
         # A worker of the previous version enrols with the present server, beside a present one. Its
         # token, which the previous server made, enrols workers in every pool of its project.
@@ -120,12 +133,15 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
             list(
                 threads.map(lambda name: stack.start_worker(name, pool=name), ("second", "present"))
             )
-        paused, present = submitted(stack, 1, "second"), submitted(stack, 2, "present")
-        assert source_trees(stack, wait_for_steps(stack, paused)) == {previous}
-        assert source_trees(stack, wait_for_steps(stack, present)) == {REPOSITORY}
+        paused, present = (
+            submit_definition(stack, 1, "second"),
+            submit_definition(stack, 2, "present"),
+        )
+        assert find_source_trees(stack, wait_for_steps(stack, paused)) == {previous}
+        assert find_source_trees(stack, wait_for_steps(stack, present)) == {REPOSITORY}
         pause_and_resume(stack, paused)
 
-        expected = history_of_whole_run(stack, present, "present", 1)
+        expected = read_history_of_whole_run(stack, present, "present", 1)
         assert len(expected["curves"]) >= 3
-        assert differences(expected, history_of_whole_run(stack, through, "worker", 1)) == []
-        assert differences(expected, history_of_whole_run(stack, paused, "second", 2)) == []
+        assert differences(expected, read_history_of_whole_run(stack, through, "worker", 1)) == []
+        assert differences(expected, read_history_of_whole_run(stack, paused, "second", 2)) == []

@@ -9,18 +9,20 @@ from typing import Any
 import av
 import pytest
 
-from tests.e2e.run_history import cartpole
-from tests.support.process_stack import REPOSITORY, Stack, bare_environment
+from tests.e2e.run_history import make_cartpole_definition
+from tests.support.process_stack import REPOSITORY, Stack, make_bare_environment
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 FINAL = {"succeeded", "failed", "cancelled"}
 
 
-def palestra(stack: Stack, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_palestra(
+    stack: Stack, directory: Path, *arguments: str
+) -> subprocess.CompletedProcess[str]:
     """Runs the `palestra` command in a directory."""
     environment = {
-        **bare_environment(),
+        **make_bare_environment(),
         "PALESTRA_SERVER": stack.url,
         "PALESTRA_TOKEN": stack.tokens["user"],
         "PYTHONPATH": str(REPOSITORY),
@@ -38,15 +40,17 @@ def palestra(stack: Stack, directory: Path, *arguments: str) -> subprocess.Compl
 
 
 def test_a_run_is_shown_fetched_and_played(shared_stack: Stack, tmp_path: Path) -> None:
-    (run,) = shared_stack.submit(cartpole(600, name="results", export={"formats": ["weights"]}))
+    (run,) = shared_stack.submit(
+        make_cartpole_definition(600, name="results", export={"formats": ["weights"]})
+    )
     shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
     shown: dict[str, Any] = json.loads(
-        palestra(shared_stack, tmp_path, "show", run["id"], "--json").stdout
+        run_palestra(shared_stack, tmp_path, "show", run["id"], "--json").stdout
     )
     assert (shown["state"], len(shown["attempts"])) == ("succeeded", 1)
     best = next(one for one in shown["snapshots"] if one["best"])
 
-    fetched = palestra(shared_stack, tmp_path, "download", run["id"])
+    fetched = run_palestra(shared_stack, tmp_path, "download", run["id"])
     assert (fetched.returncode, fetched.stdout) == (0, f"{run['id']}/{best['id']}\n"), (
         fetched.stderr
     )
@@ -55,7 +59,7 @@ def test_a_run_is_shown_fetched_and_played(shared_stack: Stack, tmp_path: Path) 
         for path in (tmp_path / run["id"]).rglob("*.*")
     }
     assert sizes == {file["name"]: file["size"] for file in best["files"]}
-    fetched = palestra(
+    fetched = run_palestra(
         shared_stack, tmp_path, "download", run["id"], "--export", "weights", "--output", "export"
     )
     assert {path.name for path in (tmp_path / "export").iterdir()} == {
@@ -63,7 +67,7 @@ def test_a_run_is_shown_fetched_and_played(shared_stack: Stack, tmp_path: Path) 
         "policy.json",
     }, fetched.stderr
 
-    played = palestra(
+    played = run_palestra(
         shared_stack,
         tmp_path,
         "play",
@@ -85,7 +89,7 @@ def test_a_run_is_shown_fetched_and_played(shared_stack: Stack, tmp_path: Path) 
             one["length"] + 1 for one in answer["episodes"]
         )
 
-    log = palestra(shared_stack, tmp_path, "logs", run["id"]).stdout.splitlines()
+    log = run_palestra(shared_stack, tmp_path, "logs", run["id"]).stdout.splitlines()
     assert " begins on " in log[0]
     assert any(
         line.startswith("train: dqn on CartPole-v1, seed 0, attempt 1 on cpu") for line in log
@@ -95,13 +99,13 @@ def test_a_run_is_shown_fetched_and_played(shared_stack: Stack, tmp_path: Path) 
 
 
 def test_the_cause_of_a_failure_is_in_every_view(shared_stack: Stack, tmp_path: Path) -> None:
-    broken = cartpole(
+    broken = make_cartpole_definition(
         600, name="broken", env={"id": "CartPole-v1", "kwargs": {"no_such_option": 1}}
     )
     (tmp_path / "broken.json").write_text(
         json.dumps({"definition": broken, "options": {"seeds": [0, 1]}})
     )
-    watched = palestra(
+    watched = run_palestra(
         shared_stack, tmp_path, "submit", "broken.json", "--watch", "--no-provenance"
     )
     assert watched.returncode == 1
@@ -119,7 +123,7 @@ def test_the_cause_of_a_failure_is_in_every_view(shared_stack: Stack, tmp_path: 
         ("experiments",),
         ("show", reason["run_id"]),
     ):
-        assert "user_exception" in palestra(shared_stack, tmp_path, *command).stdout, command
-    log = palestra(shared_stack, tmp_path, "logs", reason["run_id"]).stdout
+        assert "user_exception" in run_palestra(shared_stack, tmp_path, *command).stdout, command
+    log = run_palestra(shared_stack, tmp_path, "logs", reason["run_id"]).stdout
     assert "Traceback (most recent call last):" in log
     assert log.splitlines()[-1].count("no_such_option")

@@ -13,7 +13,7 @@ import onnx.reference
 import pytest
 import torch
 
-from tests.e2e.run_history import cartpole
+from tests.e2e.run_history import make_cartpole_definition
 from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
@@ -21,12 +21,12 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 FINAL = {"succeeded", "failed", "cancelled"}
 
 
-def small(env_steps: int, **changes: Any) -> dict[str, Any]:
+def make_small_definition(env_steps: int, **changes: Any) -> dict[str, Any]:
     sections = {
         "evaluation": {"every_env_steps": 200, "episodes": 2},
         "snapshot": {"every_env_steps": 200},
     }
-    return cartpole(env_steps, **{**sections, **changes})
+    return make_cartpole_definition(env_steps, **{**sections, **changes})
 
 
 def wait_for_job_success(stack: Stack, job_id: str, seconds: float = 120) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def wait_for_job_success(stack: Stack, job_id: str, seconds: float = 120) -> dic
     return job
 
 
-def evaluations(stack: Stack, run_id: str, **wanted: Any) -> list[dict[str, Any]]:
+def list_evaluations(stack: Stack, run_id: str, **wanted: Any) -> list[dict[str, Any]]:
     """Returns the evaluations of a run by their env_step."""
     found: list[dict[str, Any]] = stack.get(
         f"runs/{run_id}/evaluations", sort="env_step", limit=500, **wanted
@@ -47,7 +47,7 @@ def evaluations(stack: Stack, run_id: str, **wanted: Any) -> list[dict[str, Any]
     return found
 
 
-def points(stack: Stack, run_id: str, series: str) -> int:
+def count_points(stack: Stack, run_id: str, series: str) -> int:
     """Returns the number of points of a curve."""
     answer = stack.post(
         "series:query", {"select": [{"run_id": run_id, "series": series}], "buckets": 50}
@@ -55,7 +55,7 @@ def points(stack: Stack, run_id: str, series: str) -> int:
     return int(answer["series"][0]["points"])
 
 
-def exports(stack: Stack, run_id: str, attempt_id: str) -> set[str]:
+def list_exports(stack: Stack, run_id: str, attempt_id: str) -> set[str]:
     artifacts = stack.get(f"runs/{run_id}/artifacts", limit=500)["items"]
     return {
         one["name"]
@@ -66,18 +66,18 @@ def exports(stack: Stack, run_id: str, attempt_id: str) -> set[str]:
 
 @pytest.mark.slow
 def test_a_test_job_stores_an_evaluation_and_no_snapshot(shared_stack: Stack) -> None:
-    definition = small(410)
+    definition = make_small_definition(410)
     (run,) = shared_stack.submit(definition, schedule="test")
     done = shared_stack.wait_for_run(
         run["id"], lambda run: run["state"] in FINAL, 60, "the test ends"
     )
     assert (done["state"], done["fence"], done["latest_evaluation"]) == ("succeeded", 0, None)
-    (only,) = evaluations(shared_stack, run["id"])
+    (only,) = list_evaluations(shared_stack, run["id"])
     assert (only["source"], only["update"], only["episodes"]) == ("test", 1, 1)
-    assert points(shared_stack, run["id"], "evaluation_of_test/mean") == 1
-    assert points(shared_stack, run["id"], "evaluation/mean") == 0
+    assert count_points(shared_stack, run["id"], "evaluation_of_test/mean") == 1
+    assert count_points(shared_stack, run["id"], "evaluation/mean") == 0
     assert not shared_stack.get(f"runs/{run['id']}/snapshots")["items"]
-    assert "weights.safetensors" in exports(shared_stack, run["id"], done["attempts"][0]["id"])
+    assert "weights.safetensors" in list_exports(shared_stack, run["id"], done["attempts"][0]["id"])
 
     (same,) = shared_stack.submit(definition)
     trained = shared_stack.wait_for_run(
@@ -88,14 +88,14 @@ def test_a_test_job_stores_an_evaluation_and_no_snapshot(shared_stack: Stack) ->
         "fresh",
         410,
     )
-    assert [row["source"] for row in evaluations(shared_stack, run["id"], source="test")] == [
+    assert [row["source"] for row in list_evaluations(shared_stack, run["id"], source="test")] == [
         "test"
     ]
 
 
 def test_training_schedules_evaluate_save_and_export(shared_stack: Stack) -> None:
-    (whole,) = shared_stack.submit(small(420), schedule="train_and_evaluate")
-    rounds = small(
+    (whole,) = shared_stack.submit(make_small_definition(420), schedule="train_and_evaluate")
+    rounds = make_small_definition(
         430,
         snapshot={"every_env_steps": None, "keep_best": False, "keep_last": 5},
         export={"formats": ["weights"]},
@@ -107,14 +107,16 @@ def test_training_schedules_evaluate_save_and_export(shared_stack: Stack) -> Non
         )
         assert done["state"] == "succeeded", done["failure"]
         assert [
-            (row["env_step"], row["final"]) for row in evaluations(shared_stack, run["id"])
+            (row["env_step"], row["final"]) for row in list_evaluations(shared_stack, run["id"])
         ] == [
             (200, False),
             (400, False),
             (last, True),
         ]
-        assert "weights.safetensors" in exports(shared_stack, run["id"], done["attempts"][0]["id"])
-        assert points(shared_stack, run["id"], "evaluation/mean") == 3
+        assert "weights.safetensors" in list_exports(
+            shared_stack, run["id"], done["attempts"][0]["id"]
+        )
+        assert count_points(shared_stack, run["id"], "evaluation/mean") == 3
     saved = shared_stack.get(f"runs/{in_rounds['id']}/snapshots", sort="env_step")["items"]
     assert [(one["env_step"], one["state"]) for one in saved] == [
         (200, "verified"),
@@ -125,7 +127,7 @@ def test_training_schedules_evaluate_save_and_export(shared_stack: Stack) -> Non
 
 @pytest.mark.slow
 def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_stack: Stack) -> None:
-    document = cartpole(
+    document = make_cartpole_definition(
         9_400,
         evaluation={"every_env_steps": None, "episodes": 1},
         snapshot={"every_env_steps": 1_000},
@@ -136,7 +138,7 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
     )
     path = f"jobs/{job['id']}"
     wait_for(
-        lambda: len(_followed(shared_stack, run["id"], job["id"])) >= 1,
+        lambda: len(_list_evaluations_of_job(shared_stack, run["id"], job["id"])) >= 1,
         60,
         "the first snapshot is evaluated",
     )
@@ -156,7 +158,7 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
     assert done["attempts"] >= 2
     run = shared_stack.get(f"runs/{run['id']}")
     assert (run["state"], len({one["job_id"] for one in run["attempts"]})) == ("succeeded", 2)
-    followed = _followed(shared_stack, run["id"], job["id"])
+    followed = _list_evaluations_of_job(shared_stack, run["id"], job["id"])
     read = [row["snapshot_id"] for row in followed]
     assert len(set(read)) == len(read), "each snapshot is evaluated once, over all attempts"
     newest = next(
@@ -164,35 +166,37 @@ def test_a_continuous_evaluation_follows_its_training_on_a_second_slot(shared_st
     )
     assert newest["id"] in read, "the last snapshot is evaluated"
     assert {(row["source"], row["episodes"]) for row in followed} == {("evaluation", 2)}
-    assert points(shared_stack, run["id"], "evaluation/mean") == len(followed) + 1
+    assert count_points(shared_stack, run["id"], "evaluation/mean") == len(followed) + 1
 
     beside = shared_stack.post(
         f"runs/{run['id']}/jobs",
         {"schedule": "continuous_eval_on_train_data", "evaluate": {"episodes": 3}},
     )
     wait_for_job_success(shared_stack, beside["id"])
-    on_train_data = evaluations(shared_stack, run["id"], source="train_data")
+    on_train_data = list_evaluations(shared_stack, run["id"], source="train_data")
     assert newest["id"] in {row["snapshot_id"] for row in on_train_data}
     assert {(row["seed"], row["episodes"]) for row in on_train_data} == {(0, 3)}
     names = {one["name"] for one in shared_stack.get(f"runs/{run['id']}/series")["items"]}
     assert {"evaluation/mean", "evaluation_on_train_data/mean"} <= names
-    assert points(shared_stack, run["id"], "evaluation_on_train_data/mean") == len(on_train_data)
+    assert count_points(shared_stack, run["id"], "evaluation_on_train_data/mean") == len(
+        on_train_data
+    )
     for attempt in shared_stack.get(f"runs/{run['id']}")["attempts"]:
         assert not (shared_stack.attempt_directory(attempt["id"]) / "inputs").exists(), (
             "no snapshot is left on the worker's disk"
         )
 
 
-def _followed(stack: Stack, run_id: str, job_id: str) -> list[dict[str, Any]]:
-    return [row for row in evaluations(stack, run_id) if row["job_id"] == job_id]
+def _list_evaluations_of_job(stack: Stack, run_id: str, job_id: str) -> list[dict[str, Any]]:
+    return [row for row in list_evaluations(stack, run_id) if row["job_id"] == job_id]
 
 
 def test_an_exported_onnx_file_acts_like_the_policy(shared_stack: Stack) -> None:
     """Covers an export job from the command to the written files."""
-    (run,) = shared_stack.submit(small(210))
+    (run,) = shared_stack.submit(make_small_definition(210))
     shared_stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
     asked = ("--format", "weights", "--format", "program", "--format", "onnx", "--wait", "--json")
-    job = json.loads(shared_stack.palestra("export", run["id"], *asked))
+    job = json.loads(shared_stack.run_palestra("export", run["id"], *asked))
     assert (job["state"], job["evaluate"]["formats"]) == (
         "succeeded",
         ["weights", "program", "onnx"],
@@ -201,8 +205,8 @@ def test_an_exported_onnx_file_acts_like_the_policy(shared_stack: Stack) -> None
     files = {one["name"]: one["id"] for one in artifacts if one["kind"] == "export"}
     assert set(files) == {"weights.safetensors", "policy.json", "policy.pt2", "policy.onnx"}
     observations = np.random.default_rng(0).normal(size=(256, 4)).astype(np.float32)
-    program = torch.export.load(io.BytesIO(shared_stack.content(files["policy.pt2"]))).module()
-    graph = onnx.load_from_string(shared_stack.content(files["policy.onnx"]))
+    program = torch.export.load(io.BytesIO(shared_stack.read_content(files["policy.pt2"]))).module()
+    graph = onnx.load_from_string(shared_stack.read_content(files["policy.onnx"]))
     (acted,) = onnx.reference.ReferenceEvaluator(graph).run(None, {"input_0": observations})
     expected = program(torch.from_numpy(observations)).numpy()
     assert np.array_equal(acted, expected)

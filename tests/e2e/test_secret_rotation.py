@@ -10,17 +10,17 @@ from tests.support.process_stack import Stack, wait_for
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
-def _secret(stack: Stack) -> str:
+def _read_secret(stack: Stack) -> str:
     return str(json.loads((stack.directory / "worker" / "worker.json").read_text())["secret"])
 
 
 def test_a_worker_goes_on_with_a_rotated_secret(tmp_path: Path) -> None:
     with Stack(tmp_path / "data") as stack:
-        former, pid = _secret(stack), stack.processes["worker"].pid
+        former, pid = _read_secret(stack), stack.processes["worker"].pid
         (worker,) = stack.get("workers")["items"]
         asked = stack.post(f"workers/{worker['id']}:rotate-secret")
         assert asked["secret_rotation"] == "pending"
-        wait_for(lambda: _secret(stack) != former, 30, "the worker keeps its new secret")
+        wait_for(lambda: _read_secret(stack) != former, 30, "the worker keeps its new secret")
         wait_for(
             lambda: stack.get("workers")["items"][0]["secret_rotation"] is None,
             30,

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from tests.e2e.run_history import (
-    cartpole,
-    episodes_per_bucket,
-    live_attempt,
-    spooled_episodes,
+    count_points_per_episode,
+    get_live_attempt,
+    make_cartpole_definition,
+    read_spooled_episodes,
     wait_for_success,
 )
 from tests.support.process_stack import Stack, wait_for
@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 @pytest.mark.slow
 def test_a_killed_broker_loses_no_queued_job(stack: Stack) -> None:
-    runs = stack.submit(cartpole(2_000), seeds=[0, 1, 2, 3])
-    wait_for(lambda: live_attempt(stack, runs[0]["id"]), 60, "the first run starts")
+    runs = stack.submit(make_cartpole_definition(2_000), seeds=[0, 1, 2, 3])
+    wait_for(lambda: get_live_attempt(stack, runs[0]["id"]), 60, "the first run starts")
     stack.kill("broker")
     time.sleep(2)
     stack.start_broker()
@@ -32,7 +32,7 @@ def test_a_killed_broker_loses_no_queued_job(stack: Stack) -> None:
 
 
 def test_a_killed_server_loses_and_duplicates_no_record(stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(24_000))
+    (run,) = stack.submit(make_cartpole_definition(24_000))
     for _ in range(3):
         before = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
         stack.wait_for_run(
@@ -46,7 +46,7 @@ def test_a_killed_server_loses_and_duplicates_no_record(stack: Stack) -> None:
         stack.start_server()
     done = wait_for_success(stack, run["id"])
     (attempt,) = done["attempts"]
-    spooled = spooled_episodes(stack.attempt_directory(attempt["id"]))
+    spooled = read_spooled_episodes(stack.attempt_directory(attempt["id"]))
     assert [number for number, _, _ in spooled] == list(range(1, len(spooled) + 1))
-    assert episodes_per_bucket(stack, run["id"], len(spooled)) == [1] * len(spooled)
+    assert count_points_per_episode(stack, run["id"], len(spooled)) == [1] * len(spooled)
     assert done["progress"]["episode"] == len(spooled)

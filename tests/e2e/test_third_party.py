@@ -32,7 +32,7 @@ def stack() -> Iterator[Stack]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def climber(env_steps: int, **parameters: Any) -> dict[str, Any]:
+def make_climber_definition(env_steps: int, **parameters: Any) -> dict[str, Any]:
     return {
         "kind": "rl",
         "name": "hill climber",
@@ -44,7 +44,7 @@ def climber(env_steps: int, **parameters: Any) -> dict[str, Any]:
     }
 
 
-def refused(stack: Stack, definition: dict[str, Any], **more: Any) -> dict[str, Any]:
+def submit_refused(stack: Stack, definition: dict[str, Any], **more: Any) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {stack.tokens['user']}"}
     answer = httpx.post(
         f"{stack.url}/api/v1/experiments",
@@ -64,7 +64,7 @@ def test_a_third_party_agent_trains_pauses_resumes_and_is_evaluated(stack: Stack
         for agent in stack.get("catalogue", pool="default")["catalogue"]["agents"]
     }
     assert set(offered) == {*BUILTIN_AGENTS, "hill_climber", "odd"}
-    (run,) = stack.submit(climber(100_000, noise=0.7))
+    (run,) = stack.submit(make_climber_definition(100_000, noise=0.7))
     experiment = stack.get(f"experiments/{run['experiment_id']}")
     assert (experiment["agent"], experiment["code"]) == (
         "hill_climber",
@@ -107,7 +107,7 @@ def test_a_third_party_agent_trains_pauses_resumes_and_is_evaluated(stack: Stack
 
 @pytest.mark.slow
 def test_an_evaluate_job_loads_the_agents_own_files(stack: Stack) -> None:
-    (run,) = stack.submit(climber(8_000, noise=0.6))
+    (run,) = stack.submit(make_climber_definition(8_000, noise=0.6))
     stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 90, "the run ends")
     job = stack.post(
         f"runs/{run['id']}/jobs", {"schedule": "evaluate", "evaluate": {"episodes": 3, "seed": 5}}
@@ -123,20 +123,22 @@ def test_an_evaluate_job_loads_the_agents_own_files(stack: Stack) -> None:
 
 
 def test_unsupported_definitions_are_refused_with_a_remedy(stack: Stack) -> None:
-    problem = refused(stack, climber(1_000, noise=-1))
+    problem = submit_refused(stack, make_climber_definition(1_000, noise=-1))
     assert (problem["code"], problem["errors"][0]["pointer"]) == (
         "invalid_parameters",
         "/definition/agent/parameters/noise",
     )
-    other = {**climber(1_000), "agent": {"name": "fragile"}}
-    assert refused(stack, other)["code"] == "unknown_agent", "its schema points elsewhere"
+    other = {**make_climber_definition(1_000), "agent": {"name": "fragile"}}
+    assert submit_refused(stack, other)["code"] == "unknown_agent", "its schema points elsewhere"
     code = {
         "kind": "entrypoint",
         "distribution": "tiny-agents",
         "version": "1.2.0",
         "digest": "0" * 64,
     }
-    assert refused(stack, climber(1_000), code=code)["code"] == "code_mismatch"
+    assert (
+        submit_refused(stack, make_climber_definition(1_000), code=code)["code"] == "code_mismatch"
+    )
 
 
 def test_a_worker_refuses_a_job_after_the_agents_code_changed(stack: Stack) -> None:
@@ -145,7 +147,7 @@ def test_a_worker_refuses_a_job_after_the_agents_code_changed(stack: Stack) -> N
     before = source.read_text()
     try:
         source.write_text(before + "\nCHANGED = 1\n")
-        (run,) = stack.submit(climber(2_000, noise=0.8))
+        (run,) = stack.submit(make_climber_definition(2_000, noise=0.8))
         ended = stack.wait_for_run(run["id"], lambda run: run["state"] in FINAL, 60, "the run ends")
     finally:
         source.write_text(before)
@@ -159,11 +161,11 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
 ) -> None:
     """A resume with changed code is refused and the run does not fail.
 
-    It can be permitted by an option, and the run then shows it.
+    An option permits the resume, and the run then shows the changed code.
     """
     source = stack.directory / "site" / "tiny_agents" / "climber.py"
     before = source.read_text()
-    (run,) = stack.submit(climber(5_000_000, noise=0.55))
+    (run,) = stack.submit(make_climber_definition(5_000_000, noise=0.55))
     running = stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > 2_000, 60, "the run trains"
     )
@@ -171,7 +173,7 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
     stack.wait_for_run(run["id"], lambda run: run["state"] == "paused", 60, "the run is paused")
     try:
         source.write_text(before + "\nCHANGED = 2\n")
-        stack.palestra("resume", run["id"])
+        stack.run_palestra("resume", run["id"])
         found = stack.wait_for_run(
             run["id"],
             lambda run: (run["state"], run["cause"]) == ("paused", "code_changed"),
@@ -180,11 +182,11 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
         )
         assert "--allow-code-change" in found["failure"]["message"]
         assert found["job_id"] == running["job_id"]
-        stack.palestra("resume", run["id"], "--allow-code-change")
+        stack.run_palestra("resume", run["id"], "--allow-code-change")
         stack.wait_for_run(
             run["id"], lambda run: run["state"] == "running", 60, "it goes on with the other code"
         )
-        stack.palestra("cancel", run["id"])
+        stack.run_palestra("cancel", run["id"])
         stack.wait_for_run(
             run["id"], lambda run: run["state"] == "cancelled", 60, "it is cancelled"
         )
@@ -192,18 +194,18 @@ def test_a_run_with_changed_code_stays_paused_until_the_code_is_restored(
         source.write_text(before)
     other = stack.get(f"runs/{run['id']}")["attempts"][-1]["other_code"]
     assert other["distribution"] == "tiny-agents"
-    stack.palestra("retry", run["id"])
+    stack.run_palestra("retry", run["id"])
     going = stack.wait_for_run(
         run["id"], lambda run: run["state"] in {"running", "succeeded"}, 60, "it is tried again"
     )
     assert going["resume_quality"] == "statistical", "from its newest snapshot"
     assert going["attempts"][-1]["resumed_from"][run["id"]] is not None
     if going["state"] == "running":
-        stack.palestra("cancel", run["id"])
+        stack.run_palestra("cancel", run["id"])
 
 
 def test_a_test_job_runs_all_steps_of_a_third_party_agent(stack: Stack) -> None:
-    (run,) = stack.submit(climber(4_000, noise=0.9), schedule="test")
+    (run,) = stack.submit(make_climber_definition(4_000, noise=0.9), schedule="test")
     (job,) = stack.get("jobs", experiment=run["experiment_id"])["items"]
     wait_for(lambda: stack.get(f"jobs/{job['id']}")["state"] in FINAL, 60, "the test ends")
     assert stack.get(f"jobs/{job['id']}")["failure"] is None
@@ -215,7 +217,7 @@ def test_an_algorithm_of_stable_baselines3_trains_pauses_resumes_and_is_evaluate
 ) -> None:
     parameters = {"n_steps": 64, "batch_size": 64, "n_epochs": 2}
     definition = {
-        **climber(6_000),
+        **make_climber_definition(6_000),
         "agent": {"name": "sb3", "algorithm": "PPO", "parameters": parameters},
     }
     (run,) = stack.submit({**definition, "evaluation": {"every_env_steps": 2_000, "episodes": 2}})
@@ -249,10 +251,10 @@ def test_an_algorithm_of_stable_baselines3_trains_pauses_resumes_and_is_evaluate
         "env": {"id": "Pendulum-v1"},
         "agent": {"name": "sb3", "algorithm": "DQN"},
     }
-    assert refused(stack, wrong)["code"] == "action_space_mismatch"
+    assert submit_refused(stack, wrong)["code"] == "action_space_mismatch"
 
 
-def digits(updates: int, **sections: Any) -> dict[str, Any]:
+def make_digits_definition(updates: int, **sections: Any) -> dict[str, Any]:
     return {
         "kind": "supervised",
         "name": "digits",
@@ -268,7 +270,7 @@ def digits(updates: int, **sections: Any) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_supervised_run_pauses_resumes_exactly_and_shows_its_metrics(stack: Stack) -> None:
-    (run,) = stack.submit(digits(4_000))
+    (run,) = stack.submit(make_digits_definition(4_000))
     running = stack.wait_for_run(
         run["id"], lambda run: run["progress"]["update"] > 300, 60, "the run trains"
     )
@@ -312,8 +314,9 @@ def test_a_supervised_run_pauses_resumes_exactly_and_shows_its_metrics(stack: St
 
 
 def test_a_supervised_definition_that_does_not_fit_is_refused(stack: Stack) -> None:
-    problem = refused(
-        stack, digits(100, estimator={"name": "classifier", "params": {"classes": 1}})
+    problem = submit_refused(
+        stack,
+        make_digits_definition(100, estimator={"name": "classifier", "params": {"classes": 1}}),
     )
     assert (problem["code"], problem["errors"][0]["pointer"]) == (
         "invalid_parameters",

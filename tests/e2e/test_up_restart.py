@@ -8,7 +8,7 @@ import pytest
 from palestra.cli.embedded.child_processes import find_marked
 from palestra.client import Client
 from tests.e2e.palestra_up import UpProcess, has_ended_cleanly
-from tests.e2e.run_history import cartpole
+from tests.e2e.run_history import make_cartpole_definition
 from tests.support.process_stack import wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
@@ -16,18 +16,24 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 @pytest.mark.slow
 def test_the_processes_of_a_killed_instance_end_and_the_next_one_has_its_data(
-    up: UpProcess, directory: Path
+    up_process: UpProcess, directory: Path
 ) -> None:
     from palestra.contract.definition import read_definition
     from palestra.contract.documents import canonical_json
 
-    told = up.wait_until_ready()
-    with Client(told["url"], up.data.user_token.read_text().strip()) as client:
-        experiment = client.submit(read_definition(canonical_json(cartpole(200))))
-    up.process.kill()
-    up.process.communicate()
+    told = up_process.wait_until_ready()
+    with Client(told["url"], up_process.data.user_token.read_text().strip()) as client:
+        experiment = client.submit(read_definition(canonical_json(make_cartpole_definition(200))))
+    up_process.process.kill()
+    up_process.process.communicate()
     wait_for(
-        lambda: not [pid for pid in find_marked(up.data.root) if "workers.host" in _arguments(pid)],
+        lambda: (
+            not [
+                pid
+                for pid in find_marked(up_process.data.root)
+                if "workers.host" in _read_arguments(pid)
+            ]
+        ),
         60,
         "the worker ends",
     )
@@ -45,7 +51,7 @@ def test_the_processes_of_a_killed_instance_end_and_the_next_one_has_its_data(
     assert has_ended_cleanly(second)
 
 
-def _arguments(pid: int) -> list[str]:
+def _read_arguments(pid: int) -> list[str]:
     try:
         return psutil.Process(pid).cmdline()
     except psutil.NoSuchProcess:
@@ -58,18 +64,18 @@ LONG = 60_000
 
 @pytest.mark.slow
 def test_ctrl_c_saves_a_running_training_which_the_next_start_resumes(
-    up: UpProcess, directory: Path
+    up_process: UpProcess, directory: Path
 ) -> None:
     from palestra.contract.definition import read_definition
     from palestra.contract.documents import canonical_json
 
-    told = up.wait_until_ready()
-    with Client(told["url"], up.data.user_token.read_text().strip()) as client:
-        experiment = client.submit(read_definition(canonical_json(cartpole(LONG))))
+    told = up_process.wait_until_ready()
+    with Client(told["url"], up_process.data.user_token.read_text().strip()) as client:
+        experiment = client.submit(read_definition(canonical_json(make_cartpole_definition(LONG))))
         (run,) = client.runs(experiment.id)
         wait_for(lambda: client.run(run.id).progress.env_step > 500, 60, "the run trains")
-    assert up.stop()[0] == 130
-    assert has_ended_cleanly(up)
+    assert up_process.stop()[0] == 130
+    assert has_ended_cleanly(up_process)
     second = UpProcess(directory)
     again = second.wait_until_ready()
     with Client(again["url"], second.data.user_token.read_text().strip()) as client:

@@ -8,15 +8,20 @@ import time
 import psutil
 import pytest
 
-from tests.e2e.run_history import cartpole, episodes_per_bucket, live_attempt, wait_for_success
+from tests.e2e.run_history import (
+    count_points_per_episode,
+    get_live_attempt,
+    make_cartpole_definition,
+    wait_for_success,
+)
 from tests.support.process_stack import Stack, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
 
 
-def _trainer_of(stack: Stack, attempt_id: str) -> psutil.Process:
+def _find_trainer(stack: Stack, attempt_id: str) -> psutil.Process:
     def find() -> psutil.Process | None:
-        trainers = stack.module_processes("workers.trainer_process", attempt_id)
+        trainers = stack.list_module_processes("workers.trainer_process", attempt_id)
         return trainers[0] if trainers else None
 
     return wait_for(find, 20, "the trainer's process")
@@ -26,28 +31,30 @@ def _start_training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, 
     """Starts a training and waits until env_step `past`; returns run, attempt and
     trainer process.
     """
-    (run,) = stack.submit(cartpole(env_steps))
+    (run,) = stack.submit(make_cartpole_definition(env_steps))
     stack.wait_for_run(
         run["id"], lambda run: run["progress"]["env_step"] > past, 60, "the run trains"
     )
-    attempt = live_attempt(stack, run["id"])
+    attempt = get_live_attempt(stack, run["id"])
     assert attempt is not None
-    return run["id"], attempt["id"], _trainer_of(stack, attempt["id"])
+    return run["id"], attempt["id"], _find_trainer(stack, attempt["id"])
 
 
 def test_after_a_killed_trainer_the_next_attempt_resumes_the_newest_snapshot(stack: Stack) -> None:
-    (run,) = stack.submit(cartpole(12_000))
+    (run,) = stack.submit(make_cartpole_definition(12_000))
 
     stack.wait_for_run(
         run["id"], lambda run: run["snapshots"]["verified"], 60, "a snapshot is verified"
     )
-    first = live_attempt(stack, run["id"])
+    first = get_live_attempt(stack, run["id"])
     assert first is not None
-    trainer = _trainer_of(stack, first["id"])
+    trainer = _find_trainer(stack, first["id"])
 
     def is_frozen_past_a_snapshot() -> bool:
-        trainer.suspend()  # else the next snapshot could be written between the look and the kill
-        time.sleep(1.5)  # what it recorded arrives
+        # Otherwise the next snapshot could be written between the check and the kill.
+        trainer.suspend()
+        # The records that the trainer wrote arrive meanwhile.
+        time.sleep(1.5)
         seen = stack.get(f"runs/{run['id']}")
         if seen["progress"]["env_step"] >= seen["snapshots"]["written"] + 300:
             return True
@@ -58,15 +65,15 @@ def test_after_a_killed_trainer_the_next_attempt_resumes_the_newest_snapshot(sta
     trainer.kill()
     killed = time.monotonic()
 
-    def second_attempt() -> dict[str, object] | None:
-        attempt = live_attempt(stack, run["id"])
+    def find_second_attempt() -> dict[str, object] | None:
+        attempt = get_live_attempt(stack, run["id"])
         return (
             attempt
             if attempt and attempt["number"] == 2 and attempt["state"] == "running"
             else None
         )
 
-    second = wait_for(second_attempt, 15, "attempt 2 runs")
+    second = wait_for(find_second_attempt, 15, "attempt 2 runs")
     assert time.monotonic() - killed < 15
     resumed_from = second["resumed_from"][run["id"]]  # type: ignore[index]
     assert resumed_from is not None
@@ -74,13 +81,15 @@ def test_after_a_killed_trainer_the_next_attempt_resumes_the_newest_snapshot(sta
     assert done["progress"]["env_step"] == 12_000
     assert done["resume_quality"] == "exact"
     episodes = done["progress"]["episode"]
-    assert episodes_per_bucket(stack, run["id"], episodes) == [1] * episodes
-    assert sum(episodes_per_bucket(stack, run["id"], episodes, superseded=True)) > episodes, (
+    assert count_points_per_episode(stack, run["id"], episodes) == [1] * episodes
+    assert sum(count_points_per_episode(stack, run["id"], episodes, superseded=True)) > episodes, (
         "the first attempt's points are kept"
     )
 
 
-def test_a_trainer_survives_its_killed_worker_and_the_next_worker_adopts_it(stack: Stack) -> None:
+def test_a_trainer_runs_on_after_its_worker_is_killed_and_the_next_worker_adopts_it(
+    stack: Stack,
+) -> None:
     run_id, attempt_id, trainer = _start_training(stack, 18_000, past=1_000)
     stack.kill("worker")
     before = stack.get(f"runs/{run_id}")["progress"]["env_step"]
@@ -100,7 +109,7 @@ def test_a_trainer_survives_its_killed_worker_and_the_next_worker_adopts_it(stac
 
 def test_a_trainer_ends_with_its_killed_supervisor_and_the_run_is_resumed(stack: Stack) -> None:
     run_id, attempt_id, trainer = _start_training(stack, 10_000, past=2_500)
-    supervisors = stack.module_processes("workers.supervisor", attempt_id)
+    supervisors = stack.list_module_processes("workers.supervisor", attempt_id)
     assert len(supervisors) == 1
     supervisors[0].kill()
     wait_for(

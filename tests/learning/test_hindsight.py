@@ -1,6 +1,6 @@
 import pytest
 
-from tests.learning.trainings import TrainingResult, example
+from tests.learning.trainings import TrainingResult, make_example_definition
 
 
 @pytest.mark.slow
@@ -13,7 +13,7 @@ def test_only_hindsight_finds_goals_that_chance_does_not() -> None:
     }
     means = {"with": [], "without": []}
     for name, hindsight in (("with", {"ratio": 4}), ("without", None)):
-        definition = example(
+        definition = make_example_definition(
             "learning/bitflip-hindsight-dqn.yaml", agent={"hindsight": hindsight}, **changes
         )
         means[name] = [TrainingResult(definition, seed).mean for seed in range(3)]

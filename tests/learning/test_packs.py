@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks._train_in_process import EvaluationSink, pack_of, training_of
 from palestra.contract.job_options import Submission
-from tests.learning.trainings import example_submission
+from tests.learning.trainings import make_example_submission
 from workers.trainer_process.schedules.native import train, train_pack
 
 SHORT = {
@@ -17,15 +17,15 @@ SHORT = {
 }
 
 
-def submission(name: str, compile_mode: str) -> Submission:
-    short = example_submission(name, **SHORT)
+def make_submission(name: str, compile_mode: str) -> Submission:
+    short = make_example_submission(name, **SHORT)
     options = short.options.model_copy(
         update={"resources": short.options.resources.model_copy(update={"compile": compile_mode})}
     )
     return short.model_copy(update={"options": options})
 
 
-def distance(one: list[float], other: list[float]) -> float:
+def compute_distance(one: list[float], other: list[float]) -> float:
     """Returns the Kolmogorov-Smirnov statistic of two samples.
 
     It is the greatest difference of their empirical distribution functions.
@@ -45,15 +45,18 @@ def test_twenty_seeds_of_a_pack_have_the_returns_of_twenty_seeds_alone(
     tmp_path: Path, name: str
 ) -> None:
     packed, alone = EvaluationSink(), EvaluationSink()
-    with pack_of(submission(name, "compiled"), range(20), tmp_path / "pack", [packed] * 20) as pack:
+    with pack_of(
+        make_submission(name, "compiled"), range(20), tmp_path / "pack", [packed] * 20
+    ) as pack:
         train_pack(pack, lambda index: None)
-    for seed in range(
-        20, 40
-    ):  # others, so that equal numbers do not hide that the test could not fail
-        with training_of(submission(name, "eager"), seed, tmp_path / str(seed), alone) as training:
+    # Other seeds: with the same ones equal returns would always pass the test.
+    for seed in range(20, 40):
+        with training_of(
+            make_submission(name, "eager"), seed, tmp_path / str(seed), alone
+        ) as training:
             train(training)
     ours, theirs = [one.mean for one in packed.kept], [one.mean for one in alone.kept]
     assert (len(ours), len(theirs)) == (20, 20)
     assert np.ptp(ours) > 20, "returns that hardly differ tell nothing"
     # Two samples of 20 from one distribution are farther apart than 0.515 once in a hundred times.
-    assert distance(ours, theirs) < 0.515, (sorted(ours), sorted(theirs))
+    assert compute_distance(ours, theirs) < 0.515, (sorted(ours), sorted(theirs))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.learning.trainings import TrainingResult, example
+from tests.learning.trainings import TrainingResult, make_example_definition
 
 
 @pytest.mark.slow
@@ -15,5 +15,5 @@ def test_drqn_names_a_cue_that_it_saw_twelve_steps_ago(seed) -> None:
         "evaluation": {"every_env_steps": None},
         "stop": {"success_score": None},
     }
-    definition = example("learning/recall-drqn.yaml", **changes)
+    definition = make_example_definition("learning/recall-drqn.yaml", **changes)
     assert TrainingResult(definition, seed).mean >= 0.95, "without a memory it is 0.25"

@@ -45,7 +45,7 @@ class LastEvaluationRecorder:
 
 
 class TrainingResult:
-    """The result of a training."""
+    """Trains a definition with a seed in this process; holds the results."""
 
     def __init__(self, definition: RlDefinition, seed: int) -> None:
         silent, env = LastEvaluationRecorder(), make_vector(definition.env)
@@ -76,8 +76,8 @@ class TrainingResult:
             part.close()
 
 
-class Outcome(NamedTuple):
-    """The result of one run of a pack."""
+class RunOutcome(NamedTuple):
+    """Stop reason, env_steps and mean returns of one run of a pack."""
 
     reason: StopReason
     env_steps: int
@@ -87,9 +87,9 @@ class Outcome(NamedTuple):
     """Mean return of episodes with other seeds."""
 
 
-def train_seeds(submission: Submission, seeds: Sequence[int], directory: Path) -> list[Outcome]:
+def train_seeds(submission: Submission, seeds: Sequence[int], directory: Path) -> list[RunOutcome]:
     """Trains seeds as a worker trains a pack of them, and evaluates each when it ends."""
-    sinks, outcomes = [EvaluationSink() for _ in seeds], dict[int, Outcome]()
+    sinks, outcomes = [EvaluationSink() for _ in seeds], dict[int, RunOutcome]()
     with pack_of(submission, seeds, directory, sinks) as pack:
 
         def judge(index: int) -> None:
@@ -101,13 +101,13 @@ def train_seeds(submission: Submission, seeds: Sequence[int], directory: Path) -
                 20,
             )
             reason, env_steps = training.engine.result.reason, training.engine.clock.env_steps
-            outcomes[index] = Outcome(reason, env_steps, sinks[index].kept[-1].mean, fresh)
+            outcomes[index] = RunOutcome(reason, env_steps, sinks[index].kept[-1].mean, fresh)
 
         train_pack(pack, judge)
     return [outcomes[index] for index in range(len(seeds))]
 
 
-def example_submission(name: str, **changes: Any) -> Submission:
+def make_example_submission(name: str, **changes: Any) -> Submission:
     """Returns an example submission with some sections of its definition changed."""
     document = yaml.safe_load((EXAMPLES / name).read_text())
     for section, change in changes.items():
@@ -115,6 +115,6 @@ def example_submission(name: str, **changes: Any) -> Submission:
     return Submission.model_validate_json(json.dumps(document))
 
 
-def example(name: str, **changes: Any) -> RlDefinition:
+def make_example_definition(name: str, **changes: Any) -> RlDefinition:
     """Returns the definition of an example with some of its sections changed."""
-    return example_submission(name, **changes).definition
+    return make_example_submission(name, **changes).definition

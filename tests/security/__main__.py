@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tests.security import bodies, slow
-from tests.security.target import LONGEST_DELAY, LatencyProbe, Target, measured_delay, send
+from tests.security.target import LONGEST_DELAY, LatencyProbe, Target, measure_delay, send
 
 SLOW = 2_000
 DESCRIPTORS = 1_024
@@ -41,8 +41,8 @@ def _send_bodies(directory: Path) -> float:
     worst = 0.0
     with Target(directory) as target:
         witness = LatencyProbe(target)
-        for attack in [*bodies.documents(target.names), *bodies.forms()]:
-            held = measured_delay(
+        for attack in [*bodies.yield_documents(target.names), *bodies.yield_malformed_bodies()]:
+            held = measure_delay(
                 witness, lambda sent=attack: send(target, *sent[1:3], sent.body, sent.who)
             )
             worst = max(worst, held)
@@ -59,7 +59,7 @@ def _hold_connections(directory: Path) -> float:
     settings = {"PALESTRA_REQUEST_HEAD_SECONDS": "60"}
     with Target(directory, descriptors=DESCRIPTORS, settings=settings) as target:
         witness = LatencyProbe(target)
-        with slow.send_half_requests(target.port, SLOW, 250), witness.watching():
+        with slow.send_half_requests(target.port, SLOW, 250), witness.watch():
             time.sleep(10)
         served, failed = len(witness.waits), len(witness.failures)
     print(

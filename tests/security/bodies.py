@@ -13,9 +13,9 @@ from app.api.strict_body import BODY_LIMIT, body_model
 from app.main import create_app
 from app.settings import Settings
 from palestra.contract.work_order import WORK_ORDER_VERSION
-from tests.security.target import shortest_json
-from tests.support.records import log, points
-from tests.support.server_fixture import catalogue, definition
+from tests.security.target import encode_shortest_json
+from tests.support.records import make_log, make_points
+from tests.support.server_fixture import make_catalogue, make_definition
 
 
 class Attack(NamedTuple):
@@ -30,7 +30,7 @@ _WHO = {"worker": "worker", "worker secret": "own_worker", "attempt": "attempt",
 _NAMES = {"run_id", "job_id", "attempt_id", "worker_id", "experiment_id", "artifact_id"}
 
 
-def routes() -> list[tuple[str, str, str, int]]:
+def list_routes() -> list[tuple[str, str, str, int]]:
     """Returns method, path, credential and size limit in bytes of every route that has a body."""
     found = []
     settings = Settings()
@@ -51,24 +51,24 @@ def _fill_body(head: bytes, item: bytes, tail: bytes, size: int) -> bytes:
     return head + item * ((size - len(head) - len(tail)) // len(item)) + tail
 
 
-def _unknown_keys(size: int) -> bytes:
+def _make_unknown_keys(size: int) -> bytes:
     return b"{" + b",".join(b'"%x":0' % index for index in range(size // 12)) + b"}"
 
 
-def _same_key(size: int) -> bytes:
+def _make_repeated_key(size: int) -> bytes:
     keys = (b'"%x":0' % index for index in range(size // 12))
     return b"{" + b",".join(keys) + b',"0":0}'
 
 
-def _near_names(size: int) -> bytes:
+def _make_near_names(size: int) -> bytes:
     keys = (b'"definitio%x":0' % index for index in range(min(1_999, size // 24)))
     return b"{" + b",".join(keys) + b"}"
 
 
 FORMS: dict[str, Callable[[int], bytes]] = {
-    "unknown keys": _unknown_keys,
-    "one key twice among many": _same_key,
-    "keys that resemble a known one": _near_names,
+    "unknown keys": _make_unknown_keys,
+    "one key twice among many": _make_repeated_key,
+    "keys that resemble a known one": _make_near_names,
     "one long key": lambda size: _fill_body(b'{"', b"a", b'":0}', size),
     "one long string": lambda size: _fill_body(b'{"name":"', b"a", b'"}', size),
     "escapes": lambda size: _fill_body(b'{"name":"', b"\\u00e9", b'"}', size),
@@ -84,19 +84,19 @@ FORMS: dict[str, Callable[[int], bytes]] = {
 }
 
 
-def forms() -> Iterator[Attack]:
+def yield_malformed_bodies() -> Iterator[Attack]:
     """Yields every malformed body on every route, at the route's size limit."""
-    for method, path, who, limit in routes():
+    for method, path, who, limit in list_routes():
         for name, make in FORMS.items():
             yield Attack(f"{name} to {path}", method, path, who, make(limit - 8))
 
 
-def documents(names: dict[str, str]) -> Iterator[Attack]:
+def yield_documents(names: dict[str, str]) -> Iterator[Attack]:
     """Yields documents of the largest permitted size that are valid or nearly valid."""
     run, user = names["run"], ("user", "POST")
     queries = {
         "one ID in 100 groups of 1000": {
-            "groups": [_group(index, [run] * 1_000) for index in range(100)]
+            "groups": [_make_group(index, [run] * 1_000) for index in range(100)]
         },
         "2000 curves of one run": {
             "select": [{"run_id": run, "series": f"s{index}"} for index in range(999)],
@@ -108,46 +108,50 @@ def documents(names: dict[str, str]) -> Iterator[Attack]:
         },
     }
     for name, query in queries.items():
-        yield Attack(name, user[1], "/api/v1/series:query", user[0], shortest_json(query))
+        yield Attack(name, user[1], "/api/v1/series:query", user[0], encode_shortest_json(query))
     unknown = "&".join(f"{index:x}limi" for index in range(1_700))
     yield Attack("unknown parameters", "GET", f"/api/v1/runs?{unknown}", "user", b"")
-    for name, document in _submissions().items():
-        yield Attack(name, user[1], "/api/v1/experiments", user[0], shortest_json(document))
+    for name, document in _make_submissions().items():
+        yield Attack(name, user[1], "/api/v1/experiments", user[0], encode_shortest_json(document))
     yield Attack(
-        "5000 environments", "POST", "/api/v1/workers", "worker", shortest_json(_registration())
+        "5000 environments",
+        "POST",
+        "/api/v1/workers",
+        "worker",
+        encode_shortest_json(_make_registration()),
     )
     first = 1
-    for name, records in _batches(run).items():
-        body = shortest_json({"first_seq": first, "records": records})
+    for name, records in _make_batches(run).items():
+        body = encode_shortest_json({"first_seq": first, "records": records})
         yield Attack(name, "POST", "/api/v1/attempts/{attempt}/telemetry", "attempt", body)
         first += len(records)
 
 
-def _group(index: int, run_ids: list[str]) -> dict[str, Any]:
+def _make_group(index: int, run_ids: list[str]) -> dict[str, Any]:
     return {"name": f"g{index}", "series": "loss", "run_ids": run_ids}
 
 
-def _submissions() -> dict[str, dict[str, Any]]:
+def _make_submissions() -> dict[str, dict[str, Any]]:
     nested: Any = {}
     for _ in range(25):
         nested = {"a": nested, "b": [0] * 100}
     wide = {f"k{index}": "x" * 20 for index in range(1_900)}
     return {
-        "wide kwargs": {"definition": definition(env={"id": "CartPole-v1", "kwargs": wide})},
-        "nested provenance": {"definition": definition(), "provenance": {"a": nested}},
+        "wide kwargs": {"definition": make_definition(env={"id": "CartPole-v1", "kwargs": wide})},
+        "nested provenance": {"definition": make_definition(), "provenance": {"a": nested}},
         "3 MiB of provenance": {
-            "definition": definition(),
+            "definition": make_definition(),
             "provenance": {"diff": "x" * 3 * 2**20},
         },
         "many values of provenance": {
-            "definition": definition(),
+            "definition": make_definition(),
             "provenance": {"a": [0] * 190_000},
         },
-        "1000 seeds": {"definition": definition(), "options": {"seeds": list(range(1_000))}},
+        "1000 seeds": {"definition": make_definition(), "options": {"seeds": list(range(1_000))}},
     }
 
 
-def _registration() -> dict[str, Any]:
+def _make_registration() -> dict[str, Any]:
     space = {"kind": "discrete", "n": 2}
     environments = [{"id": f"Env{index}-v1", "action_space": space} for index in range(5_000)]
     return {
@@ -159,14 +163,14 @@ def _registration() -> dict[str, Any]:
         "slots": 4,
         "work_order_versions": [WORK_ORDER_VERSION],
         "version": "0.1.0",
-        "catalogue": {**catalogue(), "environments": environments},
+        "catalogue": {**make_catalogue(), "environments": environments},
     }
 
 
-def _batches(run: str) -> dict[str, list[dict[str, Any]]]:
+def _make_batches(run: str) -> dict[str, list[dict[str, Any]]]:
     return {
-        "many points": [points(run, "loss", range(25_000))],
-        "many series": [points(run, f"s{index}", [1]) for index in range(4_900)],
-        "many lines": [log(run, *["x" * 200] * 20) for _ in range(200)],
-        "crossed points": [points(run, "loss", [step, 0]) for step in range(4_000)],
+        "many points": [make_points(run, "loss", range(25_000))],
+        "many series": [make_points(run, f"s{index}", [1]) for index in range(4_900)],
+        "many lines": [make_log(run, *["x" * 200] * 20) for _ in range(200)],
+        "crossed points": [make_points(run, "loss", [step, 0]) for step in range(4_000)],
     }

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tests.support.server_fixture import definition
+from tests.support.server_fixture import make_definition
 
 
-class Sees(StrEnum):
-    """For whom the object of a call exists."""
+class Audience(StrEnum):
+    """The callers for whom the object of a call exists; others are answered 404."""
 
     MEMBERS = "members of its project"
     MEMBERS_AND_ADMINISTRATORS = "members of its project and server administrators"
@@ -27,7 +27,7 @@ class Call:
     """A request, and the status that every permitted caller gets."""
 
     status: int
-    sees: Sees = Sees.MEMBERS
+    audience: Audience = Audience.MEMBERS
     body: Any = None
     of_submitter: bool = False
     """Whether members may act only on what they submitted themselves."""
@@ -36,29 +36,32 @@ class Call:
     query: str = ""
 
 
-_ANY = Sees.MEMBERS_AND_ADMINISTRATORS
-_SUBMISSION = {"definition": definition(loop={"env_steps": 7}), "options": {"pool": "{project}"}}
+_ANY = Audience.MEMBERS_AND_ADMINISTRATORS
+_SUBMISSION = {
+    "definition": make_definition(loop={"env_steps": 7}),
+    "options": {"pool": "{project}"},
+}
 _TOKEN = {"name": "x", "scopes": ["read"]}
 _CURVE = {"run_id": "{run}", "series": "loss"}
 
 CALLS = {
-    "DELETE /account/sessions/{session_id}": Call(204, Sees.HOLDER),
-    "DELETE /tokens/{token_id}": Call(204, Sees.HOLDER),
-    "POST /tokens/{token_id}:rotate": Call(200, Sees.HOLDER, {}, refused={"admin_only"}),
-    "POST /tokens": Call(201, Sees.MEMBERS, {**_TOKEN, "project": "{project}"}),
+    "DELETE /account/sessions/{session_id}": Call(204, Audience.HOLDER),
+    "DELETE /tokens/{token_id}": Call(204, Audience.HOLDER),
+    "POST /tokens/{token_id}:rotate": Call(200, Audience.HOLDER, {}, refused={"admin_only"}),
+    "POST /tokens": Call(201, Audience.MEMBERS, {**_TOKEN, "project": "{project}"}),
     "GET /projects/{project}/service-accounts": Call(200),
     "POST /projects/{project}/service-accounts": Call(201, body={"name": "robot"}),
     "DELETE /projects/{project}/service-accounts/{name}": Call(204),
     "POST /projects/{project}/service-accounts/{name}/tokens": Call(201, body=_TOKEN),
-    "POST /users:invite": Call(201, Sees.ALL, {"invitations": [{"name": "new"}]}),
-    "GET /users/{user_id}": Call(200, Sees.ALL),
-    "PATCH /users/{user_id}": Call(200, Sees.ALL, {"display_name": "X"}),
-    "DELETE /users/{user_id}": Call(200, Sees.ALL),
-    "POST /users/{user_id}:disable": Call(200, Sees.ALL, {}),
-    "POST /users/{user_id}:enable": Call(200, Sees.ALL),
-    "POST /users/{user_id}:reset-password": Call(200, Sees.ALL),
-    "POST /users/{user_id}:sign-out": Call(200, Sees.ALL),
-    "DELETE /invitations/{invitation_id}": Call(204, Sees.ALL),
+    "POST /users:invite": Call(201, Audience.ALL, {"invitations": [{"name": "new"}]}),
+    "GET /users/{user_id}": Call(200, Audience.ALL),
+    "PATCH /users/{user_id}": Call(200, Audience.ALL, {"display_name": "X"}),
+    "DELETE /users/{user_id}": Call(200, Audience.ALL),
+    "POST /users/{user_id}:disable": Call(200, Audience.ALL, {}),
+    "POST /users/{user_id}:enable": Call(200, Audience.ALL),
+    "POST /users/{user_id}:reset-password": Call(200, Audience.ALL),
+    "POST /users/{user_id}:sign-out": Call(200, Audience.ALL),
+    "DELETE /invitations/{invitation_id}": Call(204, Audience.ALL),
     "GET /experiments/{experiment_id}": Call(200),
     "GET /experiments/{experiment_id}/runs": Call(200),
     "POST /experiments/{experiment_id}:archive": Call(409, of_submitter=True),
@@ -90,35 +93,35 @@ CALLS = {
     "GET /projects/{project}/events": Call(400),
     "GET /projects/{project}/audit": Call(200),
     "GET /projects/{project}/audit:export": Call(200),
-    "POST /projects": Call(201, Sees.ALL, {"name": "a third"}),
+    "POST /projects": Call(201, Audience.ALL, {"name": "a third"}),
     "GET /projects/{slug}": Call(200, _ANY),
     "PATCH /projects/{slug}": Call(200, _ANY, {"description": "x"}),
     "POST /projects/{slug}:archive": Call(200, _ANY),
     "POST /projects/{slug}:restore": Call(200, _ANY),
     "DELETE /projects/{slug}": Call(409, _ANY, query="?confirm={slug}"),
-    "POST /projects/{slug}:undelete": Call(404, Sees.ALL),
+    "POST /projects/{slug}:undelete": Call(404, Audience.ALL),
     "GET /projects/{slug}/members": Call(200, _ANY),
     "PUT /projects/{slug}/members/{user}": Call(200, _ANY, {"role": "viewer"}),
     "DELETE /projects/{slug}/members/{user}": Call(204, _ANY),
     "POST /series:query": Call(200, body={"select": [_CURVE]}),
     "GET /artifacts/{artifact_id}": Call(200),
     "GET /artifacts/{artifact_id}/content": Call(200),
-    "GET /workers/{worker_id}": Call(200, Sees.POOL),
-    "POST /workers/{worker_id}:drain": Call(200, Sees.POOL),
-    "POST /workers/{worker_id}:undrain": Call(200, Sees.POOL),
-    "POST /workers/{worker_id}:forget": Call(200, Sees.POOL),
-    "POST /workers/{worker_id}:rotate-secret": Call(200, Sees.POOL),
-    "POST /pools": Call(201, Sees.ALL, {"name": "new"}),
+    "GET /workers/{worker_id}": Call(200, Audience.POOL),
+    "POST /workers/{worker_id}:drain": Call(200, Audience.POOL),
+    "POST /workers/{worker_id}:undrain": Call(200, Audience.POOL),
+    "POST /workers/{worker_id}:forget": Call(200, Audience.POOL),
+    "POST /workers/{worker_id}:rotate-secret": Call(200, Audience.POOL),
+    "POST /pools": Call(201, Audience.ALL, {"name": "new"}),
     "GET /pools/{pool}": Call(200, _ANY),
-    "PATCH /pools/{pool}": Call(200, Sees.ALL, {"description": "x"}),
-    "DELETE /pools/{pool}": Call(409, Sees.ALL),
-    "POST /pools/{pool}:pause": Call(200, Sees.ALL, {"reason": "x"}),
-    "POST /pools/{pool}:resume": Call(200, Sees.ALL),
-    "PUT /pools/{pool}/projects/{slug}": Call(200, Sees.ALL, {"share": 2}),
-    "DELETE /pools/{pool}/projects/{slug}": Call(204, Sees.ALL),
-    "GET /pools/{pool}/enrolment-tokens": Call(200, Sees.ALL),
+    "PATCH /pools/{pool}": Call(200, Audience.ALL, {"description": "x"}),
+    "DELETE /pools/{pool}": Call(409, Audience.ALL),
+    "POST /pools/{pool}:pause": Call(200, Audience.ALL, {"reason": "x"}),
+    "POST /pools/{pool}:resume": Call(200, Audience.ALL),
+    "PUT /pools/{pool}/projects/{slug}": Call(200, Audience.ALL, {"share": 2}),
+    "DELETE /pools/{pool}/projects/{slug}": Call(204, Audience.ALL),
+    "GET /pools/{pool}/enrolment-tokens": Call(200, Audience.ALL),
     "POST /pools/{pool}/enrolment-tokens": Call(
-        201, Sees.ALL, {"name": "x", "expires_in_days": None}
+        201, Audience.ALL, {"name": "x", "expires_in_days": None}
     ),
-    "DELETE /pools/{pool}/enrolment-tokens/{enrolment_id}": Call(204, Sees.ALL),
+    "DELETE /pools/{pool}/enrolment-tokens/{enrolment_id}": Call(204, Audience.ALL),
 }

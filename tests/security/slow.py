@@ -38,7 +38,7 @@ def send_half_requests(port: int, count: int, addresses: int) -> Iterator[list[s
         yield held
 
 
-def answer_of(opened: socket.socket, seconds: float = 30) -> bytes:
+def read_answer(opened: socket.socket, seconds: float = 30) -> bytes:
     """Returns the server's answer, read until the connection ends."""
     opened.settimeout(seconds)
     said = b""
@@ -48,7 +48,7 @@ def answer_of(opened: socket.socket, seconds: float = 30) -> bytes:
     return said
 
 
-def status_of(said: bytes) -> int:
+def parse_status(said: bytes) -> int:
     """Returns the status code of an answer, or 0 if there is none."""
     return int(said.split(b" ", 2)[1]) if said.startswith(b"HTTP/1.1 ") else 0
 

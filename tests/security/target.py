@@ -22,7 +22,7 @@ import httpx
 from palestra.contract.names import new_id
 from palestra.contract.work_order import WORK_ORDER_VERSION
 from tests.support.process_stack import Stack, wait_for
-from tests.support.server_fixture import catalogue, definition
+from tests.support.server_fixture import make_catalogue, make_definition
 
 LONGEST_DELAY = 0.25
 """Longest time in seconds for which one request may delay another."""
@@ -63,7 +63,7 @@ class Target(Stack):
             shell = f'ulimit -n {self._descriptors} && exec "$@"'
             command = ["/bin/sh", "-c", shell, "server", *command]
         self._start("server", command)
-        wait_for(self.server_is_ready, 30, f"the server is ready\n{self.log('server')}")
+        wait_for(self.is_server_ready, 30, f"the server is ready\n{self.log('server')}")
 
     def request(
         self, method: str, path: str, body: Any = None, who: str = "user"
@@ -83,31 +83,31 @@ class Target(Stack):
             "slots": 4,
             "work_order_versions": [WORK_ORDER_VERSION],
             "version": "0.1.0",
-            "catalogue": catalogue(),
+            "catalogue": make_catalogue(),
         }
-        answer = self._done("POST", "/api/v1/workers", registration, "worker")
+        answer = self._request_successfully("POST", "/api/v1/workers", registration, "worker")
         self.names["worker"], self.tokens["own_worker"] = answer["worker_id"], answer["secret"]
-        self._done("POST", "/api/v1/experiments", {"definition": definition()})
-        job = self._done("GET", "/api/v1/jobs", None)["items"][0]
+        self._request_successfully("POST", "/api/v1/experiments", {"definition": make_definition()})
+        job = self._request_successfully("GET", "/api/v1/jobs", None)["items"][0]
         claim = {
             "job_id": job["id"],
             "expected_attempt": 1,
             "worker_id": self.names["worker"],
             "slot": 0,
         }
-        claimed = self._done("POST", "/api/v1/leases", claim, "own_worker")
+        claimed = self._request_successfully("POST", "/api/v1/leases", claim, "own_worker")
         self.names |= {"job": job["id"], "run": job["run_ids"][0]}
         self.names["attempt"] = claimed["work_order"]["attempt_id"]
         self.names["artifact"] = new_id("art")
         self.tokens["attempt"] = claimed["token"]
 
-    def _done(self, method: str, path: str, body: Any, who: str = "user") -> Any:
+    def _request_successfully(self, method: str, path: str, body: Any, who: str = "user") -> Any:
         answer = self.request(method, path, body, who)
         assert answer.is_success, answer.text
         return answer.json()
 
 
-def unscheduled_seconds(pid: int) -> float:
+def get_unscheduled_seconds(pid: int) -> float:
     """Returns the seconds for which a process was ready to run but not scheduled (Linux).
 
     It is the sum for the main thread and for the other thread with the longest time, which may have
@@ -136,7 +136,7 @@ class LatencyProbe:
     failures: list[str] = field(default_factory=list)
 
     @contextmanager
-    def watching(self) -> Iterator["LatencyProbe"]:
+    def watch(self) -> Iterator["LatencyProbe"]:
         """Measures waiting times while the block runs."""
         self.waits, self.failures = [], []
         ended = threading.Event()
@@ -156,7 +156,7 @@ class LatencyProbe:
     def _ask(self, ended: threading.Event) -> None:
         connection = self._connect()
         while not ended.is_set():
-            began = self._now()
+            began = self._get_processor_time()
             try:
                 connection.request("GET", self.path, headers=self._headers)
                 answer = connection.getresponse()
@@ -167,13 +167,13 @@ class LatencyProbe:
                 self.failures.append(type(error).__name__)
                 connection.close()
                 connection = self._connect()
-            self.waits.append(self._now() - began)
+            self.waits.append(self._get_processor_time() - began)
             ended.wait(0.005)
         connection.close()
 
-    def _now(self) -> float:
-        served = unscheduled_seconds(self.target.processes["server"].pid)
-        return time.perf_counter() - served - unscheduled_seconds(os.getpid())
+    def _get_processor_time(self) -> float:
+        served = get_unscheduled_seconds(self.target.processes["server"].pid)
+        return time.perf_counter() - served - get_unscheduled_seconds(os.getpid())
 
     @property
     def _headers(self) -> dict[str, str]:
@@ -185,14 +185,14 @@ class LatencyProbe:
         )
 
 
-def measured_delay(witness: LatencyProbe, attack: Callable[[], None], *, tries: int = 4) -> float:
+def measure_delay(witness: LatencyProbe, attack: Callable[[], None], *, tries: int = 4) -> float:
     """Returns the seconds for which other clients waited while `attack` ran.
 
     It is the minimum of several tries, since a busy machine delays other clients too.
     """
     least = float("inf")
     for _ in range(tries):
-        with witness.watching():
+        with witness.watch():
             time.sleep(0.02)
             attack()
         assert not witness.failures, witness.failures[:3]
@@ -222,13 +222,14 @@ def send(target: Target, method: str, path: str, body: bytes, who: str) -> int:
         answer = connection.getresponse()
         answer.read()
     except (ConnectionError, http.client.HTTPException):
-        return 413  # the server answered before it had read all, and closed
+        # The server answered before it had read the whole body, and closed the connection.
+        return 413
     else:
         return answer.status
     finally:
         connection.close()
 
 
-def shortest_json(value: Any) -> bytes:
+def encode_shortest_json(value: Any) -> bytes:
     """Returns the shortest JSON form of a value."""
     return json.dumps(value, separators=(",", ":")).encode()

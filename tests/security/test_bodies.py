@@ -7,7 +7,7 @@ import pytest
 
 from tests.security import bodies
 from tests.security.bodies import Attack
-from tests.security.target import LONGEST_DELAY, LatencyProbe, Target, measured_delay, send
+from tests.security.target import LONGEST_DELAY, LatencyProbe, Target, measure_delay, send
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
@@ -36,16 +36,16 @@ def test_no_body_delays_other_requests(target: Target) -> None:
     """
     witness = LatencyProbe(target)
     held = {}
-    attacks = [*bodies.documents(target.names), *bodies.forms()]
+    attacks = [*bodies.yield_documents(target.names), *bodies.yield_malformed_bodies()]
     for attack in attacks:
         if attack.path.partition("?")[0] in {*SHORT, "/api/v1/series:query", "/api/v1/runs"}:
-            held[attack.name] = _delay_of(witness, target, attack)
+            held[attack.name] = _measure_delay(witness, target, attack)
     assert len(held) > 80
     assert {name: wait for name, wait in held.items() if wait > LONGEST_DELAY} == {}
 
 
-def _delay_of(witness: LatencyProbe, target: Target, attack: Attack) -> float:
-    return measured_delay(witness, lambda: _expect_answer(target, attack))
+def _measure_delay(witness: LatencyProbe, target: Target, attack: Attack) -> float:
+    return measure_delay(witness, lambda: _expect_answer(target, attack))
 
 
 def _expect_answer(target: Target, attack: Attack) -> None:
@@ -84,4 +84,4 @@ def test_concurrent_large_bodies_do_not_delay_other_requests(target: Target) -> 
         assert {one.result() for one in sent} == {422}
         time.sleep(0.1)
 
-    assert measured_delay(witness, attack) <= LONGEST_DELAY
+    assert measure_delay(witness, attack) <= LONGEST_DELAY

@@ -14,7 +14,7 @@ from app.main import create_app
 from app.services.telemetry import batches
 from app.settings import Settings
 from tests.app.api.serving import AppServer
-from tests.support.records import delivery, points
+from tests.support.records import make_delivery, make_points
 
 DIST = Settings.model_fields["dashboard_dir"].default
 MANY_RUNS = 120
@@ -98,14 +98,14 @@ async def test_large_answers_are_compressed(shared: AppServer) -> None:
     async with shared.database.write() as session:
         for index in range(10):
             batch = [
-                points(
+                make_points(
                     run,
                     f"curve-{index}",
                     range(0, 20_000, 20),
                     [i * 0.37 % 11 for i in range(1_000)],
                 )
             ]
-            await batches.take(session, delivery(attempt, 4 + index, batch))
+            await batches.take(session, make_delivery(attempt, 4 + index, batch))
     select = [{"run_id": run, "series": f"curve-{index % 10}"} for index in range(MANY_RUNS)]
     async with shared.client("reader") as client:
         sent = {}

@@ -26,7 +26,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 
 @pytest.fixture(scope="module")
-def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+def target_with_short_limits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     settings = {"PALESTRA_REQUEST_HEAD_SECONDS": "2"}
     with Target(tmp_path_factory.mktemp("hasty"), settings=settings) as started:
         yield started
@@ -41,7 +41,7 @@ def _head(target: Target, who: str = "user") -> bytes:
 def test_incomplete_requests_do_not_block_other_clients(target: Target, addresses: int) -> None:
     """Regression: 1,500 of them used up the limit of 1,024 descriptors."""
     witness = LatencyProbe(target)
-    with witness.watching(), slow.send_half_requests(target.port, 2_000, addresses) as held:
+    with witness.watch(), slow.send_half_requests(target.port, 2_000, addresses) as held:
         assert len(held) > 1_900
         for _ in range(20):
             assert target.request("GET", "/api/v1/session").status_code == 200
@@ -80,11 +80,12 @@ def test_request_heads_are_limited(target: Target) -> None:
         for request in requests:
             with slow.connect(target.port) as opened:
                 opened.sendall(request)
-                assert slow.status_of(slow.answer_of(opened)) == status, request[:60]
+                assert slow.parse_status(slow.read_answer(opened)) == status, request[:60]
     for begin in (b"GET / HTTP/1.1\r\nX: ", b"GET /", b"POST /api/v1/session HTTP/1.1\r\n"):
         with slow.connect(target.port) as opened:
             let_in = slow.flood(opened, begin, b"a" * 65_536, 64 * 2**20)
-        assert let_in < 16 * 2**20, begin  # what the system's buffers hold
+        # The buffers of the operating system accept less than 16 MiB.
+        assert let_in < 16 * 2**20, begin
 
 
 def test_trailers_are_limited(target: Target) -> None:
@@ -96,12 +97,12 @@ def test_trailers_are_limited(target: Target) -> None:
     assert let_in < 16 * 2**20
 
 
-def test_stalled_connections_are_closed(hasty: Target) -> None:
+def test_stalled_connections_are_closed(target_with_short_limits: Target) -> None:
     """Covers heads, bodies and unread answers on new and reused connections.
 
     Single bytes at long intervals do not keep a connection open.
     """
-    post = b"POST /api/v1/experiments HTTP/1.1\r\n" + _head(hasty)
+    post = b"POST /api/v1/experiments HTTP/1.1\r\n" + _head(target_with_short_limits)
     post += b"Content-Type: application/json\r\nContent-Length: 4000\r\n\r\n{"
     done = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     begun = {
@@ -116,7 +117,7 @@ def test_stalled_connections_are_closed(hasty: Target) -> None:
 
     def attack(case: tuple[bytes, bytes, float]) -> float:
         begin, piece, most = case
-        with slow.connect(hasty.port) as opened:
+        with slow.connect(target_with_short_limits.port) as opened:
             opened.sendall(begin)
             return slow.trickle(opened, piece, 0.3, most + 20) - most
 
@@ -125,33 +126,40 @@ def test_stalled_connections_are_closed(hasty: Target) -> None:
     assert {name: seconds for name, seconds in late.items() if seconds > 0} == {}
 
 
-def test_slow_uploads_and_idle_streams_continue(hasty: Target) -> None:
+def test_slow_uploads_and_idle_streams_continue(target_with_short_limits: Target) -> None:
     """The limit is on the transfer rate, not on the duration, so that slow uploads can complete."""
     content = b"w" * 30_000
     sha256 = hashlib.sha256(content).hexdigest()
     body = {
-        "run_id": hasty.names["run"],
+        "run_id": target_with_short_limits.names["run"],
         "name": "slow.bin",
         "kind": "other",
         "size": len(content),
         "sha256": sha256,
     }
-    base = f"/api/v1/attempts/{hasty.names['attempt']}/artifacts"
-    artifact = hasty.request("POST", base, body, "attempt").json()["id"]
+    base = f"/api/v1/attempts/{target_with_short_limits.names['attempt']}/artifacts"
+    artifact = target_with_short_limits.request("POST", base, body, "attempt").json()["id"]
     put = f"PUT {base}/{artifact} HTTP/1.1\r\nContent-Length: {len(content)}\r\n".encode()
-    stream = b"GET /api/v1/events HTTP/1.1\r\n" + _head(hasty) + b"\r\n"
-    with slow.connect(hasty.port) as quiet, slow.connect(hasty.port) as opened:
+    stream = b"GET /api/v1/events HTTP/1.1\r\n" + _head(target_with_short_limits) + b"\r\n"
+    with (
+        slow.connect(target_with_short_limits.port) as quiet,
+        slow.connect(target_with_short_limits.port) as opened,
+    ):
         quiet.sendall(stream)
-        opened.sendall(put + _head(hasty, "attempt") + b"Connection: close\r\n\r\n")
+        opened.sendall(
+            put + _head(target_with_short_limits, "attempt") + b"Connection: close\r\n\r\n"
+        )
         for start in range(0, len(content), 1_000):
             opened.sendall(content[start : start + 1_000])
             time.sleep(0.8)
-        assert slow.status_of(slow.answer_of(opened)) == 200
-        hasty.request("POST", f"/api/v1/jobs/{hasty.names['job']}:pause", {})
-        assert b'"type":"job"' in _until(quiet, b'"type":"job"')
+        assert slow.parse_status(slow.read_answer(opened)) == 200
+        target_with_short_limits.request(
+            "POST", f"/api/v1/jobs/{target_with_short_limits.names['job']}:pause", {}
+        )
+        assert b'"type":"job"' in _receive_until(quiet, b'"type":"job"')
 
 
-def _until(opened: socket.socket, wanted: bytes) -> bytes:
+def _receive_until(opened: socket.socket, wanted: bytes) -> bytes:
     opened.settimeout(20)
     said = b""
     while wanted not in said and (chunk := opened.recv(65_536)):
@@ -159,12 +167,12 @@ def _until(opened: socket.socket, wanted: bytes) -> bytes:
     return said
 
 
-def test_a_connection_whose_answer_is_not_read_is_closed(hasty: Target) -> None:
+def test_a_connection_whose_answer_is_not_read_is_closed(target_with_short_limits: Target) -> None:
     """Regression: an unread answer kept its connection, file and memory without a time limit."""
-    request = b"GET /api/v1/openapi.json HTTP/1.1\r\n" + _head(hasty) + b"\r\n"
+    request = b"GET /api/v1/openapi.json HTTP/1.1\r\n" + _head(target_with_short_limits) + b"\r\n"
     with socket.socket() as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        opened.connect(("127.0.0.1", hasty.port))
+        opened.connect(("127.0.0.1", target_with_short_limits.port))
         stopped = threading.Event()
         threading.Thread(
             target=_request_until_stopped, args=(opened, request, stopped), daemon=True

@@ -22,9 +22,14 @@ from app.main import create_app
 from app.settings import Settings
 from tests.app.api.serving import AppServer
 from tests.security.existing_objects import CALLS
-from tests.security.test_existing_objects import rolled_back, substitute
+from tests.security.test_existing_objects import make_rolled_back_write, substitute
 from tests.support.listening import listening
-from tests.support.marked_project import MarkedProject, make_marked_project, missing, share_worker
+from tests.support.marked_project import (
+    MarkedProject,
+    make_marked_project,
+    make_missing_id,
+    share_worker,
+)
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(600)]
 
@@ -47,8 +52,8 @@ PARAMETER = re.compile(r"{(\w+)}")
 
 
 @dataclass
-class Crawl:
-    """What the answers to one caller showed."""
+class CrawlFindings:
+    """Secrets of the other project, and routes with the caller's own project, in the answers."""
 
     own: MarkedProject
     other: MarkedProject
@@ -71,14 +76,14 @@ class Crawl:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def sides(shared: AppServer) -> AsyncIterator[tuple[MarkedProject, MarkedProject]]:
+async def marked_projects(shared: AppServer) -> AsyncIterator[tuple[MarkedProject, MarkedProject]]:
     """Two projects with markers on one server, and a worker that they share."""
     made = await make_marked_project(shared, "alpha"), await make_marked_project(shared, "beta")
     await share_worker(*made)
     yield made
 
 
-def operations() -> list[tuple[str, str, list[str]]]:
+def list_operations() -> list[tuple[str, str, list[str]]]:
     """Returns method, path and query parameters of every operation of the API's document."""
     paths = create_app(Settings()).openapi()["paths"]
     return [
@@ -92,7 +97,7 @@ def operations() -> list[tuple[str, str, list[str]]]:
     ]
 
 
-def requests(
+def yield_requests(
     method: str, path: str, query: list[str], ids: list[dict[str, list[str]]]
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields the URLs of a route, with the objects that each URL names."""
@@ -115,16 +120,18 @@ def requests(
             yield f"{url}?text=mk", named
 
 
-async def crawl(shared: AppServer, own: MarkedProject, other: MarkedProject, who: str) -> Crawl:
+async def crawl(
+    shared: AppServer, own: MarkedProject, other: MarkedProject, who: str
+) -> CrawlFindings:
     """Asks every route as one caller."""
-    seen = Crawl(own, other)
+    seen = CrawlFindings(own, other)
     ids = [{**side.ids, "pool": [f"{side.marker}-pool"]} for side in (own, other)]
     async with shared.client(f"{own.side} {who}") as client:
-        for method, path, query in operations():
+        for method, path, query in list_operations():
             route = f"{method} {path}"
             if path.endswith(ENDLESS) or (who in {"worker", "live"} and method == "DELETE"):
                 continue
-            for url, named in requests(method, path, query, ids):
+            for url, named in yield_requests(method, path, query, ids):
                 await _ask(seen, client, route, (method, url), named)
                 if "cursor" in query and "?" not in url:
                     await _read_pages(seen, client, route, url)
@@ -132,7 +139,7 @@ async def crawl(shared: AppServer, own: MarkedProject, other: MarkedProject, who
 
 
 async def _ask(
-    seen: Crawl,
+    seen: CrawlFindings,
     client: httpx.AsyncClient,
     route: str,
     request: tuple[str, str],
@@ -155,7 +162,7 @@ async def _ask(
         seen.read(route, f"{method} {url} {json.dumps(body)}", answer)
 
 
-async def _read_pages(seen: Crawl, client: httpx.AsyncClient, route: str, url: str) -> None:
+async def _read_pages(seen: CrawlFindings, client: httpx.AsyncClient, route: str, url: str) -> None:
     cursor = ""
     for _ in range(MOST_PAGES):
         page = f"{url}?limit=1{cursor}"
@@ -170,12 +177,12 @@ async def _read_pages(seen: Crawl, client: httpx.AsyncClient, route: str, url: s
 @pytest.mark.parametrize("who", CALLERS)
 async def test_no_answer_shows_the_other_project(
     shared: AppServer,
-    sides: tuple[MarkedProject, MarkedProject],
+    marked_projects: tuple[MarkedProject, MarkedProject],
     monkeypatch: pytest.MonkeyPatch,
     who: str,
 ) -> None:
-    monkeypatch.setattr(shared.database, "write", rolled_back(shared.database))
-    seen = await crawl(shared, *sides, who)
+    monkeypatch.setattr(shared.database, "write", make_rolled_back_write(shared.database))
+    seen = await crawl(shared, *marked_projects, who)
     print(f"{who}: {seen.asked} answers, {len(seen.shows_own)} routes show its own project")  # noqa: T201
     assert not seen.leaks, "\n".join(["", *seen.leaks[:50]])
     assert seen.asked > 150
@@ -194,13 +201,13 @@ async def address(shared: AppServer) -> AsyncIterator[str]:
 @pytest.mark.parametrize("after", ["0", None])
 async def test_no_stream_shows_the_other_project(
     shared: AppServer,
-    sides: tuple[MarkedProject, MarkedProject],
+    marked_projects: tuple[MarkedProject, MarkedProject],
     address: str,
     path: str,
     after: str | None,
 ) -> None:
     """Reads a stream from the beginning and from now on, while both projects work."""
-    own, other = sides
+    own, other = marked_projects
     url = f"/api/v1{path.format(slug=own.project.slug)}"
     query = {} if after is None else {"after": after}
     heard = bytearray()
@@ -231,16 +238,16 @@ async def _read(answer: httpx.Response, heard: bytearray) -> None:
 @pytest.mark.parametrize("parameter", ["run", "experiment"])
 async def test_a_stream_of_a_foreign_object_is_as_silent_as_that_of_a_missing_one(
     shared: AppServer,
-    sides: tuple[MarkedProject, MarkedProject],
+    marked_projects: tuple[MarkedProject, MarkedProject],
     address: str,
     parameter: str,
 ) -> None:
-    own, other = sides
+    own, other = marked_projects
     foreign = other.ids[f"{parameter}_id"][0]
     heard = [bytearray(), bytearray()]
     headers = {"Authorization": f"Bearer {shared.tokens[f'{own.side} maintainer']}"}
     async with httpx.AsyncClient(base_url=address, headers=headers) as client:
-        for wanted, into in zip((foreign, missing(foreign)), heard, strict=True):
+        for wanted, into in zip((foreign, make_missing_id(foreign)), heard, strict=True):
             query = {"after": "0", parameter: wanted}
             async with client.stream("GET", "/api/v1/events", params=query) as answer:
                 assert answer.status_code == 200
@@ -253,9 +260,9 @@ async def test_a_stream_of_a_foreign_object_is_as_silent_as_that_of_a_missing_on
 
 
 async def test_the_stream_of_a_foreign_project_is_refused(
-    shared: AppServer, sides: tuple[MarkedProject, MarkedProject]
+    shared: AppServer, marked_projects: tuple[MarkedProject, MarkedProject]
 ) -> None:
-    own, other = sides
+    own, other = marked_projects
     async with shared.client(f"{own.side} maintainer") as client:
         answer = await client.get(f"/api/v1/projects/{other.project.slug}/events")
         assert answer.status_code == 404
@@ -263,15 +270,15 @@ async def test_the_stream_of_a_foreign_project_is_refused(
 
 async def test_a_foreign_id_is_answered_as_a_missing_one(
     shared: AppServer,
-    sides: tuple[MarkedProject, MarkedProject],
+    marked_projects: tuple[MarkedProject, MarkedProject],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """1,000 random requests: status, headers and body are equal but for the ID itself."""
-    monkeypatch.setattr(shared.database, "write", rolled_back(shared.database))
-    own, other = sides
+    monkeypatch.setattr(shared.database, "write", make_rolled_back_write(shared.database))
+    own, other = marked_projects
     chooser = random.Random(11)
     routes = [
-        one for one in operations() if PARAMETER.search(one[1]) and "attempt_id" not in one[1]
+        one for one in list_operations() if PARAMETER.search(one[1]) and "attempt_id" not in one[1]
     ]
     unlike = []
     statuses: dict[int, int] = {}
@@ -279,7 +286,7 @@ async def test_a_foreign_id_is_answered_as_a_missing_one(
         for _ in range(1_000):
             method, path, _ = chooser.choice(routes)
             foreign = {name: chooser.choice(values) for name, values in other.ids.items() if values}
-            absent = {name: missing(value) for name, value in foreign.items()}
+            absent = {name: make_missing_id(value) for name, value in foreign.items()}
             call = CALLS.get(f"{method} {path.removeprefix('/api/v1')}")
             said = []
             for ids in (foreign, absent):

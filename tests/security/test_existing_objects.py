@@ -19,7 +19,7 @@ from app.db.models import LoginSessionRow, MembershipRow, ProjectRow, TokenRow, 
 from palestra.contract.names import new_id
 from palestra.contract.permissions import Role
 from tests.app.api.serving import AppServer
-from tests.security.existing_objects import CALLS, Call, Sees
+from tests.security.existing_objects import CALLS, Audience, Call
 from tests.security.test_matrix import (
     ATTEMPT,
     ENROL,
@@ -31,7 +31,7 @@ from tests.security.test_matrix import (
     PUBLIC,
 )
 from tests.security.test_shares import store_artifact
-from tests.support.server_fixture import definition
+from tests.support.server_fixture import make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -72,14 +72,14 @@ Objects = dict[str, str]
 async def objects(shared: AppServer) -> AsyncIterator[dict[str, Objects]]:
     """IDs of objects by project, while no transaction of the server is committed."""
     made = {side: await _make_objects(shared, side) for side in SIDES}
-    made["member's"] = {**made["default"], **await _submitted_by_member(shared)}
+    made["member's"] = {**made["default"], **await _submit_as_member(shared)}
     write = shared.database.write
-    shared.database.write = rolled_back(shared.database)  # type: ignore[method-assign]
+    shared.database.write = make_rolled_back_write(shared.database)  # type: ignore[method-assign]
     yield made
     shared.database.write = write  # type: ignore[method-assign]
 
 
-def rolled_back(database: Database) -> Any:
+def make_rolled_back_write(database: Database) -> Any:
     @asynccontextmanager
     async def write() -> AsyncIterator[Any]:
         async with database.trial() as session:
@@ -130,8 +130,8 @@ async def _make_objects(shared: AppServer, side: str) -> Objects:
     return made
 
 
-async def _submitted_by_member(shared: AppServer) -> Objects:
-    document = definition(loop={"env_steps": 77})
+async def _submit_as_member(shared: AppServer) -> Objects:
+    document = make_definition(loop={"env_steps": 77})
     async with shared.client("member") as client:
         answer = await client.post("/api/v1/experiments", json={"definition": document})
         experiment_id = answer.json()["id"]
@@ -160,9 +160,9 @@ async def test_every_caller_gets_the_status_of_the_table(
             body = substitute(call.body, objects[side])
             options = {} if body is None else {"json": body}
             answer = await client.request(method, url, headers={"Last-Event-ID": "x"}, **options)
-            expected = _expected(who, side, route, call)
+            expected = _get_expected_status(who, side, route, call)
             if answer.status_code != expected:
-                wrong.append(f"{route} of {side}: {_said(answer)}, not {expected}")
+                wrong.append(f"{route} of {side}: {_summarise(answer)}, not {expected}")
     assert not wrong, "\n".join(["", *wrong])
     assert await shared.count_rows() == rows, "no call was committed"
 
@@ -184,7 +184,7 @@ async def test_members_act_on_what_they_submitted(
 
 
 def substitute(value: Any, names: Objects) -> Any:
-    """Returns a value whose strings have IDs in the places of their names."""
+    """Returns `value` with the names in its strings replaced by IDs."""
     if isinstance(value, str):
         for name, known in {**names, "run": names["run_id"]}.items():
             value = value.replace(f"{{{name}}}", known)
@@ -194,7 +194,7 @@ def substitute(value: Any, names: Objects) -> Any:
     return [substitute(one, names) for one in value] if isinstance(value, list) else value
 
 
-def _expected(who: str, side: str, route: str, call: Call) -> int:
+def _get_expected_status(who: str, side: str, route: str, call: Call) -> int:
     need = NEEDS[route]
     if who in NOBODY:
         return 401
@@ -202,7 +202,7 @@ def _expected(who: str, side: str, route: str, call: Call) -> int:
         return 404
     if need not in PERMITS[who]:
         return 403
-    if not _sees(who, side, call.sees):
+    if not _has_access(who, side, call.audience):
         return 404
     if who in call.refused or (call.of_submitter and who in {"member", "service"}):
         return 403
@@ -213,17 +213,17 @@ def _is_member(who: str, side: str) -> bool:
     return who == "foreign" if side == "elsewhere" else who not in OUTSIDERS
 
 
-def _sees(who: str, side: str, sees: Sees) -> bool:
-    if sees is Sees.HOLDER:
+def _has_access(who: str, side: str, audience: Audience) -> bool:
+    if audience is Audience.HOLDER:
         holders = {"default": {"user", "admin_only"}, "elsewhere": {"foreign"}}
         return who in holders[side]
     is_administrator = who in {"user", "admin_only", "administrator"}
-    if sees is Sees.POOL:
+    if audience is Audience.POOL:
         return _is_member(who, "default") or is_administrator
     return who not in MACHINES and (
-        sees is Sees.ALL
+        audience is Audience.ALL
         or _is_member(who, side)
-        or (sees is Sees.MEMBERS_AND_ADMINISTRATORS and is_administrator)
+        or (audience is Audience.MEMBERS_AND_ADMINISTRATORS and is_administrator)
     )
 
 
@@ -235,6 +235,6 @@ async def test_the_number_of_tested_cells_is_printed() -> None:
     assert cells > 1_500
 
 
-def _said(answer: httpx.Response) -> str:
+def _summarise(answer: httpx.Response) -> str:
     is_problem = answer.headers.get("content-type") == "application/problem+json"
     return f"{answer.status_code} {answer.json()['code'] if is_problem else ''}"

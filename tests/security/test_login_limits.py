@@ -19,7 +19,7 @@ from app.domain.login_limits import (
 NOW = 1_000.0
 
 
-def _guess(limits: LoginLimits, guess: Guess, now: float, *, right: bool = False) -> int:
+def _try_guess(limits: LoginLimits, guess: Guess, now: float, *, right: bool = False) -> int:
     """Returns 0 for an admitted guess, else the seconds to wait."""
     try:
         with limits.admit(guess, now) as admission:
@@ -29,8 +29,8 @@ def _guess(limits: LoginLimits, guess: Guess, now: float, *, right: bool = False
     return 0
 
 
-def _admitted(limits: LoginLimits, guesses: list[Guess], now: float = NOW) -> int:
-    return sum(_guess(limits, guess, now) == 0 for guess in guesses)
+def _count_admitted(limits: LoginLimits, guesses: list[Guess], now: float = NOW) -> int:
+    return sum(_try_guess(limits, guess, now) == 0 for guess in guesses)
 
 
 @given(st.integers(1, 5), st.floats(0.5, 60), st.lists(st.floats(0, 100), max_size=60))
@@ -66,19 +66,19 @@ def test_a_full_table_keeps_the_keys_that_have_no_guess_left() -> None:
 def test_guesses_at_one_account_are_limited_over_all_addresses() -> None:
     limits = LoginLimits()
     guesses = [Guess("admin", f"address {index}") for index in range(10_000)]
-    assert _admitted(limits, guesses) == limits.admitted == PER_ACCOUNT.at_once
-    wait = _guess(limits, guesses[0], NOW)
+    assert _count_admitted(limits, guesses) == limits.admitted == PER_ACCOUNT.at_once
+    wait = _try_guess(limits, guesses[0], NOW)
     assert wait == PER_ACCOUNT.seconds
-    assert _guess(limits, guesses[0], NOW + wait) == 0
-    assert _guess(limits, guesses[1], NOW + wait) == wait, "one guess a minute, not ten"
-    assert _guess(limits, Guess("bea", "address 0"), NOW) == 0, "others are not held up"
+    assert _try_guess(limits, guesses[0], NOW + wait) == 0
+    assert _try_guess(limits, guesses[1], NOW + wait) == wait, "one guess a minute, not ten"
+    assert _try_guess(limits, Guess("bea", "address 0"), NOW) == 0, "others are not held up"
 
 
 def test_guesses_from_one_address_are_limited_over_all_accounts() -> None:
     limits = LoginLimits()
     guesses = [Guess(f"user {index}", "lab") for index in range(10_000)]
-    assert _admitted(limits, guesses) == PER_ADDRESS.at_once
-    assert _guess(limits, guesses[0], NOW) == PER_ADDRESS.seconds
+    assert _count_admitted(limits, guesses) == PER_ADDRESS.at_once
+    assert _try_guess(limits, guesses[0], NOW) == PER_ADDRESS.seconds
     with pytest.raises(TooManyRequestsError, match="address"):
         limits.check_address("lab", NOW)
     limits.check_address("lab", NOW + PER_ADDRESS.seconds)
@@ -86,23 +86,25 @@ def test_guesses_from_one_address_are_limited_over_all_accounts() -> None:
 
 def test_a_known_browser_has_a_separate_limit() -> None:
     limits = LoginLimits()
-    _admitted(limits, [Guess("admin", "lab") for _ in range(100)])
+    _count_admitted(limits, [Guess("admin", "lab") for _ in range(100)])
     own = [Guess("admin", "lab", browser="hers") for _ in range(100)]
-    assert _admitted(limits, own) == PER_BROWSER.at_once
+    assert _count_admitted(limits, own) == PER_BROWSER.at_once
     with pytest.raises(TooManyRequestsError, match="for this account"):
         limits.admit(own[0], NOW + 20.0).__enter__()
     elsewhere = Guess("admin", "elsewhere", browser="hers")
-    assert _guess(limits, elsewhere, NOW) == PER_ACCOUNT.seconds, "it counts as an unknown one"
-    assert _guess(limits, Guess("admin", "lab", browser="his"), NOW) == 0
-    assert _guess(limits, own[0], NOW + PER_BROWSER.seconds) == 0
+    assert _try_guess(limits, elsewhere, NOW) == PER_ACCOUNT.seconds, "it counts as an unknown one"
+    assert _try_guess(limits, Guess("admin", "lab", browser="his"), NOW) == 0
+    assert _try_guess(limits, own[0], NOW + PER_BROWSER.seconds) == 0
 
 
 def test_a_right_password_is_not_counted_as_a_guess() -> None:
     limits = LoginLimits()
     for browser in (None, "hers"):
         for _ in range(50):
-            assert _guess(limits, Guess("admin", "lab", browser), NOW, right=True) == 0
-    assert _admitted(limits, [Guess("admin", "lab") for _ in range(50)]) == PER_ACCOUNT.at_once
+            assert _try_guess(limits, Guess("admin", "lab", browser), NOW, right=True) == 0
+    assert (
+        _count_admitted(limits, [Guess("admin", "lab") for _ in range(50)]) == PER_ACCOUNT.at_once
+    )
 
 
 def test_waiting_logins_are_limited_with_separate_places_for_known_browsers() -> None:
@@ -120,18 +122,20 @@ def test_waiting_logins_are_limited_with_separate_places_for_known_browsers() ->
     known = [limits.admit(Guess("bea", "hers", f"b{index}"), NOW) for index in range(MOST_WAITING)]
     for admitted in known:
         admitted.__enter__()
-    assert _guess(limits, Guess("bea", "hers", "one more"), NOW) == 1
+    assert _try_guess(limits, Guess("bea", "hers", "one more"), NOW) == 1
     strangers[0].__exit__(None, None, None)
-    assert _guess(limits, Guess("bea", "hers"), NOW) == 1, "the places are known browsers'"
+    assert _try_guess(limits, Guess("bea", "hers"), NOW) == 1, "the places are known browsers'"
     for admitted in [*strangers[1:], *known]:
         admitted.__exit__(None, None, None)
     fresh = [Guess("bea", "hers") for _ in range(20)]
-    assert _admitted(limits, fresh) == PER_ACCOUNT.at_once, "the refused ones were not counted"
+    assert _count_admitted(limits, fresh) == PER_ACCOUNT.at_once, (
+        "the refused ones were not counted"
+    )
 
 
 def test_every_refusal_names_other_ways_to_log_in() -> None:
     limits = LoginLimits()
-    _admitted(limits, [Guess("admin", "lab") for _ in range(20)])
+    _count_admitted(limits, [Guess("admin", "lab") for _ in range(20)])
     for guess in (Guess("admin", "another"), Guess("bea", "lab")):
         with pytest.raises(TooManyRequestsError) as refused:
             limits.admit(guess, NOW).__enter__()

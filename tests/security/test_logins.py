@@ -30,7 +30,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def shared(
+async def server_with_password(
     module_database_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[AppServer]:
     """A server behind a trusted proxy, whose administrator has a password."""
@@ -43,14 +43,14 @@ async def shared(
 
 
 @pytest.fixture
-def served(shared: AppServer) -> AppServer:
+def server(server_with_password: AppServer) -> AppServer:
     """The server with all login limits reset."""
-    shared.app.state.login_limits = LoginLimits()
-    return shared
+    server_with_password.app.state.login_limits = LoginLimits()
+    return server_with_password
 
 
 @pytest.fixture
-def verified(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+def verified_hashes(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     """Records the stored hash of each argon2 verification."""
     stored_hashes: list[str | None] = []
     verify = passwords._verify
@@ -94,11 +94,11 @@ async def _log_in_concurrently(
     """
     places = asyncio.Semaphore(MOST_WAITING)
 
-    async def one(login: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
+    async def wait_and_log_in(login: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
         async with places:
             return await login
 
-    return await asyncio.gather(*map(one, logins))
+    return await asyncio.gather(*map(wait_and_log_in, logins))
 
 
 async def _redeem(served: AppServer, peer: str) -> httpx.Response:
@@ -108,130 +108,133 @@ async def _redeem(served: AppServer, peer: str) -> httpx.Response:
         return await client.post("/api/v1/session:redeem", json=body)
 
 
-async def _known_browser(served: AppServer, peer: str = "192.0.2.1") -> str:
+async def _log_in_known_browser(served: AppServer, peer: str = "192.0.2.1") -> str:
     """Returns the cookie of a browser in which the administrator has logged in."""
     answer = await _log_in(served, peer, password=PASSWORD)
     assert answer.status_code == 201, answer.text
     return answer.cookies["palestra_device"]
 
 
-def _statuses(answers: list[httpx.Response]) -> list[int]:
+def _list_statuses(answers: list[httpx.Response]) -> list[int]:
     return sorted(answer.status_code for answer in answers)
 
 
 async def test_guesses_at_one_account_are_limited_over_all_addresses(
-    served: AppServer, verified: list[str | None]
+    server: AppServer, verified_hashes: list[str | None]
 ) -> None:
     """The user can still log in with a known browser or a login link."""
-    cookie = await _known_browser(served)
-    verified.clear()
+    cookie = await _log_in_known_browser(server)
+    verified_hashes.clear()
     began = time.monotonic()
     attack = asyncio.gather(
-        *(_log_in(served, f"203.0.{index // 250}.{index % 250 + 1}") for index in range(500))
+        *(_log_in(server, f"203.0.{index // 250}.{index % 250 + 1}") for index in range(500))
     )
-    known = await _log_in(served, "203.0.0.1", password=PASSWORD, cookie=cookie)
-    link = await _redeem(served, "203.0.0.2")
+    known = await _log_in(server, "203.0.0.1", password=PASSWORD, cookie=cookie)
+    link = await _redeem(server, "203.0.0.2")
     answers = await attack
     assert (known.status_code, link.status_code) == (201, 201)
     most = PER_ACCOUNT.at_once + int((time.monotonic() - began) / PER_ACCOUNT.seconds)
-    assert MOST_WAITING <= _statuses(answers).count(401) == len(verified) - 1 <= most
-    assert set(_statuses(answers)) <= {401, 429, 503}
-    while (last := await _log_in(served, "203.0.113.1")).status_code == 401:
+    assert MOST_WAITING <= _list_statuses(answers).count(401) == len(verified_hashes) - 1 <= most
+    assert set(_list_statuses(answers)) <= {401, 429, 503}
+    while (last := await _log_in(server, "203.0.113.1")).status_code == 401:
         pass
     assert last.status_code == 429
     assert last.json()["code"] == "too_many_logins"
     assert 0 < int(last.headers["retry-after"]) <= PER_ACCOUNT.seconds
     assert f"Try again in {last.headers['retry-after']} s" in last.json()["detail"]
-    unknown = await _log_in(served, "192.0.2.9", password=PASSWORD)
+    unknown = await _log_in(server, "192.0.2.9", password=PASSWORD)
     assert unknown.status_code == 429, "without the cookie it may be anybody"
-    assert (await _log_in(served, "203.0.113.1", "bea")).status_code == 401
-    assert (await _log_in(served, "203.0.113.1", "admin", PASSWORD, cookie=cookie)).is_success
+    assert (await _log_in(server, "203.0.113.1", "bea")).status_code == 401
+    assert (await _log_in(server, "203.0.113.1", "admin", PASSWORD, cookie=cookie)).is_success
 
 
 async def test_guesses_from_one_address_behind_a_proxy_are_limited(
-    served: AppServer, verified: list[str | None]
+    server: AppServer, verified_hashes: list[str | None]
 ) -> None:
     """Other users with the same address can still log in with known browsers and login links."""
-    cookie = await _known_browser(served, "203.0.113.7")
-    verified.clear()
+    cookie = await _log_in_known_browser(server, "203.0.113.7")
+    verified_hashes.clear()
     began = time.monotonic()
-    forwarded = [f"198.51.100.{index}, 203.0.113.7" for index in range(200)]  # the left is forged
+    # The left address is forged.
+    forwarded = [f"198.51.100.{index}, 203.0.113.7" for index in range(200)]
     answers = await _log_in_concurrently(
-        [_log_in(served, PROXY, f"user {text}", forwarded=text) for text in forwarded]
+        [_log_in(server, PROXY, f"user {text}", forwarded=text) for text in forwarded]
     )
     most = PER_ADDRESS.at_once + int((time.monotonic() - began) / PER_ADDRESS.seconds)
-    assert PER_ADDRESS.at_once <= _statuses(answers).count(401) == len(verified) <= most
-    assert _statuses(answers).count(429) == 200 - len(verified)
-    known = await _log_in(served, PROXY, password=PASSWORD, forwarded="203.0.113.7", cookie=cookie)
-    link = await _redeem(served, "203.0.113.7")
-    other = await _log_in(served, PROXY, password=PASSWORD, forwarded="203.0.113.8")
+    assert PER_ADDRESS.at_once <= _list_statuses(answers).count(401) == len(verified_hashes) <= most
+    assert _list_statuses(answers).count(429) == 200 - len(verified_hashes)
+    known = await _log_in(server, PROXY, password=PASSWORD, forwarded="203.0.113.7", cookie=cookie)
+    link = await _redeem(server, "203.0.113.7")
+    other = await _log_in(server, PROXY, password=PASSWORD, forwarded="203.0.113.8")
     assert (known.status_code, link.status_code, other.status_code) == (201, 201, 201)
 
 
-async def test_a_forwarded_header_of_an_untrusted_peer_is_ignored(served: AppServer) -> None:
+async def test_a_forwarded_header_of_an_untrusted_peer_is_ignored(server: AppServer) -> None:
     answers = await _log_in_concurrently(
         [
-            _log_in(served, "203.0.113.7", f"user{index}", forwarded=f"198.51.100.{index}")
+            _log_in(server, "203.0.113.7", f"user{index}", forwarded=f"198.51.100.{index}")
             for index in range(PER_ADDRESS.at_once + 1)
         ]
     )
-    assert _statuses(answers) == [401] * PER_ADDRESS.at_once + [429]
+    assert _list_statuses(answers) == [401] * PER_ADDRESS.at_once + [429]
 
 
 async def test_logins_beyond_the_verification_queue_are_refused_without_delay(
-    served: AppServer, verified: list[str | None]
+    server: AppServer, verified_hashes: list[str | None]
 ) -> None:
     """Many addresses guess at many accounts; the number of logins that wait for
     argon2 is limited.
     """
-    cookie = await _known_browser(served)
-    verified.clear()
+    cookie = await _log_in_known_browser(server)
+    verified_hashes.clear()
     attack = [
-        asyncio.create_task(_log_in(served, f"203.0.113.{index}", f"user{index}"))
+        asyncio.create_task(_log_in(server, f"203.0.113.{index}", f"user{index}"))
         for index in range(100)
     ]
     await asyncio.sleep(0)
     began = time.monotonic()
-    known = await _log_in(served, "192.0.2.1", password=PASSWORD, cookie=cookie)
+    known = await _log_in(server, "192.0.2.1", password=PASSWORD, cookie=cookie)
     assert known.status_code == 201
     assert time.monotonic() - began < 5
     answers = [await task for task in attack]
     busy = [answer for answer in answers if answer.status_code == 503]
     assert busy
-    assert len(busy) + len(verified) - 1 == len(answers)
+    assert len(busy) + len(verified_hashes) - 1 == len(answers)
     assert busy[0].json()["code"] == "logins_busy"
     assert busy[0].headers["retry-after"] == "1"
 
 
-async def test_the_cookie_of_one_account_is_invalid_for_another(served: AppServer) -> None:
-    cookie = await _known_browser(served)
-    await _add_user(served, "ann", passwords._HASHER.hash(PASSWORD))
-    guesses = [_log_in(served, f"203.0.113.{index}", "ann") for index in range(PER_ACCOUNT.at_once)]
-    assert _statuses(await _log_in_concurrently(guesses)) == [401] * PER_ACCOUNT.at_once
-    hers = await _log_in(served, "192.0.2.1", "ann", PASSWORD, cookie=cookie)
+async def test_the_cookie_of_one_account_is_invalid_for_another(server: AppServer) -> None:
+    cookie = await _log_in_known_browser(server)
+    await _add_user(server, "ann", passwords._HASHER.hash(PASSWORD))
+    guesses = [_log_in(server, f"203.0.113.{index}", "ann") for index in range(PER_ACCOUNT.at_once)]
+    assert _list_statuses(await _log_in_concurrently(guesses)) == [401] * PER_ACCOUNT.at_once
+    hers = await _log_in(server, "192.0.2.1", "ann", PASSWORD, cookie=cookie)
     assert hers.status_code == 429
-    assert (await _log_in(served, "192.0.2.1", "admin", PASSWORD, cookie=cookie)).is_success
+    assert (await _log_in(server, "192.0.2.1", "admin", PASSWORD, cookie=cookie)).is_success
 
 
 async def test_a_stolen_cookie_gives_few_guesses(
-    served: AppServer, verified: list[str | None]
+    server: AppServer, verified_hashes: list[str | None]
 ) -> None:
-    cookie = await _known_browser(served)
-    verified.clear()
+    cookie = await _log_in_known_browser(server)
+    verified_hashes.clear()
     answers = await _log_in_concurrently(
-        [_log_in(served, f"203.0.113.{index}", cookie=cookie) for index in range(30)]
+        [_log_in(server, f"203.0.113.{index}", cookie=cookie) for index in range(30)]
     )
-    assert _statuses(answers).count(401) == len(verified) == 20, "its own, and an unknown one's"
-    assert _statuses(answers).count(429) == 10
+    assert _list_statuses(answers).count(401) == len(verified_hashes) == 20, (
+        "its own, and an unknown one's"
+    )
+    assert _list_statuses(answers).count(429) == 10
 
 
 @pytest.mark.parametrize("tls", [False, True])
-async def test_the_cookie_is_same_site_and_http_only(served: AppServer, tls: bool) -> None:
-    state, settings = served.app.state, served.app.state.settings
+async def test_the_cookie_is_same_site_and_http_only(server: AppServer, tls: bool) -> None:
+    state, settings = server.app.state, server.app.state.settings
     address = {"public_url": "https://127.0.0.1" if tls else ""}
     state.settings = settings.model_copy(update=address)
     try:
-        answer = await _redeem(served, "192.0.2.1")
+        answer = await _redeem(server, "192.0.2.1")
     finally:
         state.settings = settings
     (cookie,) = (
@@ -243,8 +246,8 @@ async def test_the_cookie_is_same_site_and_http_only(served: AppServer, tls: boo
     assert set(attributes) == {"HttpOnly", "Max-Age=15552000", "Path=/", "SameSite=lax"} | secure
 
 
-async def test_logging_out_leaves_the_browser_known(served: AppServer) -> None:
-    client, csrf = await served.browser()
+async def test_logging_out_leaves_the_browser_known(server: AppServer) -> None:
+    client, csrf = await server.browser()
     async with contextlib.aclosing(client):
         headers = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
         assert (await client.delete("/api/v1/session", headers=headers)).status_code == 204
@@ -252,31 +255,31 @@ async def test_logging_out_leaves_the_browser_known(served: AppServer) -> None:
         assert "palestra_device" in client.cookies
 
 
-async def test_codes_of_links_are_not_counted_as_guesses(served: AppServer) -> None:
+async def test_codes_of_links_are_not_counted_as_guesses(server: AppServer) -> None:
     """A code has 256 bits; a wrong one costs one read of the database."""
     from app.domain.secrets import new_secret
 
-    transport = httpx.ASGITransport(served.app, client=("203.0.113.7", 1))
+    transport = httpx.ASGITransport(server.app, client=("203.0.113.7", 1))
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
         for code in [new_secret("pll") for _ in range(30)]:
             answer = await client.post("/api/v1/session:redeem", json={"code": code})
             assert answer.status_code == 401
-    assert (await _redeem(served, "203.0.113.7")).status_code == 201
+    assert (await _redeem(server, "203.0.113.7")).status_code == 201
 
 
-async def test_unknown_names_take_as_long_as_known_ones(served: AppServer) -> None:
+async def test_unknown_names_take_as_long_as_known_ones(server: AppServer) -> None:
     """This also holds if the stored hash has other parameters.
 
     The benchmark measures the distributions in full.
     """
     cheaper = PasswordHasher(time_cost=1, memory_cost=8_192, parallelism=1)
-    await _add_user(served, "old", cheaper.hash(PASSWORD))
+    await _add_user(server, "old", cheaper.hash(PASSWORD))
     spent: dict[str, list[float]] = {"admin": [], "old": [], "nobody": []}
     for index in range(5):
         for name, times in spent.items():
-            served.app.state.login_limits = LoginLimits()
+            server.app.state.login_limits = LoginLimits()
             began = time.perf_counter()
-            answer = await _log_in(served, f"203.0.113.{index}", name)
+            answer = await _log_in(server, f"203.0.113.{index}", name)
             times.append(time.perf_counter() - began)
             assert answer.status_code == 401
     # On a busy machine an answer can be late by chance, but none is early.
@@ -286,7 +289,7 @@ async def test_unknown_names_take_as_long_as_known_ones(served: AppServer) -> No
 
 
 async def test_verifying_an_unknown_user_takes_as_long_as_a_wrong_password(
-    served: AppServer,
+    server: AppServer,
 ) -> None:
     stored = passwords._HASHER.hash(PASSWORD)
     spent: dict[str | None, list[float]] = {stored: [], None: []}

@@ -82,32 +82,32 @@ async def test_a_login_renews_a_hash_with_other_parameters(
     database: Database, world: World
 ) -> None:
     old = CHEAPER.hash(PASSWORD)
-    await _store(database, world, old)
+    await _store_hash(database, world, old)
     with pytest.raises(UnauthenticatedError):
         await _log_in(database, "wrong")
-    assert await _stored(database, world) == old
+    assert await _read_stored_hash(database, world) == old
     await _log_in(database, PASSWORD)
-    renewed = await _stored(database, world)
+    renewed = await _read_stored_hash(database, world)
     assert renewed.startswith("$argon2id$v=19$m=19456,t=2,p=1$")
     await _log_in(database, PASSWORD)
-    assert await _stored(database, world) == renewed, "one with today's parameters stays"
+    assert await _read_stored_hash(database, world) == renewed, "one with today's parameters stays"
 
 
 async def test_a_password_changed_during_the_login_is_refused(
     database: Database, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await _store(database, world, CHEAPER.hash(PASSWORD))
+    await _store_hash(database, world, CHEAPER.hash(PASSWORD))
     verify = passwords.verify
 
     async def change_meanwhile(stored: str | None, password: str) -> passwords.Verification:
         verified = await verify(stored, password)
-        await _store(database, world, CHEAPER.hash("another password"))
+        await _store_hash(database, world, CHEAPER.hash("another password"))
         return verified
 
     monkeypatch.setattr(passwords, "verify", change_meanwhile)
     with pytest.raises(UnauthenticatedError):
         await _log_in(database, PASSWORD)
-    assert CHEAPER.verify(await _stored(database, world), "another password")
+    assert CHEAPER.verify(await _read_stored_hash(database, world), "another password")
 
 
 async def _log_in(database: Database, password: str) -> None:
@@ -116,12 +116,12 @@ async def _log_in(database: Database, password: str) -> None:
     )
 
 
-async def _store(database: Database, world: World, stored: str) -> None:
+async def _store_hash(database: Database, world: World, stored: str) -> None:
     async with database.write() as session:
         user = await session.get_one(UserRow, world.admin.user_id)
         user.password_hash = stored
 
 
-async def _stored(database: Database, world: World) -> str:
+async def _read_stored_hash(database: Database, world: World) -> str:
     async with database.read() as session:
         return (await session.get_one(UserRow, world.admin.user_id)).password_hash or ""

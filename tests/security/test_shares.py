@@ -24,12 +24,12 @@ from palestra.contract.names import new_id
 from palestra.contract.queries import SeriesQuery
 from tests.app.api.serving import AppServer, serve
 from tests.security.target import Target
-from tests.support.records import delivery, log, points
-from tests.support.server_fixture import World, token_of
+from tests.support.records import make_delivery, make_log, make_points
+from tests.support.server_fixture import World, make_token_caller
 
 
 @pytest.fixture
-async def served(database_url: str, tmp_path: Path) -> AsyncIterator[AppServer]:
+async def server(database_url: str, tmp_path: Path) -> AsyncIterator[AppServer]:
     async with serve(database_url, tmp_path) as started:
         yield started
 
@@ -49,7 +49,7 @@ async def test_streams_of_a_token_do_not_count_for_the_login(database: Database)
         def open_all(credential: str) -> int:
             for opened in range(100):
                 try:
-                    held.enter_context(hub.open(wanted, token_of("usr", credential)))
+                    held.enter_context(hub.open(wanted, make_token_caller("usr", credential)))
                 except TooManyRequestsError:
                     return opened
             return 100
@@ -68,12 +68,12 @@ def _query(run: str, groups: int, times: int, buckets: int = 600) -> dict[str, A
     }
 
 
-async def test_a_repeated_run_is_read_once_per_group(served: AppServer) -> None:
+async def test_a_repeated_run_is_read_once_per_group(server: AppServer) -> None:
     """Regression: 100 groups of one repeated ID took 30 s, since only distinct curves
     were limited.
     """
-    run = served.names["live_run"]
-    async with served.client("reader") as client:
+    run = server.names["live_run"]
+    async with server.client("reader") as client:
         answer = await client.post("/api/v1/series:query", json=_query(run, 1, 2))
         assert answer.status_code == 422
         assert answer.json()["errors"][0]["pointer"] == "/groups/0/run_ids"
@@ -86,7 +86,7 @@ async def test_a_repeated_run_is_read_once_per_group(served: AppServer) -> None:
 
 
 async def test_every_mention_of_a_curve_counts_towards_the_limit(world: World) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     select = [{"run_id": job.run_ids[0], "series": "loss"}] * 1_000
     groups = _query(job.run_ids[0], 100, 1)["groups"]
     for index in range(100):
@@ -98,12 +98,14 @@ async def test_every_mention_of_a_curve_counts_towards_the_limit(world: World) -
 
 
 async def test_a_streamed_answer_equals_the_whole_answer(world: World) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     worker = (await world.register()).worker_id
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     run = job.run_ids[0]
     async with world.database.write() as session:
-        await batches.take(session, delivery(attempt, 1, [points(run, "loss", range(50))]))
+        await batches.take(
+            session, make_delivery(attempt, 1, [make_points(run, "loss", range(50))])
+        )
     body = {"select": [{"run_id": run, "series": "loss"}] * 2, **_query(run, 2, 1), "buckets": 7}
     result = await curves.query(
         world.database, world.admin, SeriesQuery.model_validate_json(json.dumps(body))
@@ -112,32 +114,32 @@ async def test_a_streamed_answer_equals_the_whole_answer(world: World) -> None:
     assert result.series[0].points == 50
 
 
-async def test_an_attempt_reads_only_the_snapshots_of_its_runs(served: AppServer) -> None:
+async def test_an_attempt_reads_only_the_snapshots_of_its_runs(server: AppServer) -> None:
     """Regression: an attempt's token could read every artifact of its project."""
-    names = served.names
+    names = server.names
     kept = {
         "its snapshot": ("live_run", names["uploading_snapshot"]),
         "its log": ("live_run", ""),
         "another run's": ("finished_run", names["finished_snapshot"]),
         "another project's": ("foreign_run", names["foreign_snapshot"]),
     }
-    ids = {name: await store_artifact(served, *place) for name, place in kept.items()}
+    ids = {name: await store_artifact(server, *place) for name, place in kept.items()}
 
-    async def statuses(who: str) -> dict[str, int]:
-        async with served.client(who) as client:
+    async def get_statuses(who: str) -> dict[str, int]:
+        async with server.client(who) as client:
             return {
                 name: (await client.get(f"/api/v1/artifacts/{artifact}/content")).status_code
                 for name, artifact in ids.items()
             }
 
-    assert await statuses("live_attempt") == {
+    assert await get_statuses("live_attempt") == {
         "its snapshot": 200,
         "its log": 404,
         "another run's": 404,
         "another project's": 404,
     }
-    assert set((await statuses("finished_attempt")).values()) == {404}
-    assert (await statuses("reader"))["another run's"] == 200
+    assert set((await get_statuses("finished_attempt")).values()) == {404}
+    assert (await get_statuses("reader"))["another run's"] == 200
 
 
 async def store_artifact(served: AppServer, run: str, folder: str) -> str:
@@ -172,13 +174,15 @@ async def store_artifact(served: AppServer, run: str, folder: str) -> str:
 
 async def test_an_answer_with_log_lines_has_a_size_limit(world: World) -> None:
     """Regression: 5,000 lines of 32 KiB were sent in one answer."""
-    job = await world.one_job()
+    job = await world.submit_one_job()
     worker = (await world.register()).worker_id
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     run = job.run_ids[0]
     lines = [f"{index} " + "x" * 30_000 for index in range(100)]
     async with world.database.write() as session:
-        await batches.take(session, delivery(attempt, 1, [log(run, line) for line in lines]))
+        await batches.take(
+            session, make_delivery(attempt, 1, [make_log(run, line) for line in lines])
+        )
     seen: list[str] = []
     after, complete = 0, False
     while not complete:

@@ -12,7 +12,7 @@ def make_id(prefix: str, number: int) -> str:
     return f"{prefix}_{number:026d}"
 
 
-def definition(**changes: Any) -> dict[str, Any]:
+def make_definition(**changes: Any) -> dict[str, Any]:
     return {
         "kind": "rl",
         "name": "sample",
@@ -23,7 +23,7 @@ def definition(**changes: Any) -> dict[str, Any]:
     }
 
 
-def experiment(**changes: Any) -> dict[str, Any]:
+def make_experiment(**changes: Any) -> dict[str, Any]:
     return {
         "id": "sample-0123456789abcdef",
         "project": "default",
@@ -42,12 +42,12 @@ def experiment(**changes: Any) -> dict[str, Any]:
         "created_at": NOW,
         "created_by": "admin",
         "archived_at": None,
-        "definition": definition(),
+        "definition": make_definition(),
         **changes,
     }
 
 
-def evaluation(mean: float = 480.0, **changes: Any) -> dict[str, Any]:
+def make_evaluation(mean: float = 480.0, **changes: Any) -> dict[str, Any]:
     lengths = {f"length_{name}": mean for name in ("mean", "median", "stdev", "min", "max")}
     return {
         "id": make_id("evl", 1),
@@ -76,7 +76,7 @@ def evaluation(mean: float = 480.0, **changes: Any) -> dict[str, Any]:
     }
 
 
-def run(**changes: Any) -> dict[str, Any]:
+def make_run(**changes: Any) -> dict[str, Any]:
     progress = {
         "env_step": 500,
         "update": 5,
@@ -109,12 +109,12 @@ def run(**changes: Any) -> dict[str, Any]:
     }
 
 
-def run_detail(**changes: Any) -> dict[str, Any]:
+def make_run_detail(**changes: Any) -> dict[str, Any]:
     """Returns a run with its attempts, jobs and definition."""
-    return {**run(), "attempts": [], "jobs": [], "definition": definition(), **changes}
+    return {**make_run(), "attempts": [], "jobs": [], "definition": make_definition(), **changes}
 
 
-def job(**changes: Any) -> dict[str, Any]:
+def make_job(**changes: Any) -> dict[str, Any]:
     return {
         "id": JOB,
         "project": "default",
@@ -142,7 +142,7 @@ def job(**changes: Any) -> dict[str, Any]:
     }
 
 
-def session() -> dict[str, Any]:
+def make_session() -> dict[str, Any]:
     """Returns the answer of `/api/v1/session`, which describes the caller."""
     return {
         "user": "admin",
@@ -167,12 +167,12 @@ def session() -> dict[str, Any]:
     }
 
 
-def page(*items: Any, cursor: str | None = None) -> dict[str, Any]:
+def make_page(*items: Any, cursor: str | None = None) -> dict[str, Any]:
     """Returns a page of a list."""
     return {"items": list(items), "next_cursor": cursor}
 
 
-def event(number: int, **changes: Any) -> dict[str, Any]:
+def make_event(number: int, **changes: Any) -> dict[str, Any]:
     """Returns an event of the stream."""
     return {
         "id": number,
@@ -186,7 +186,7 @@ def event(number: int, **changes: Any) -> dict[str, Any]:
     }
 
 
-def sse(*events: dict[str, Any]) -> bytes:
+def encode_events(*events: dict[str, Any]) -> bytes:
     """Returns events in the format of server-sent events."""
     import json
 
@@ -196,7 +196,7 @@ def sse(*events: dict[str, Any]) -> bytes:
     )
 
 
-def worker(**changes: Any) -> dict[str, Any]:
+def make_worker(**changes: Any) -> dict[str, Any]:
     """Returns a worker without slots."""
     view = {
         "id": make_id("wrk", 1),

@@ -22,16 +22,16 @@ from palestra.contract.resources import (
     SnapshotView,
 )
 from tests.support import records
-from tests.support.records import delivery
+from tests.support.records import make_delivery
 from tests.support.server_fixture import World
 
 
-async def chunks(content: bytes, size: int = 7) -> AsyncIterator[bytes]:
+async def yield_chunks(content: bytes, size: int = 7) -> AsyncIterator[bytes]:
     for first in range(0, len(content), size):
         yield content[first : first + size]
 
 
-def file_entry(name: str, content: bytes) -> dict[str, Any]:
+def make_file_entry(name: str, content: bytes) -> dict[str, Any]:
     return {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
@@ -52,7 +52,7 @@ class AttemptWithStore:
     async def send(self, *content: dict[str, Any], attempt_id: str | None = None) -> None:
         async with self.database.write() as session:
             await batches.take(
-                session, delivery(attempt_id or self.attempt_id, self.seq + 1, content)
+                session, make_delivery(attempt_id or self.attempt_id, self.seq + 1, content)
             )
         self.seq += len(content)
 
@@ -61,7 +61,7 @@ class AttemptWithStore:
     ) -> ArtifactView:
         kind = "snapshot" if snapshot_id else "export"
         body = {
-            **file_entry(name, content),
+            **make_file_entry(name, content),
             "run_id": self.run_id,
             "kind": kind,
             "snapshot_id": snapshot_id,
@@ -73,37 +73,39 @@ class AttemptWithStore:
 
     async def upload(self, artifact_id: str, content: bytes) -> ArtifactView:
         return await artifacts.upload(
-            self.database, self.store, self.attempt_id, artifact_id, chunks(content)
+            self.database, self.store, self.attempt_id, artifact_id, yield_chunks(content)
         )
 
     async def put(self, name: str, content: bytes, snapshot_id: str | None = None) -> ArtifactView:
         declared = await self.declare(name, content, snapshot_id)
         return declared if declared.stored else await self.upload(declared.id, content)
 
-    async def snapshot(self, env_step: int, *, score: Any = None, upload: bool = True) -> str:
+    async def write_snapshot(self, env_step: int, *, score: Any = None, upload: bool = True) -> str:
         """Writes and uploads a snapshot: a file of its own and a file that all snapshots share."""
         snapshot_id = new_id("snp")
         files = {"state": f"state at {env_step} {snapshot_id}".encode(), "memory": b"shared"}
-        content = [file_entry(name, text) for name, text in files.items()]
-        await self.send(records.snapshot(self.run_id, snapshot_id, env_step, content, score=score))
+        content = [make_file_entry(name, text) for name, text in files.items()]
+        await self.send(
+            records.make_snapshot(self.run_id, snapshot_id, env_step, content, score=score)
+        )
         for name, text in files.items() if upload else ():
             await self.put(name, text, snapshot_id)
         return snapshot_id
 
     async def resume(self, number: int) -> None:
         """Ends the attempt as lost and starts the next one."""
-        await self.world.heartbeat(self.worker_id, dead=[self.attempt_id])
+        await self.world.send_heartbeat(self.worker_id, dead=[self.attempt_id])
         claimed = await self.world.start(self.job_id, self.worker_id, attempt=number, slot=number)
         self.attempt_id, self.seq = claimed.work_order.attempt_id, 0
 
-    async def snapshots(self) -> dict[str, SnapshotView]:
+    async def list_snapshots(self) -> dict[str, SnapshotView]:
         async with self.database.read() as session:
             page = await snapshots.list_for_run(
                 session, self.world.admin, self.run_id, PageRequest(limit=100)
             )
         return {view.id: view for view in page.items}
 
-    async def evaluations(self, *, superseded: bool) -> list[EvaluationView]:
+    async def list_evaluations(self, *, superseded: bool) -> list[EvaluationView]:
         async with self.database.read() as session:
             request = PageRequest(limit=100, sort="env_step")
             return (
@@ -112,5 +114,5 @@ class AttemptWithStore:
                 )
             ).items
 
-    def files(self) -> list[bytes]:
+    def read_files(self) -> list[bytes]:
         return sorted(path.read_bytes() for path in self.directory.rglob("*") if path.is_file())

@@ -25,7 +25,7 @@ class ActorCritic(nn.Module):
         return self.pi(x), self.v(x)
 
 
-def as_float(observation: Any) -> Any:
+def convert_to_float(observation: Any) -> Any:
     """Feature extractor: converts an observation to float32."""
     return np.asarray(observation, np.float32)
 
@@ -34,7 +34,7 @@ def make_a3c(process_idx: int) -> Any:
     torch.manual_seed(process_idx)
     model = ActorCritic()
     optimizer = SharedRMSpropEpsInsideSqrt(model.parameters(), lr=7e-3, eps=1e-1, alpha=0.99)
-    return A3C(model, optimizer, t_max=5, gamma=0.99, process_idx=process_idx, phi=as_float)
+    return A3C(model, optimizer, t_max=5, gamma=0.99, process_idx=process_idx, phi=convert_to_float)
 
 
 def make_cartpole(process_idx: int, test: bool) -> Any:

@@ -152,7 +152,7 @@ class TallyAgent:
 
     def act(self, observation: Any) -> int:
         if self.training:
-            # The global generator is what is tested.
+            # The test is about the state of the global generator.
             self.draws += float(np.random.rand())  # noqa: NPY002
         return (self.t + int(observation[0])) % 2
 
@@ -221,7 +221,7 @@ def make_modules_env(process_idx: int, test: bool, **options: Any) -> ModulesEnv
     return ModulesEnv(**options)
 
 
-def make_env_of(
+def make_train_or_eval_env(
     process_idx: int, test: bool, *, train: dict[str, Any], evaluate: dict[str, Any]
 ) -> ScriptedEnv:
     """Makes different environments for training and for evaluation."""

@@ -11,7 +11,7 @@ import pytest
 
 
 @contextmanager
-def small_disk(directory: Path, kib: int) -> Iterator[Path]:
+def mount_small_disk(directory: Path, kib: int) -> Iterator[Path]:
     """Mounts a tmpfs of `kib` KiB at `directory`.
 
     Skips the test if this account may not mount.
@@ -34,7 +34,7 @@ def fill(directory: Path, *, leave: int = 0) -> Path:
     """
     path = directory / "ballast"
     with path.open("ab") as file:
-        while (free := _free(directory) - leave) > 0:
+        while (free := _get_free_bytes(directory) - leave) > 0:
             try:
                 file.write(bytes(min(free, 2**16)))
                 file.flush()
@@ -43,7 +43,7 @@ def fill(directory: Path, *, leave: int = 0) -> Path:
     return path
 
 
-def _free(directory: Path) -> int:
+def _get_free_bytes(directory: Path) -> int:
     disk = os.statvfs(directory)
     return disk.f_bavail * disk.f_frsize
 

@@ -9,20 +9,20 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "assets" / "third_party" / "tiny_agents"
 AGENTS = {
-    "hill_climber": "tiny_agents:climber",
-    "fragile": "tiny_agents:fragile",
-    "odd": "tiny_agents:odd",
+    "hill_climber": "tiny_agents:make_climber",
+    "fragile": "tiny_agents:make_agent_with_broken_schema",
+    "odd": "tiny_agents:make_object_without_methods",
     "missing": "tiny_agents.nowhere:factory",
-    "dqn": "tiny_agents:climber",
-    "../odd": "tiny_agents:odd",
+    "dqn": "tiny_agents:make_climber",
+    "../odd": "tiny_agents:make_object_without_methods",
 }
 """Entry points: one valid agent, and others that a worker cannot offer or train."""
 
 FUNCTIONS = """
 [palestra.model_functions]
-line = tiny_agents.models:line
+line = tiny_agents.models:fit_line
 [palestra.input_functions]
-points = tiny_agents.models:points
+points = tiny_agents.models:yield_points
 """
 
 
@@ -78,7 +78,7 @@ def install(
 def install_environments(
     directory: Path, version: str = "2.0", *, groups: str = ENVIRONMENTS
 ) -> Path:
-    """Installs the distribution `tiny-envs`; like `install`."""
+    """Installs the distribution `tiny-envs`; the arguments are those of `install`."""
     return install(
         directory,
         version,

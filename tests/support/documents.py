@@ -16,7 +16,7 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of a page."""
+    """A fenced code block of a page."""
 
     page: str
     line: int
@@ -26,7 +26,7 @@ class Block:
     """Requirement that tests do not meet, such as docker; `None` for a block that a test runs."""
 
 
-def blocks_of(page: Path) -> Iterator[Block]:
+def read_blocks(page: Path) -> Iterator[Block]:
     """Yields the blocks of a page from top to bottom."""
     content = page.read_text(encoding="utf-8")
     for found in _BLOCK.finditer(content):

@@ -46,7 +46,7 @@ class FakeHttpServer:
         self.answers: dict[tuple[str, str], list[Answer | Rule]] = {}
         self.url = ""
 
-    def on(self, method: str, path: str, *answers: Answer | Rule) -> None:
+    def set_answers(self, method: str, path: str, *answers: Answer | Rule) -> None:
         """Sets the answers of a route below `/api/v1`."""
         self.answers[(method, f"/api/v1{path}")] = list(answers)
 
@@ -56,13 +56,13 @@ class FakeHttpServer:
         rules = self.answers.get((asked.method, asked.path))
         if not rules:
             return Answer(
-                404, problem(404, "not_found", "There is no such resource in this project.")
+                404, make_problem(404, "not_found", "There is no such resource in this project.")
             )
         rule = rules.pop(0) if len(rules) > 1 else rules[0]
         return rule if isinstance(rule, Answer) else rule(asked)
 
 
-def problem(
+def make_problem(
     status: int, code: str, detail: str, errors: tuple[dict[str, str], ...] = ()
 ) -> dict[str, Any]:
     """Returns an answer with problem details."""
@@ -78,7 +78,7 @@ def problem(
 
 
 @contextmanager
-def running_fake_server() -> Iterator[FakeHttpServer]:
+def run_fake_server() -> Iterator[FakeHttpServer]:
     """Runs a fake server on a free port."""
     peer = FakeHttpServer()
 
@@ -111,10 +111,10 @@ def running_fake_server() -> Iterator[FakeHttpServer]:
             self.end_headers()
             self.wfile.write(content)
 
-        # The names that the base class looks for.
+        # The base class looks for methods of these names.
         do_GET = do_POST = do_DELETE = _serve  # noqa: N815
 
-        # The base class's signature.
+        # The base class gives the signature.
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Suppresses the request log."""
 

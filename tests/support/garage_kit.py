@@ -174,9 +174,8 @@ class Reinforce:
             [np.cumsum(batch.rewards[part][::-1])[::-1] for part in batch.slices()]
         )
         order = self.shuffler.permutation(len(returns))
-        noise = 1e-3 * torch.rand(
-            len(order)
-        )  # from the global generator, which a resume must continue
+        # The noise is from the global generator, which a resume must continue.
+        noise = 1e-3 * torch.rand(len(order))
         advantage = torch.as_tensor(returns[order] - self.baseline, dtype=torch.float32) + noise
         drawn = self.policy(torch.as_tensor(batch.observations[order]))
         loss = -(drawn.log_prob(torch.as_tensor(batch.actions[order])) * advantage).mean()
@@ -186,18 +185,18 @@ class Reinforce:
         self.baseline = 0.9 * self.baseline + 0.1 * float(returns.mean())
 
 
-def names(directory: Path) -> list[str]:
+def list_snapshot_names(directory: Path) -> list[str]:
     """Returns the names of the snapshots in a directory, in alphabetical order."""
     return sorted(path.name for path in directory.iterdir() if (path / "MANIFEST.json").is_file())
 
 
-def flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Yields path and value of each leaf of a state tree."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from flat(item, f"{path}/{key}")
+            yield from flatten(item, f"{path}/{key}")
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from flat(item, f"{path}/{index}")
+            yield from flatten(item, f"{path}/{index}")
     else:
         yield path, value

@@ -50,7 +50,7 @@ READS = ("BEGIN", "SELECT", "PRAGMA")
 """A kill before a statement that reads leaves what a kill before the next one that writes does."""
 
 
-def steps(url: str) -> list[str]:
+def list_missing_revisions(url: str) -> list[str]:
     """Returns the revisions that a database lacks, the first one first."""
     script = ScriptDirectory.from_config(migrate.config())
     with migrate._connection(url) as connection:
@@ -66,11 +66,11 @@ def kill_at_each_statement(url: str) -> dict[str, int]:
         AssertionError: If a killed step changed the database without being complete.
     """
     counts = {}
-    for revision in steps(url):
-        before = content(url)
+    for revision in list_missing_revisions(url):
+        before = read_content(url)
         for number in range(1, MOST_STATEMENTS):
             status = _upgrade_in_a_child(url, revision, kill_at=number)
-            after = content(url)
+            after = read_content(url)
             if status == 0:
                 assert after["alembic_version"] == revision
                 counts[revision] = number - 1
@@ -82,7 +82,7 @@ def kill_at_each_statement(url: str) -> dict[str, int]:
     return counts
 
 
-def content(url: str) -> dict[str, Any]:
+def read_content(url: str) -> dict[str, Any]:
     """Returns the schema, the number of rows of each table, and the schema's version."""
     with migrate._connection(url) as connection:
         tables = sa.inspect(connection).get_table_names()
@@ -93,12 +93,12 @@ def content(url: str) -> dict[str, Any]:
         rows = connection.execute(sa.union_all(*counts)).all() if counts else []
         return {
             "alembic_version": migrate.current(connection),
-            "schema": schema(connection),
+            "schema": read_schema_texts(connection),
             "rows": {row[0]: row[1] for row in rows},
         }
 
 
-def schema(connection: sa.Connection) -> list[str]:
+def read_schema_texts(connection: sa.Connection) -> list[str]:
     """Returns what describes each table, column, index and constraint.
 
     Alembic writes the constraints of a table that it copies in SQLite in no fixed order, so the

@@ -20,7 +20,7 @@ from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import Failure
 from tests.app.api.serving import ORIGIN, AppServer
 from tests.support import records
-from tests.support.server_fixture import ALL, catalogue, definition, principal
+from tests.support.server_fixture import ALL, make_catalogue, make_definition, make_principal
 
 ROLES = {"maintainer": Role.MAINTAINER, "member": Role.MEMBER, "viewer": Role.VIEWER}
 OF_ID = {
@@ -52,7 +52,7 @@ class MarkedProject:
     """IDs that nobody outside of the project may be told."""
 
     async def act(self) -> None:
-        """Changes things that streams tell about."""
+        """Makes changes that live streams report."""
         for seed in (901, 902):
             await self._submit(seeds=[seed])
         async with self.served.client(f"{self.side} maintainer") as client:
@@ -62,13 +62,13 @@ class MarkedProject:
             await client.post(
                 f"/api/v1/runs/{self.ids['run_id'][0]}/jobs", json={"schedule": "test"}
             )
-        batch = [records.points(self.ids["live_run"][0], f"{self.marker}/late", [9])]
+        batch = [records.make_points(self.ids["live_run"][0], f"{self.marker}/late", [9])]
         await self._send("live", batch)
 
     async def _submit(self, **options: Any) -> Any:
         marker = self.marker
         body = {
-            "definition": definition(
+            "definition": make_definition(
                 name=f"{marker} experiment",
                 notes=f"{marker} notes",
                 env={"id": "CartPole-v1", "kwargs": {"text": marker}},
@@ -109,7 +109,7 @@ async def make_marked_project(served: AppServer, side: str) -> MarkedProject:
         marker,
         int(digest[:8], 16) + 0.5,
         project,
-        principal(project, users["maintainer"], ALL),
+        make_principal(project, users["maintainer"], ALL),
     )
     await _add_service_account(made)
     await _add_invitation(made)
@@ -118,8 +118,8 @@ async def make_marked_project(served: AppServer, side: str) -> MarkedProject:
     return made
 
 
-def missing(value: str) -> str:
-    """Returns an ID of the same form that no object has."""
+def make_missing_id(value: str) -> str:
+    """Returns an ID of the form of `value` that no object has."""
     return value[:-4] + ("zzzz" if not value.endswith("zzzz") else "yyyy")
 
 
@@ -194,8 +194,11 @@ async def _run_jobs(made: MarkedProject, user: UserRow) -> None:
     world, marker = made.served.world, made.marker
     pool = made.served.names[f"{made.side} pool"] = f"{marker}-pool"
     await world.make_pool(pool, project_id=made.project.id)
-    machine = principal(made.project, user, frozenset({Scope.WORKER}))
-    offers = {**catalogue(), "environments": [*catalogue()["environments"], _environment(marker)]}
+    machine = make_principal(made.project, user, frozenset({Scope.WORKER}))
+    offers = {
+        **make_catalogue(),
+        "environments": [*make_catalogue()["environments"], _make_environment(marker)],
+    }
     registered = await world.register(
         by=machine, name=f"{marker}-worker", host=f"{marker}-host", pool=pool, catalogue=offers
     )
@@ -212,7 +215,7 @@ async def _run_jobs(made: MarkedProject, user: UserRow) -> None:
         made.served.names[name] = claimed.work_order.attempt_id
         made.served.tokens[name] = claimed.token
         made.ids[f"{state}_run"] = list(job.run_ids)
-        await made._send(state, _results(made, job.run_ids[0]))
+        await made._send(state, _make_results(made, job.run_ids[0]))
         await _upload(made, state, job.run_ids[0])
     failure = Failure(message=f"{marker} failure", traceback=f"{marker} traceback")
     failed, paused = (made.served.names[f"{made.side} {state}"] for state in ("failed", "paused"))
@@ -225,21 +228,21 @@ async def _run_jobs(made: MarkedProject, user: UserRow) -> None:
     await world.release(paused, Outcome.PAUSED, Cause.USER, last_seq=seq)
 
 
-def _environment(marker: str) -> dict[str, Any]:
+def _make_environment(marker: str) -> dict[str, Any]:
     return {"id": f"{marker}/Env-v0", "action_space": {"kind": "discrete", "n": 2}}
 
 
-def _results(made: MarkedProject, run: str) -> list[dict[str, Any]]:
+def _make_results(made: MarkedProject, run: str) -> list[dict[str, Any]]:
     marker, number = made.marker, made.number
     return [
-        records.points(run, f"{marker}/loss", [1, 2, 3]),
-        records.points(run, "loss", [1, 2, 3], [number] * 3),
-        records.episodes(run, [1, 2]),
-        records.log(run, f"{marker} line of a log"),
-        records.note(run, f"{marker} note"),
-        records.system(run, **{f"{marker}_load": 1.0}),
-        records.evaluation(run, 3, number),
-        records.stats(run, 3),
+        records.make_points(run, f"{marker}/loss", [1, 2, 3]),
+        records.make_points(run, "loss", [1, 2, 3], [number] * 3),
+        records.make_episodes(run, [1, 2]),
+        records.make_log(run, f"{marker} line of a log"),
+        records.make_note(run, f"{marker} note"),
+        records.make_system_record(run, **{f"{marker}_load": 1.0}),
+        records.make_evaluation(run, 3, number),
+        records.make_stats(run, 3),
     ]
 
 
@@ -249,7 +252,7 @@ async def _upload(made: MarkedProject, state: str, run: str) -> None:
     file = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     snapshot_id = new_id("snp")
     name = f"{made.marker}.bin"
-    await made._send(state, [records.snapshot(run, snapshot_id, 3, [{"name": name, **file}])])
+    await made._send(state, [records.make_snapshot(run, snapshot_id, 3, [{"name": name, **file}])])
     path = f"/api/v1/attempts/{made.served.names[f'{made.side} {state}']}/artifacts"
     async with made.served.client(f"{made.side} {state}") as client:
         for extra in (

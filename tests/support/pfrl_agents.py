@@ -49,13 +49,13 @@ class ScriptedAgent:
         finally:
             self.training = before
 
-    def named(self, name: str, *, training: bool = True) -> list[Any]:
+    def list_calls(self, name: str, *, training: bool = True) -> list[Any]:
         """Returns the calls of a method, in training or in evaluation mode."""
         return [call for call in self.calls if call[0] == name and call[1] is training]
 
 
 class ScriptedBatch(ScriptedAgent):
-    """A `ScriptedAgent` agent for several environments."""
+    """A `ScriptedAgent` for several environments."""
 
     def batch_act(self, batch_obs: Any) -> Any:
         self.calls.append(("batch_act", self.training, list(batch_obs)))

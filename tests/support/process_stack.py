@@ -26,7 +26,7 @@ MARK = "PALESTRA_TEST_STACK"
 REPOSITORY = Path(__file__).parents[2]
 
 
-def bare_environment() -> dict[str, str]:
+def make_bare_environment() -> dict[str, str]:
     """Returns this process's environment without settings of Palestra.
 
     It disables compilation in trainers, which a test may enable again.
@@ -37,7 +37,7 @@ def bare_environment() -> dict[str, str]:
     }
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """Returns a currently free TCP port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -53,9 +53,8 @@ def wait_for(question: Callable[[], Value | None], seconds: float, what: str) ->
     end = time.monotonic() + seconds
     while not (answer := question()):
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(
-            0.2
-        )  # each question costs the server some of the two cores that the training needs
+        # Each question takes processor time of the server, which the training needs.
+        time.sleep(0.2)
     return answer
 
 
@@ -82,8 +81,8 @@ class Stack:
         self.directory = directory
         self.slots = slots
         self._worker_environment = dict(worker or {})
-        self.port = free_port()
-        self.broker_port = free_port()
+        self.port = find_free_port()
+        self.broker_port = find_free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.worker_url = self.url
         """Address of the server for the worker; a test may set it to that of a proxy."""
@@ -100,7 +99,7 @@ class Stack:
     ) -> dict[str, str]:
         database = {"PALESTRA_DATABASE_URL": database_url} if database_url else {}
         return {
-            **bare_environment(),
+            **make_bare_environment(),
             MARK: str(self.directory),
             "PALESTRA_DATA_DIR": str(self.directory),
             "PALESTRA_PORT": str(self.port),
@@ -122,7 +121,7 @@ class Stack:
         for started in self.processes.values():
             started.kill()
             started.wait(10)
-        for process in self.marked_processes():
+        for process in self.list_marked_processes():
             process.kill()
         self._http.close()
 
@@ -141,7 +140,7 @@ class Stack:
     def run(self, module: str, *arguments: str) -> str:
         """Runs a module of the server until it ends and returns its output."""
         command = [sys.executable, "-m", module, *arguments]
-        environment, tree = self._place("server")
+        environment, tree = self._get_environment_and_directory("server")
         done = subprocess.run(
             command,
             env=environment,
@@ -167,12 +166,12 @@ class Stack:
             "no",
         ]
         self._start("broker", [str(get_binary_path()), *options, "--dir", str(self.directory)])
-        wait_for(lambda: _connects(self.broker_port), 10, "the broker listens")
+        wait_for(lambda: _is_listening(self.broker_port), 10, "the broker listens")
 
     def start_server(self) -> None:
         """Starts the server and waits until it is ready."""
         self._start("server", [sys.executable, "-m", "app.main"])
-        wait_for(self.server_is_ready, 30, f"the server is ready\n{self.log('server')}")
+        wait_for(self.is_server_ready, 30, f"the server is ready\n{self.log('server')}")
 
     def start_worker(
         self, name: str = "worker", server: str | None = None, pool: str = "default"
@@ -206,20 +205,20 @@ class Stack:
             name, [sys.executable, "-m", "workers.host", *place, *files], self._worker_environment
         )
         wait_for(
-            lambda: self._worker_is_online(title, before),
+            lambda: self._is_worker_online(title, before),
             30,
             f"the worker registers\n{self.log(name)}",
         )
 
-    def _worker_is_online(self, title: str, since: float) -> bool:
+    def _is_worker_online(self, title: str, since: float) -> bool:
         workers = [worker for worker in self.get("workers")["items"] if worker["name"] == title]
         return any(
-            worker["state"] == "online" and _epoch(worker["last_heartbeat_at"]) >= since - 0.5
+            worker["state"] == "online" and _parse_time(worker["last_heartbeat_at"]) >= since - 0.5
             for worker in workers
         )
 
     def _start(self, name: str, command: list[str], more: Mapping[str, str] | None = None) -> None:
-        environment, tree = self._place(name)
+        environment, tree = self._get_environment_and_directory(name)
         with (self.directory / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(
                 command,
@@ -231,7 +230,7 @@ class Stack:
                 start_new_session=True,
             )
 
-    def _place(self, name: str) -> tuple[dict[str, str], Path]:
+    def _get_environment_and_directory(self, name: str) -> tuple[dict[str, str], Path]:
         """Returns the environment of a process and its working directory, the source tree."""
         tree = self.trees.get(name)
         if tree is None:
@@ -248,7 +247,7 @@ class Stack:
         path = self.directory / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def server_is_ready(self) -> bool:
+    def is_server_ready(self) -> bool:
         """Returns whether `/readyz` answers 200."""
         try:
             return self._http.get("/readyz", timeout=2).status_code == httpx.codes.OK
@@ -261,22 +260,22 @@ class Stack:
 
     def get(self, path: str, **parameters: Any) -> Any:
         """Returns the JSON answer to a GET below `/api/v1`."""
-        answer = self._http.get(f"/api/v1/{path}", params=parameters, headers=self._authorization())
+        answer = self._http.get(f"/api/v1/{path}", params=parameters, headers=self._make_headers())
         answer.raise_for_status()
         return answer.json()
 
     def post(self, path: str, body: Any = None) -> Any:
         """Returns the JSON answer to a POST below `/api/v1`."""
-        answer = self._http.post(f"/api/v1/{path}", json=body, headers=self._authorization())
+        answer = self._http.post(f"/api/v1/{path}", json=body, headers=self._make_headers())
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
-    def content(self, artifact_id: str) -> bytes:
+    def read_content(self, artifact_id: str) -> bytes:
         """Returns the content of an artifact."""
         path = f"/api/v1/artifacts/{artifact_id}/content"
-        return self._http.get(path, headers=self._authorization()).raise_for_status().content
+        return self._http.get(path, headers=self._make_headers()).raise_for_status().content
 
-    def palestra(self, *arguments: str, expect: int = 0, token: str | None = None) -> str:
+    def run_palestra(self, *arguments: str, expect: int = 0, token: str | None = None) -> str:
         """Runs the `palestra` command; returns its output.
 
         Args:
@@ -286,7 +285,7 @@ class Stack:
         """
         login = {"PALESTRA_SERVER": self.url, "PALESTRA_TOKEN": token or self.tokens["user"]}
         command = [sys.executable, "-m", "palestra.cli", *arguments]
-        environment = {**bare_environment(), **login}
+        environment = {**make_bare_environment(), **login}
         done = subprocess.run(
             command,
             env=environment,
@@ -299,7 +298,7 @@ class Stack:
         assert done.returncode == expect, done.stderr + done.stdout
         return done.stdout if expect == 0 else done.stderr
 
-    def _authorization(self) -> dict[str, str]:
+    def _make_headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.tokens['user']}"}
 
     def submit(self, definition: Mapping[str, Any], **options: Any) -> list[dict[str, Any]]:
@@ -328,7 +327,7 @@ class Stack:
         """Returns the directory of an attempt on the worker."""
         return self.directory / worker / "attempts" / attempt_id
 
-    def marked_processes(self) -> Iterator[psutil.Process]:
+    def list_marked_processes(self) -> Iterator[psutil.Process]:
         """Yields every live process that this stack or its children started."""
         for process in psutil.process_iter():
             try:
@@ -340,12 +339,12 @@ class Stack:
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
 
-    def module_processes(self, module: str, attempt_id: str = "") -> list[psutil.Process]:
+    def list_module_processes(self, module: str, attempt_id: str = "") -> list[psutil.Process]:
         """Returns this stack's live processes that run `python -m module`.
 
         With `attempt_id`, only the process of this attempt.
         """
-        lines = ((process, _command_line(process)) for process in self.marked_processes())
+        lines = ((process, _read_command_line(process)) for process in self.list_marked_processes())
         return [
             process for process, line in lines if module in line and attempt_id in " ".join(line)
         ]
@@ -356,19 +355,19 @@ class Stack:
         return self.processes[name].wait(seconds)
 
 
-def _command_line(process: psutil.Process) -> list[str]:
+def _read_command_line(process: psutil.Process) -> list[str]:
     try:
         return process.cmdline()
     except psutil.NoSuchProcess:
         return []
 
 
-def _connects(port: int) -> bool:
+def _is_listening(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _epoch(text: str) -> float:
+def _parse_time(text: str) -> float:
     from datetime import datetime
 
     return datetime.fromisoformat(text).timestamp()

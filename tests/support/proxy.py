@@ -115,7 +115,7 @@ class Proxy:
 
 
 @contextmanager
-def running_proxy(target: int) -> Iterator[Proxy]:
+def run_proxy(target: int) -> Iterator[Proxy]:
     """Runs a proxy in front of a local port."""
     proxy = Proxy(target)
     try:

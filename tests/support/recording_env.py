@@ -74,7 +74,7 @@ class RepeatingEnv(EpisodeLengthsEnv):
         return np.array([self.at, 0], np.float64)
 
 
-class Counting(EpisodeLengthsEnv):
+class StatisticsEnv(EpisodeLengthsEnv):
     """An environment that reports statistics of its own."""
 
     cleared = 0
@@ -113,6 +113,6 @@ class SeededEpisodesEnv(EpisodeLengthsEnv):
         return np.array([self.at, self.np_random.random() if self.resets else 0.0], np.float64)
 
 
-def lines(count: int, lengths: Sequence[int] = (3,), **options: Any) -> list[EpisodeLengthsEnv]:
-    """Returns several `Line` environments."""
+def make_envs(count: int, lengths: Sequence[int] = (3,), **options: Any) -> list[EpisodeLengthsEnv]:
+    """Returns several `EpisodeLengthsEnv` environments."""
     return [EpisodeLengthsEnv(lengths, **options) for _ in range(count)]

@@ -10,7 +10,7 @@ from palestra.contract.telemetry import TelemetryBatch
 Json = dict[str, Any]
 
 
-def points(
+def make_points(
     run: str,
     series: str,
     steps: Sequence[int],
@@ -31,7 +31,7 @@ def points(
     }
 
 
-def episodes(run: str, numbers: Sequence[int], *, step: int = 10) -> Json:
+def make_episodes(run: str, numbers: Sequence[int], *, step: int = 10) -> Json:
     """Returns a record of finished episodes."""
     return {
         "type": "episodes",
@@ -47,7 +47,7 @@ def episodes(run: str, numbers: Sequence[int], *, step: int = 10) -> Json:
     }
 
 
-def evaluation(
+def make_evaluation(
     run: str, env_step: int, mean: Any, *, snapshot_id: str | None = None, update: int = 0
 ) -> Json:
     """Returns an evaluation of one episode."""
@@ -58,8 +58,8 @@ def evaluation(
     return {"type": "evaluation", "run": run, **at, **numbers, **lengths, **rest}
 
 
-def stats(run: str, env_steps: int) -> Json:
-    """Returns statistics of an epoch."""
+def make_stats(run: str, env_steps: int) -> Json:
+    """Returns the record of the statistics of an epoch."""
     counters = {
         "total_epoch": 1,
         "total_itr": 5,
@@ -70,12 +70,12 @@ def stats(run: str, env_steps: int) -> Json:
     return {"type": "experiment_stats", "run": run, "wall": 1.0, **counters}
 
 
-def log(run: str, *lines: str) -> Json:
+def make_log(run: str, *lines: str) -> Json:
     """Returns a record with lines of standard output."""
     return {"type": "log", "run": run, "stream": "stdout", "wall": 1.0, "lines": list(lines)}
 
 
-def system(run: str, **values: float) -> Json:
+def make_system_record(run: str, **values: float) -> Json:
     """Returns a record of resource use."""
     return {
         "type": "system",
@@ -88,11 +88,11 @@ def system(run: str, **values: float) -> Json:
     }
 
 
-def note(run: str, message: str) -> Json:
+def make_note(run: str, message: str) -> Json:
     return {"type": "note", "run": run, "wall": 1.0, "code": "a_note", "message": message}
 
 
-def snapshot(
+def make_snapshot(
     run: str,
     snapshot_id: str,
     env_step: int,
@@ -113,12 +113,12 @@ def snapshot(
     return {"type": "snapshot", "run": run, "snapshot_id": snapshot_id, **at, **rest}
 
 
-def batch(first_seq: int, records: Sequence[Json]) -> TelemetryBatch:
+def make_batch(first_seq: int, records: Sequence[Json]) -> TelemetryBatch:
     return TelemetryBatch.model_validate_json(
         json.dumps({"first_seq": first_seq, "records": list(records)})
     )
 
 
-def delivery(attempt_id: str, first_seq: int, records: Sequence[Json]) -> Delivery:
+def make_delivery(attempt_id: str, first_seq: int, records: Sequence[Json]) -> Delivery:
     """Returns a batch as the server receives it from an attempt."""
-    return Delivery.from_batch(attempt_id, batch(first_seq, records))
+    return Delivery.from_batch(attempt_id, make_batch(first_seq, records))

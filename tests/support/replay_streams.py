@@ -41,7 +41,7 @@ class VectorStream:
         self.state = np.zeros((num_envs, 3), np.float32)
         self.state[:, 0] = np.arange(num_envs)
 
-    def chunk(self, steps: int) -> Chunk:
+    def draw_chunk(self, steps: int) -> Chunk:
         lead = (steps, self.num_envs)
         observation, successor = np.zeros((*lead, 3), np.float32), np.zeros((*lead, 3), np.float32)
         ends = self.generator.random(lead) < self.end
@@ -66,19 +66,19 @@ class FrameStream:
     def __init__(self, seed: int, num_envs: int, k: int, end: float = 0.1) -> None:
         self.generator = np.random.default_rng(seed)
         self.num_envs, self.k, self.end = num_envs, k, end
-        self.stack = np.stack([self.first() for _ in range(num_envs)])
+        self.stack = np.stack([self.draw_first_stack() for _ in range(num_envs)])
 
-    def frame(self) -> Any:
+    def draw_frame(self) -> Any:
         return self.generator.integers(2, size=(2, 3)).astype(np.uint8)
 
-    def first(self) -> Any:
-        frame, kind = self.frame(), self.generator.integers(3)
+    def draw_first_stack(self) -> Any:
+        frame, kind = self.draw_frame(), self.generator.integers(3)
         if kind == 0:
             return np.stack([frame] * self.k)
-        padding = np.zeros_like(frame) if kind == 1 else self.frame()
+        padding = np.zeros_like(frame) if kind == 1 else self.draw_frame()
         return np.stack([padding] * (self.k - 1) + [frame])
 
-    def chunk(self, steps: int) -> Chunk:
+    def draw_chunk(self, steps: int) -> Chunk:
         lead, shape = (steps, self.num_envs), self.stack.shape[1:]
         observation, successor = (
             np.zeros((*lead, *shape), np.uint8),
@@ -88,8 +88,8 @@ class FrameStream:
         for t in range(steps):
             observation[t] = self.stack
             for b in range(self.num_envs):
-                successor[t, b] = np.concatenate((self.stack[b, 1:], self.frame()[np.newaxis]))
-                self.stack[b] = self.first() if ends[t, b] else successor[t, b]
+                successor[t, b] = np.concatenate((self.stack[b, 1:], self.draw_frame()[np.newaxis]))
+                self.stack[b] = self.draw_first_stack() if ends[t, b] else successor[t, b]
         terminated = ends & (self.generator.random(lead) < 0.5)
         action, reward = self.generator.integers(5, size=lead), self.generator.normal(size=lead)
         return Chunk(observation, action, reward, successor, terminated, ends & ~terminated)
@@ -116,14 +116,14 @@ class NaiveReplay:
             )
 
     @property
-    def kept(self) -> list[int]:
+    def stored_steps(self) -> list[int]:
         """Returns the numbers of the vector steps that are stored."""
         return list(range(max(0, len(self.rows) - self.steps), len(self.rows)))
 
-    def place(self, step: int, b: int) -> int:
+    def get_place(self, step: int, b: int) -> int:
         return step % self.steps * self.num_envs + b
 
-    def transition(self, step: int, b: int) -> tuple[Any, ...]:
+    def get_transition(self, step: int, b: int) -> tuple[Any, ...]:
         """Returns observation, action, reward, next observation and discount."""
         observation, action, *_ = self.rows[step][b]
         total, discount = 0.0, 1.0
@@ -135,11 +135,11 @@ class NaiveReplay:
                 break
         return observation, action, total, successor, 0.0 if terminated else discount
 
-    def expected_samples(self) -> dict[int, tuple[Any, ...]]:
+    def list_expected_samples(self) -> dict[int, tuple[Any, ...]]:
         """Returns the expected sample of each place."""
         return {
-            self.place(step, b): self.transition(step, b)
-            for step in self.kept
+            self.get_place(step, b): self.get_transition(step, b)
+            for step in self.stored_steps
             for b in range(self.num_envs)
             if self.rows[step][b][-1]
         }

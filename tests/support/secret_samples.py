@@ -19,26 +19,26 @@ def draw(alphabet: str, size: int, seed: int = 1) -> str:
     return "".join(chosen.choice(alphabet) for _ in range(size))
 
 
-def _part(document: dict[str, object]) -> str:
+def _encode_part(document: dict[str, object]) -> str:
     return base64.urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")
 
 
-def _pem(kind: str) -> tuple[str, str]:
+def _make_pem(kind: str) -> tuple[str, str]:
     body = draw(_WORD + "+/", 64)
     return f"-----BEGIN {kind}-----\n{body}\n-----END {kind}-----", body
 
 
-def private_keys() -> dict[str, tuple[str, str]]:
+def make_private_keys() -> dict[str, tuple[str, str]]:
     """Returns multi-line texts with a private key, and the part of each that must be redacted."""
     kinds = ("RSA", "EC", "DSA", "OPENSSH", "ENCRYPTED")
-    keys = {f"private key: {kind}": _pem(f"{kind} PRIVATE KEY") for kind in kinds}
+    keys = {f"private key: {kind}": _make_pem(f"{kind} PRIVATE KEY") for kind in kinds}
     body = draw(_WORD, 64)
     return {
         **keys,
-        "private key: PKCS#8": _pem("PRIVATE " + "KEY"),
-        "private key: PGP": _pem("PGP PRIVATE KEY BLOCK"),
+        "private key: PKCS#8": _make_pem("PRIVATE " + "KEY"),
+        "private key: PGP": _make_pem("PGP PRIVATE KEY BLOCK"),
         "private key: cut off": (
-            _pem("RSA PRIVATE KEY")[0].rpartition("\n")[0],
+            _make_pem("RSA PRIVATE KEY")[0].rpartition("\n")[0],
             draw(_WORD + "+/", 64),
         ),
         "private key: PuTTY": (
@@ -48,7 +48,7 @@ def private_keys() -> dict[str, tuple[str, str]]:
     }
 
 
-def tokens() -> dict[str, str]:
+def make_tokens() -> dict[str, str]:
     """Returns a secret of each class that is recognised by its format."""
     github = {
         f"GitHub {kind}": f"{kind}_{draw(_WORD, 36)}"
@@ -79,7 +79,8 @@ def tokens() -> dict[str, str]:
             f"/{draw(_WORD, 24)}"
         ),
         "JSON web token": (
-            f"{_part({'alg': 'HS256'})}.{_part({'sub': '1234567890'})}.{draw(_WORD, 43)}"
+            f"{_encode_part({'alg': 'HS256'})}.{_encode_part({'sub': '1234567890'})}"
+            f".{draw(_WORD, 43)}"
         ),
         "OpenAI": f"sk-proj-{draw(_WORD, 40)}",
         "Hugging Face": f"hf_{draw(_WORD, 34)}",
@@ -99,7 +100,7 @@ def tokens() -> dict[str, str]:
     }
 
 
-def assignments() -> dict[str, tuple[str, str]]:
+def make_assignments() -> dict[str, tuple[str, str]]:
     """Returns lines with a secret that is recognised by its variable name or position.
 
     Each line is returned with its secret.

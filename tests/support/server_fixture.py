@@ -37,7 +37,7 @@ from palestra.contract.work_order import (
 ALL = frozenset(Scope) - {Scope.WORKER}
 
 
-def definition(**changes: Any) -> dict[str, Any]:
+def make_definition(**changes: Any) -> dict[str, Any]:
     """Returns a small valid definition as JSON, with some top-level members replaced."""
     return {
         "kind": "rl",
@@ -49,23 +49,23 @@ def definition(**changes: Any) -> dict[str, Any]:
     }
 
 
-def catalogue_with_walk() -> dict[str, Any]:
+def make_catalogue_with_walk() -> dict[str, Any]:
     """Returns a catalogue with an environment of a distribution.
 
     Its worker also imports a module.
     """
     walk = {"id": "tiny/Walk-v0", "action_space": {"kind": "discrete", "n": 2}, "code": WALK_CODE}
     return {
-        **catalogue(),
-        "environments": [*catalogue()["environments"], walk],
+        **make_catalogue(),
+        "environments": [*make_catalogue()["environments"], walk],
         "imports": ["loose"],
     }
 
 
-def supervised() -> dict[str, Any]:
+def make_supervised_definition() -> dict[str, Any]:
     """Returns a small valid definition of supervised training as JSON.
 
-    Its parts are in `catalogue`.
+    Its parts are in `make_catalogue`.
     """
     named = {
         member: {"name": name}
@@ -78,10 +78,10 @@ def supervised() -> dict[str, Any]:
     return {"kind": "supervised", "name": "s", "loop": {"updates": 50}, **named}
 
 
-def submission(document: dict[str, Any] | None = None, **options: Any) -> Submission:
+def make_submission(document: dict[str, Any] | None = None, **options: Any) -> Submission:
     """Returns a submission of `document`, by default of the small definition, with job options."""
     return Submission.model_validate_json(
-        json.dumps({"definition": document or definition(), "options": options})
+        json.dumps({"definition": document or make_definition(), "options": options})
     )
 
 
@@ -108,7 +108,7 @@ TINY_SCHEMA = {
 }
 
 
-def catalogue() -> dict[str, Any]:
+def make_catalogue() -> dict[str, Any]:
     """Returns a catalogue with both kinds of agents, parts of supervised training and environments.
 
     The agents are two built-in ones and one of a distribution.
@@ -148,7 +148,7 @@ def registration(**changes: Any) -> Registration:
         "slots": 4,
         "work_order_versions": [1, 2],
         "version": "0.1.0",
-        "catalogue": catalogue(),
+        "catalogue": make_catalogue(),
     }
     return Registration.model_validate_json(json.dumps({**document, **changes}))
 
@@ -174,17 +174,17 @@ class World:
     ) -> tuple[ExperimentDetail, bool]:
         async with self.database.write() as session:
             return await experiments.submit(
-                session, by or self.admin, submission(document, **options)
+                session, by or self.admin, make_submission(document, **options)
             )
 
-    async def one_job(self, **options: Any) -> JobView:
+    async def submit_one_job(self, **options: Any) -> JobView:
         """Submits the small definition with one seed that has no run yet; returns the new job."""
-        before = {job.id for job in await self.jobs()}
+        before = {job.id for job in await self.list_jobs()}
         await self.submit(**options)
-        (job,) = [job for job in await self.jobs() if job.id not in before]
+        (job,) = [job for job in await self.list_jobs() if job.id not in before]
         return job
 
-    async def jobs(self, **wanted: Any) -> Sequence[JobView]:
+    async def list_jobs(self, **wanted: Any) -> Sequence[JobView]:
         """Returns jobs, the oldest first."""
         async with self.database.read() as session:
             request = jobs.PageRequest(limit=500, sort="created_at")
@@ -252,7 +252,7 @@ class World:
             assert pool is not None
             await pool_rows.admit(session, pool.id, project_id or self.project_id)
 
-    async def heartbeat(
+    async def send_heartbeat(
         self,
         worker_id: str,
         *,
@@ -332,14 +332,14 @@ async def make_world(database: Database) -> World:
             MembershipRow(project_id=project.id, user_id=user.id, role=Role.MAINTAINER.value)
             for user in people
         )
-    admin, other = (principal(project, user, ALL) for user in people)
-    machine = principal(project, people[0], frozenset({Scope.WORKER}))
+    admin, other = (make_principal(project, user, ALL) for user in people)
+    machine = make_principal(project, people[0], frozenset({Scope.WORKER}))
     world = World(database, project.id, admin, other, machine)
     await world.make_pool("default")
     return world
 
 
-def principal(
+def make_principal(
     project: ProjectRow,
     user: UserRow,
     scopes: frozenset[Scope],
@@ -359,7 +359,7 @@ def principal(
     )
 
 
-def token_of(user_id: str, token_id: str = "tok", *project_ids: str) -> Principal:
+def make_token_caller(user_id: str, token_id: str = "tok", *project_ids: str) -> Principal:
     """Returns a caller with a token, who is a member of some projects."""
     memberships = tuple(
         Membership(project_id=project_id, slug=project_id, name=project_id, role=Role.MEMBER)
@@ -375,6 +375,6 @@ def token_of(user_id: str, token_id: str = "tok", *project_ids: str) -> Principa
     )
 
 
-def pass_time(seconds: float) -> None:
+def advance_clock(seconds: float) -> None:
     """Advances the database's clock, as seen by this process."""
     SKEW.seconds += seconds

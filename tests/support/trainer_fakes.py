@@ -286,6 +286,6 @@ class Rig:
         )
 
 
-def cadence(budget: Mapping[Any, float | None], **options: Any) -> Cadence:
+def make_cadence(budget: Mapping[Any, float | None], **options: Any) -> Cadence:
     """Returns a cadence with a budget."""
     return Cadence(budget=Budget(budget), **options)

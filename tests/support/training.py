@@ -6,7 +6,7 @@ from app.services.telemetry import batches
 from palestra.contract.resources import JobView
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
-from tests.support.records import Json, delivery
+from tests.support.records import Json, make_delivery
 from tests.support.server_fixture import World
 
 End = tuple[Outcome, Cause]
@@ -32,12 +32,12 @@ async def train(
     run_id = order.runs[0].run_id
     sent = [{**record, "run": run_id} for record in content]
     async with world.database.write() as session:
-        await batches.take(session, delivery(order.attempt_id, 1, sent))
+        await batches.take(session, make_delivery(order.attempt_id, 1, sent))
     if end is not None:
         await world.release(order.attempt_id, *end, last_seq=len(sent))
     return run_id
 
 
-def evaluations(*means: float, every: int = 10) -> list[Json]:
+def make_evaluations(*means: float, every: int = 10) -> list[Json]:
     """Returns evaluations of one episode each, at multiples of `every` env_steps."""
-    return [records.evaluation("", every * (i + 1), mean) for i, mean in enumerate(means)]
+    return [records.make_evaluation("", every * (i + 1), mean) for i, mean in enumerate(means)]

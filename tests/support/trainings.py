@@ -30,7 +30,7 @@ class ListSink:
         return len(self.records)
 
 
-def definition(agent: str = "dqn", num_envs: int = 1, **sections: Any) -> dict[str, Any]:
+def make_definition(agent: str = "dqn", num_envs: int = 1, **sections: Any) -> dict[str, Any]:
     """Returns a small definition; `sections` replace or add top-level members."""
     agents = {
         "dqn": {
@@ -63,7 +63,7 @@ def definition(agent: str = "dqn", num_envs: int = 1, **sections: Any) -> dict[s
     return {**base, **sections}
 
 
-def work_order(
+def make_work_order(
     document: dict[str, Any], *, seed: int = 7, schedule: str = "train", **run: Any
 ) -> WorkOrder:
     """Returns a work order of one run."""
@@ -97,7 +97,7 @@ class TrainingAttempt:
         self.snapshots = directory
         self.sink = ListSink()
         self.control = ControlFlag()
-        self._snapshot = None if snapshot is None else load(order, snapshot)
+        self._snapshot = None if snapshot is None else load_order_snapshot(order, snapshot)
         self.exact: bool | None = None
 
     def run(self, stop_at: int | None = None, pause_at: int | None = None) -> "TrainingAttempt":
@@ -129,36 +129,38 @@ class TrainingAttempt:
             if stop_at is not None and clock.env_steps >= stop_at:
                 return
 
-    def snapshot_at(self, reason: str) -> tuple[Path, int]:
+    def get_snapshot(self, reason: str) -> tuple[Path, int]:
         """Returns the newest snapshot with a reason, and its env_step."""
         written = [
             record
-            for record in self.dumped()
+            for record in self.dump_records()
             if record["type"] == "snapshot" and record["reason"] == reason
         ]
         return self.snapshots / written[-1]["snapshot_id"], written[-1]["env_step"]
 
-    def weights(self) -> str:
+    def hash_weights(self) -> str:
         """Returns the SHA-256 of the agent's tensors in the last snapshot."""
-        files = [record for record in self.dumped() if record["type"] == "snapshot"][-1]["files"]
+        files = [record for record in self.dump_records() if record["type"] == "snapshot"][-1][
+            "files"
+        ]
         return str(next(file["sha256"] for file in files if file["name"] == "agent.safetensors"))
 
-    def dumped(self) -> list[dict[str, Any]]:
+    def dump_records(self) -> list[dict[str, Any]]:
         """Returns the records as JSON."""
         return [record.model_dump(mode="json") for record in self.sink.records]
 
-    def points(self, until: int | None = None) -> list[tuple[Any, ...]]:
+    def list_points(self, until: int | None = None) -> list[tuple[Any, ...]]:
         """Returns everything that curves show, sorted, without wall times.
 
         `until` leaves out points after that env_step.
         """
         rows: list[tuple[Any, ...]] = []
-        for record in self.dumped():
-            rows += _rows(record)
+        for record in self.dump_records():
+            rows += _list_rows(record)
         return sorted((row for row in rows if until is None or row[1] <= until), key=repr)
 
 
-def _rows(record: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _list_rows(record: dict[str, Any]) -> list[tuple[Any, ...]]:
     match record["type"]:
         case "points":
             columns = zip(
@@ -200,6 +202,6 @@ def _rows(record: dict[str, Any]) -> list[tuple[Any, ...]]:
             return []
 
 
-def load(order: WorkOrder, directory: Path) -> LoadedSnapshot:
+def load_order_snapshot(order: WorkOrder, directory: Path) -> LoadedSnapshot:
     """Returns the loaded snapshot of the order's run."""
     return load_snapshot(directory, run_id=RUN, definition_hash=definition_hash(order.definition))

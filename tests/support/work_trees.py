@@ -11,7 +11,7 @@ def git(*arguments: str) -> None:
 
 
 @pytest.fixture
-def outside_work_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def directory_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Changes to a directory that is not in a Git work tree."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.chdir(tmp_path)
@@ -19,15 +19,15 @@ def outside_work_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def tree(outside_work_tree: Path) -> Path:
+def tree(directory_without_git: Path) -> Path:
     """Changes to a Git work tree with one commit."""
     git("init", "-q")
     git("config", "user.name", "tester")
     git("config", "user.email", "tester@example.org")
-    (outside_work_tree / "agent.py").write_text("lr = 1\n")
+    (directory_without_git / "agent.py").write_text("lr = 1\n")
     git("add", "agent.py")
     git("commit", "-q", "-m", "first")
-    return outside_work_tree
+    return directory_without_git
 
 
 def read(directory: str, name: str) -> str:

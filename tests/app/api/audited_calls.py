@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.server_fixture import definition, registration
+from tests.support.server_fixture import make_definition, registration
 
 NOT_AUDITED = {
     "POST /series:query": "reads curves",
@@ -19,7 +19,7 @@ NOT_AUDITED = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audited:
+class AuditedCall:
     """A successful request, and the audit entry that it leaves.
 
     Texts such as `{pool}` are replaced by the values that earlier answers gave.
@@ -41,10 +41,10 @@ class Audited:
 
 
 _LOOP = {"env_steps": 7}
-_SEEDS = {"definition": definition(loop=_LOOP), "options": {"seeds": [0]}}
-_MORE_SEEDS = {"definition": definition(loop=_LOOP), "options": {"seeds": [0, 1, 2]}}
-_OTHER = {"definition": definition(loop={"env_steps": 8}), "options": {"seeds": [0]}}
-_OTHER_MORE = {"definition": definition(loop={"env_steps": 8}), "options": {"seeds": [0, 1]}}
+_SEEDS = {"definition": make_definition(loop=_LOOP), "options": {"seeds": [0]}}
+_MORE_SEEDS = {"definition": make_definition(loop=_LOOP), "options": {"seeds": [0, 1, 2]}}
+_OTHER = {"definition": make_definition(loop={"env_steps": 8}), "options": {"seeds": [0]}}
+_OTHER_MORE = {"definition": make_definition(loop={"env_steps": 8}), "options": {"seeds": [0, 1]}}
 _WORKER = registration(name="w9", pool="default").model_dump(mode="json")
 _FLAT = "/experiments/{experiment_id}"
 _IN_PROJECT = "/projects/{project}/experiments/{experiment_id}"
@@ -52,39 +52,41 @@ _LAB = {"slug": "lab"}
 _OWN: dict[str, Any] = {"in_project": "{project_id}"}
 
 ACCOUNT = (
-    Audited(route="PATCH /account", action="user.change", about="{me}", body={"email": "a@b.cd"}),
-    Audited(
+    AuditedCall(
+        route="PATCH /account", action="user.change", about="{me}", body={"email": "a@b.cd"}
+    ),
+    AuditedCall(
         route="POST /session:redeem",
         action="login.open",
         about="{login}",
         who="anonymous",
         body={"code": "{code}"},
     ),
-    Audited(
+    AuditedCall(
         route="PUT /account/password",
         action="password.set",
         about="{me}",
         who="browser",
         body={"password": "{password}"},
     ),
-    Audited(
+    AuditedCall(
         route="POST /session",
         action="login.open",
         about="{login}",
         who="anonymous",
         body={"user": "admin", "password": "{password}"},
     ),
-    Audited(
+    AuditedCall(
         route="DELETE /account/sessions/{session_id}",
         action="login.close",
         about="{login}",
         at={"session_id": "{login}"},
     ),
-    Audited(route="DELETE /session", action="login.close", about="{browser}", who="browser"),
-    Audited(route="POST /account:sign-out", action="user.sign_out", about="{me}"),
+    AuditedCall(route="DELETE /session", action="login.close", about="{browser}", who="browser"),
+    AuditedCall(route="POST /account:sign-out", action="user.sign_out", about="{me}"),
 )
 TOKENS = (
-    Audited(
+    AuditedCall(
         route="POST /tokens",
         action="token.create",
         about="{token_id}",
@@ -92,15 +94,17 @@ TOKENS = (
         keeps={"token_id": "id"},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="POST /tokens/{token_id}:rotate",
         action="token.rotate",
         about="{token_id}",
         body={},
         **_OWN,
     ),
-    Audited(route="DELETE /tokens/{token_id}", action="token.revoke", about="{token_id}", **_OWN),
-    Audited(
+    AuditedCall(
+        route="DELETE /tokens/{token_id}", action="token.revoke", about="{token_id}", **_OWN
+    ),
+    AuditedCall(
         route="POST /projects/{project}/service-accounts",
         action="service_account.create",
         about="{robot}",
@@ -109,7 +113,7 @@ TOKENS = (
         keeps={"robot": "user_id"},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="POST /projects/{project}/service-accounts/{name}/tokens",
         action="token.create",
         about="{token_id}",
@@ -119,7 +123,7 @@ TOKENS = (
         keeps={"token_id": "id"},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="DELETE /projects/{project}/service-accounts/{name}",
         action="service_account.delete",
         about="{robot}",
@@ -130,20 +134,20 @@ TOKENS = (
 )
 _PERSON = {"user_id": "{person}"}
 PEOPLE = (
-    Audited(
+    AuditedCall(
         route="POST /users:invite",
         action="invitation.create",
         about="{invitation_id}",
         body={"invitations": [{"name": "new"}]},
         keeps={"invitation_id": "items.0.id"},
     ),
-    Audited(
+    AuditedCall(
         route="DELETE /invitations/{invitation_id}",
         action="invitation.revoke",
         about="{invitation_id}",
     ),
     *(
-        Audited(route=route, action=action, about="{person}", at=_PERSON, body=body)
+        AuditedCall(route=route, action=action, about="{person}", at=_PERSON, body=body)
         for route, action, body in (
             ("PATCH /users/{user_id}", "user.change", {"is_admin": True}),
             ("POST /users/{user_id}:disable", "user.disable", {}),
@@ -152,7 +156,7 @@ PEOPLE = (
             ("POST /users/{user_id}:sign-out", "user.sign_out", None),
         )
     ),
-    Audited(
+    AuditedCall(
         route="PUT /projects/{slug}/members/{user}",
         action="membership.create",
         about="{person}",
@@ -161,7 +165,7 @@ PEOPLE = (
         body={"role": "viewer"},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="DELETE /projects/{slug}/members/{user}",
         action="membership.delete",
         about="{person}",
@@ -169,10 +173,12 @@ PEOPLE = (
         at={"slug": "default", "user": "leaver"},
         **_OWN,
     ),
-    Audited(route="DELETE /users/{user_id}", action="user.delete", about="{person}", at=_PERSON),
+    AuditedCall(
+        route="DELETE /users/{user_id}", action="user.delete", about="{person}", at=_PERSON
+    ),
 )
 PROJECTS = (
-    Audited(
+    AuditedCall(
         route="POST /projects",
         action="project.create",
         about="{lab}",
@@ -180,7 +186,7 @@ PROJECTS = (
         in_project="{lab}",
         keeps={"lab": "id"},
     ),
-    Audited(
+    AuditedCall(
         route="PATCH /projects/{slug}",
         action="project.update",
         about="{lab}",
@@ -189,7 +195,7 @@ PROJECTS = (
         in_project="{lab}",
     ),
     *(
-        Audited(
+        AuditedCall(
             route=f"{method} /projects/{{slug}}{verb}",
             action=f"project.{action}",
             about="{lab}",
@@ -207,27 +213,27 @@ PROJECTS = (
     ),
 )
 POOLS = (
-    Audited(
+    AuditedCall(
         route="POST /pools",
         action="pool.create",
         about="{pool_id}",
         body={"name": "gpu"},
         keeps={"pool": "name", "pool_id": "id"},
     ),
-    Audited(
+    AuditedCall(
         route="PATCH /pools/{pool}",
         action="pool.update",
         about="{pool_id}",
         body={"description": "x"},
     ),
-    Audited(
+    AuditedCall(
         route="POST /pools/{pool}:pause",
         action="pool.pause",
         about="{pool_id}",
         body={"reason": "x"},
     ),
-    Audited(route="POST /pools/{pool}:resume", action="pool.resume", about="{pool_id}"),
-    Audited(
+    AuditedCall(route="POST /pools/{pool}:resume", action="pool.resume", about="{pool_id}"),
+    AuditedCall(
         route="PUT /pools/{pool}/projects/{slug}",
         action="pool.admit",
         about="{pool_id}",
@@ -235,26 +241,26 @@ POOLS = (
         body={"share": 2},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="DELETE /pools/{pool}/projects/{slug}",
         action="pool.remove",
         about="{pool_id}",
         at={"slug": "default"},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="POST /pools/{pool}/enrolment-tokens",
         action="enrolment_token.create",
         about="{enrolment_id}",
         body={"name": "e", "expires_in_days": 7},
         keeps={"enrolment_id": "id"},
     ),
-    Audited(
+    AuditedCall(
         route="DELETE /pools/{pool}/enrolment-tokens/{enrolment_id}",
         action="enrolment_token.revoke",
         about="{enrolment_id}",
     ),
-    Audited(route="DELETE /pools/{pool}", action="pool.delete", about="{pool_id}"),
+    AuditedCall(route="DELETE /pools/{pool}", action="pool.delete", about="{pool_id}"),
 )
 EXPERIMENTS = tuple(
     call
@@ -263,7 +269,7 @@ EXPERIMENTS = tuple(
         ("/projects/{project}/experiments", "b", _IN_PROJECT, _OTHER, _OTHER_MORE),
     )
     for call in (
-        Audited(
+        AuditedCall(
             route=f"POST {path}",
             action="experiment.create",
             about="{experiment_id}",
@@ -272,7 +278,7 @@ EXPERIMENTS = tuple(
             keeps={"experiment_id": "id"},
             **_OWN,
         ),
-        Audited(
+        AuditedCall(
             route=f"POST {path}",
             action="experiment.extend",
             about="{experiment_id}",
@@ -281,7 +287,7 @@ EXPERIMENTS = tuple(
             **_OWN,
         ),
         *(
-            Audited(
+            AuditedCall(
                 route=f"POST {verb_path}:{verb}",
                 action=action,
                 about="{idle_experiment}",
@@ -296,14 +302,14 @@ EXPERIMENTS = tuple(
     )
 )
 MOVES = (
-    Audited(
+    AuditedCall(
         route="POST /projects/{slug}:restore",
         action="project.restore",
         about="{lab}",
         at=_LAB,
         in_project="{lab}",
     ),
-    Audited(
+    AuditedCall(
         route="POST /projects/{slug}/experiments/{experiment_id}:move",
         action="experiment.move_out",
         about="{idle_experiment}",
@@ -311,7 +317,7 @@ MOVES = (
         body={"to": "lab"},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="POST /projects/{slug}/experiments/{experiment_id}:move",
         action="experiment.move_in",
         about="{idle_experiment}",
@@ -323,7 +329,7 @@ MOVES = (
 _JOB = {"job_id": "{fresh_job}"}
 _ATTEMPT = {"attempt_id": "{fresh_attempt}"}
 JOBS = (
-    Audited(
+    AuditedCall(
         route="POST /runs/{run_id}/jobs",
         action="job.create",
         about="{new_job}",
@@ -333,7 +339,7 @@ JOBS = (
         **_OWN,
     ),
     *(
-        Audited(
+        AuditedCall(
             route=f"POST /jobs/{{job_id}}:{verb}",
             action="job.move",
             about="{queued_job}",
@@ -343,7 +349,7 @@ JOBS = (
         )
         for verb in ("pause", "resume", "cancel")
     ),
-    Audited(
+    AuditedCall(
         route="POST /runs/{run_id}:retry",
         action="run.retry",
         about="{queued_run}",
@@ -351,7 +357,7 @@ JOBS = (
         body={},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="POST /leases",
         action="job.move",
         about="{fresh_job}",
@@ -360,7 +366,7 @@ JOBS = (
         keeps={"fresh_attempt": "work_order.attempt_id"},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="POST /leases/{attempt_id}:renew",
         action="job.move",
         about="{fresh_job}",
@@ -369,7 +375,7 @@ JOBS = (
         body={"backlog": {"files": 1, "size": 1, "problem": "x", "delivering": True}},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="POST /jobs/{job_id}:give-up",
         action="job.give_up",
         about="{fresh_job}",
@@ -377,7 +383,7 @@ JOBS = (
         body={},
         **_OWN,
     ),
-    Audited(
+    AuditedCall(
         route="POST /leases/{attempt_id}:release",
         action="job.move",
         about="{fresh_job}",
@@ -388,7 +394,7 @@ JOBS = (
     ),
 )
 WORKERS = (
-    Audited(
+    AuditedCall(
         route="POST /workers",
         action="worker.register",
         about="{worker_id}",
@@ -397,7 +403,7 @@ WORKERS = (
         keeps={"worker_id": "worker_id"},
     ),
     *(
-        Audited(
+        AuditedCall(
             route=f"POST /workers/{{worker_id}}:{verb}",
             action=f"worker.{action}",
             about="{worker_id}",

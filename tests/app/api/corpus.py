@@ -25,8 +25,8 @@ from typing import Any
 
 import yaml
 
-from tests.support.records import points
-from tests.support.server_fixture import definition
+from tests.support.records import make_points
+from tests.support.server_fixture import make_definition
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 _REPEAT = re.compile(r"<([^<>]+)\*(\d+)>")
@@ -35,14 +35,14 @@ _NAME = re.compile(r"\{([a-z_]+)\}")
 Row = dict[str, Any]
 
 
-def rows(name: str) -> list[Row]:
+def read_rows(name: str) -> list[Row]:
     """Returns the rows of a corpus file, with the file's defaults filled in."""
     document = yaml.safe_load((CORPUS / f"{name}.yaml").read_text("utf-8"))
     return [{**document["defaults"], **row} for row in document["rows"]]
 
 
 def expand(value: Any, names: dict[str, str]) -> Any:
-    """Returns `value` with ids and repetitions filled in."""
+    """Returns `value` with IDs and repetitions filled in."""
     if isinstance(value, dict):
         return {key: expand(member, names) for key, member in value.items()}
     if isinstance(value, list):
@@ -53,12 +53,12 @@ def expand(value: Any, names: dict[str, str]) -> Any:
     return _NAME.sub(lambda match: names.get(match[1], match[0]), text)
 
 
-def body_of(row: Row, names: dict[str, str]) -> bytes | None:
+def make_body(row: Row, names: dict[str, str]) -> bytes | None:
     """Returns the request body of a row, or `None` if it has none."""
     return next((make(row, names) for keys, make in _MAKERS if keys & row.keys()), None)
 
 
-def declaration(
+def make_declaration(
     names: dict[str, str], *, content: str = "1234567890", **changes: Any
 ) -> dict[str, Any]:
     """Returns a small valid artifact declaration."""
@@ -66,8 +66,8 @@ def declaration(
     return {"run_id": names["live_run"], "name": "weights.bin", "kind": "other", **held, **changes}
 
 
-def _changed(row: Row, names: dict[str, str]) -> bytes:
-    document: dict[str, Any] = {"definition": definition()}
+def _make_changed_submission(row: Row, names: dict[str, str]) -> bytes:
+    document: dict[str, Any] = {"definition": make_definition()}
     for pointer, value in expand(row.get("set", {}), names).items():
         _put(document, pointer, value)
     for pointer, (text, times) in row.get("set_repeat", {}).items():
@@ -89,31 +89,31 @@ def _put(document: dict[str, Any], pointer: str, value: Any) -> None:
     document[last] = value
 
 
-def _telemetry(row: Row, names: dict[str, str]) -> bytes:
+def _make_telemetry(row: Row, names: dict[str, str]) -> bytes:
     run = names["live_run"]
     if "many_records" in row:
-        return _compact_batch(
+        return _write_compact_batch(
             [
                 {"type": "note", "run": run, "wall": 1, "code": "x", "message": ""}
                 for _ in range(row["many_records"])
             ]
         )
     if "many_series" in row:
-        return _compact_batch(
-            [points(run, f"s{index}", [1]) for index in range(row["many_series"])]
+        return _write_compact_batch(
+            [make_points(run, f"s{index}", [1]) for index in range(row["many_series"])]
         )
     batch = expand(row["batch"], names)
     run = batch.get("run_id") or names[batch.get("run", "live_run")]
     step = batch.get("step", 1)
     records = [
-        points(run, batch.get("series", "loss"), [step + index], [value])
+        make_points(run, batch.get("series", "loss"), [step + index], [value])
         for index, value in enumerate(batch["values"])
     ]
     encoded = json.dumps({"first_seq": batch["first_seq"], "records": records})
     return re.sub(r'"@([^"]+)"', r"\1", encoded).encode()
 
 
-def _compact_batch(records: list[dict[str, Any]]) -> bytes:
+def _write_compact_batch(records: list[dict[str, Any]]) -> bytes:
     """Returns a telemetry batch as JSON without white space, so that it fits into the size
     limit.
     """
@@ -128,9 +128,9 @@ _MAKERS: tuple[tuple[set[str], Callable[[Row, dict[str, str]], bytes]], ...] = (
     (
         {"artifact"},
         lambda row, names: json.dumps(
-            declaration(names, **expand(row["artifact"], names))
+            make_declaration(names, **expand(row["artifact"], names))
         ).encode(),
     ),
-    ({"batch", "many_records", "many_series"}, _telemetry),
-    ({"set", "set_repeat", "splice"}, _changed),
+    ({"batch", "many_records", "many_series"}, _make_telemetry),
+    ({"set", "set_repeat", "splice"}, _make_changed_submission),
 )

@@ -30,8 +30,15 @@ from palestra.contract.permissions import Role
 from palestra.contract.pools import EnrolmentTokenRequest
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support.legacy_tokens import write_legacy_token
-from tests.support.records import points, snapshot
-from tests.support.server_fixture import ALL, World, definition, make_world, principal, submission
+from tests.support.records import make_points, make_snapshot
+from tests.support.server_fixture import (
+    ALL,
+    World,
+    make_definition,
+    make_principal,
+    make_submission,
+    make_world,
+)
 
 HOST = "127.0.0.1"
 ORIGIN = f"http://{HOST}"
@@ -81,7 +88,7 @@ class AppServer:
             (
                 select(func.count())
                 .select_from(table)
-                .where(*_conditions(table))
+                .where(*_list_conditions(table))
                 .scalar_subquery()
                 .label(table.name)
             )
@@ -91,7 +98,7 @@ class AppServer:
             return dict((await session.execute(select(*counts))).one()._mapping)
 
 
-def _conditions(table: FromClause) -> list[ColumnElement[bool]]:
+def _list_conditions(table: FromClause) -> list[ColumnElement[bool]]:
     return [table.c.action.not_like("%.refuse")] if table.name == "audit" else []
 
 
@@ -127,7 +134,9 @@ async def _make_tokens(served: AppServer) -> None:
     }
     async with served.database.write() as session:
         for name, granted in scopes.items():
-            served.tokens[name] = await _token(session, None, world.admin.user_id, name, granted)
+            served.tokens[name] = await _issue_token(
+                session, None, world.admin.user_id, name, granted
+            )
         _, served.tokens["worker"] = await write_legacy_token(
             session, world.project_id, world.admin.user_id, "worker"
         )
@@ -167,14 +176,16 @@ async def _make_people(served: AppServer) -> None:
                 session.add(MembershipRow(**membership))
                 await session.flush()
             of_project = project_id if name == "service" else None
-            served.tokens[name] = await _token(
+            served.tokens[name] = await _issue_token(
                 session, of_project, user.id, name, "read submit admin"
             )
             if name == "disabled":
                 user.disabled_at = user.created_at
 
 
-async def _token(session: Any, project_id: str | None, user_id: str, name: str, scopes: str) -> str:
+async def _issue_token(
+    session: Any, project_id: str | None, user_id: str, name: str, scopes: str
+) -> str:
     return (
         await tokens.issue_token(session, project_id, user_id, _request(name, scopes))
     ).secret or ""
@@ -197,13 +208,13 @@ async def _make_other_project(served: AppServer) -> None:
         await session.flush()
         session.add(MembershipRow(project_id=project.id, user_id=person.id, role="maintainer"))
         await session.flush()
-        served.tokens["foreign"] = await _token(
+        served.tokens["foreign"] = await _issue_token(
             session, project.id, person.id, "foreign", "read submit admin"
         )
     await served.world.make_pool("elsewhere", project_id=project.id)
     async with served.database.write() as session:
-        owner: Principal = principal(project, person, ALL)
-        submitted = submission(definition(name="not yours"), pool="elsewhere")
+        owner: Principal = make_principal(project, person, ALL)
+        submitted = make_submission(make_definition(name="not yours"), pool="elsewhere")
         view, _ = await experiments.submit(session, owner, submitted)
         served.names["foreign_experiment"] = view.id
     async with served.client("foreign") as client:
@@ -219,7 +230,7 @@ async def _make_attempts(served: AppServer) -> None:
     names["other_worker"], served.tokens["other_worker"] = other.worker_id, other.secret or ""
     names["experiment"] = ""
     for slot, state in enumerate(("live", "finished", "lost")):
-        job = await world.one_job(seeds=[100 + slot])
+        job = await world.submit_one_job(seeds=[100 + slot])
         claimed = await world.start(job.id, names["worker"], slot=slot)
         names[f"{state}_job"], names[f"{state}_run"] = job.id, job.run_ids[0]
         names[f"{state}_attempt"], served.tokens[f"{state}_attempt"] = (
@@ -228,8 +239,8 @@ async def _make_attempts(served: AppServer) -> None:
         )
         names["experiment"] = job.experiment_id
     await world.release(names["finished_attempt"], Outcome.SUCCEEDED, Cause.BUDGET)
-    await world.heartbeat(names["worker"], dead=[names["lost_attempt"]])
-    names["queued_job"] = (await world.one_job(seeds=[7])).id
+    await world.send_heartbeat(names["worker"], dead=[names["lost_attempt"]])
+    names["queued_job"] = (await world.submit_one_job(seeds=[7])).id
     await _send_first_records(served)
     await _make_snapshots(served)
 
@@ -241,9 +252,9 @@ async def _send_first_records(served: AppServer) -> None:
     run = served.names["live_run"]
     served.names["uploading_snapshot"] = new_id("snp")
     batch = [
-        points(run, "loss", [1]),
-        points(run, "loss", [2]),
-        snapshot(run, served.names["uploading_snapshot"], 2, [SNAPSHOT_FILE]),
+        make_points(run, "loss", [1]),
+        make_points(run, "loss", [2]),
+        make_snapshot(run, served.names["uploading_snapshot"], 2, [SNAPSHOT_FILE]),
     ]
     async with served.client("live_attempt") as client:
         path = f"/api/v1/attempts/{served.names['live_attempt']}/telemetry"

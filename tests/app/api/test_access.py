@@ -49,7 +49,7 @@ SUBSTITUTES = {
 """Values of path parameters: a project of the caller, and IDs that do not exist."""
 
 
-def _routes() -> list[tuple[str, str]]:
+def _list_routes() -> list[tuple[str, str]]:
     app = create_app(Settings())
     found = [
         (method, context.path or "")
@@ -60,7 +60,7 @@ def _routes() -> list[tuple[str, str]]:
     return sorted(found)
 
 
-@pytest.mark.parametrize(("method", "path"), _routes())
+@pytest.mark.parametrize(("method", "path"), _list_routes())
 async def test_a_route_without_credentials_is_refused_unless_public(
     shared: AppServer, method: str, path: str
 ) -> None:
@@ -134,7 +134,7 @@ async def test_no_body_is_read_before_the_caller_is_authorised() -> None:
         ("foreign", "DELETE", "/api/v1/tokens/{token}", 404),
     ],
 )
-async def test_scopes_and_projects(
+async def test_routes_require_the_scope_and_the_project_of_a_token(
     shared: AppServer, who: str, method: str, path: str, status: int
 ) -> None:
     async with shared.client(who) as client:

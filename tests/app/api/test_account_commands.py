@@ -20,14 +20,14 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def vera(shared: AppServer) -> AsyncIterator[str]:
+async def vera_id(shared: AppServer) -> AsyncIterator[str]:
     """ID of a person whose token the commands use."""
     yield await person(shared, "vera")
 
 
 @pytest.fixture(autouse=True)
-def as_vera(
-    shared: AppServer, vera: str, palestra: Command, monkeypatch: pytest.MonkeyPatch
+def vera_login(
+    shared: AppServer, vera_id: str, palestra: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PALESTRA_TOKEN", shared.tokens["vera"])
     shared.app.state.login_limits = LoginLimits()
@@ -51,12 +51,12 @@ async def test_the_account_is_shown_and_changed(palestra: Command) -> None:
 
 
 async def test_the_password_is_changed_by_two_lines_of_input(
-    palestra: Command, shared: AppServer, vera: str, monkeypatch: pytest.MonkeyPatch
+    palestra: Command, shared: AppServer, vera_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{FIRST}\n"))
     code, _, errors = await palestra("account", "password")
     assert (code, "A token cannot set the first password." in errors) == (1, True)
-    async with browser(shared, vera) as one:
+    async with browser(shared, vera_id) as one:
         assert (await one.set_password(FIRST)).status_code == 200
         for typed, exit_code, sentence in (
             ("", 2, "current password is missing"),
@@ -71,18 +71,18 @@ async def test_the_password_is_changed_by_two_lines_of_input(
         code, out, _ = await palestra("account", "password")
         assert (code, out) == (0, "the password is changed; 1 browser login ended\n")
         assert not await one.is_logged_in()
-    async with browser(shared, vera, password=SECOND):
+    async with browser(shared, vera_id, password=SECOND):
         pass
 
 
 async def test_browser_logins_are_listed_and_ended(
-    palestra: Command, shared: AppServer, vera: str
+    palestra: Command, shared: AppServer, vera_id: str
 ) -> None:
     async with contextlib.AsyncExitStack() as stack:
         await palestra("account", "sign-out")
-        one = await stack.enter_async_context(browser(shared, vera))
-        other = await stack.enter_async_context(browser(shared, vera, agent="curl/8.5.0"))
-        await make_older(shared, vera)
+        one = await stack.enter_async_context(browser(shared, vera_id))
+        other = await stack.enter_async_context(browser(shared, vera_id, agent="curl/8.5.0"))
+        await make_older(shared, vera_id)
         _, out, _ = await palestra("account", "sessions")
         rows = [line.split() for line in out.splitlines()]
         assert rows[0] == ["session", "browser", "address", "opened", "by", "last", "used"]

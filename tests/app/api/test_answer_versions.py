@@ -20,7 +20,7 @@ from tests.app.api.serving import AppServer
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-def routes() -> list[APIRoute]:
+def list_routes() -> list[APIRoute]:
     contexts = iter_route_contexts(create_app(Settings()).routes)
     return [
         context.original_route
@@ -32,7 +32,7 @@ def routes() -> list[APIRoute]:
 async def test_every_answer_that_older_workers_read_strictly_is_recorded_and_cut() -> None:
     strict = [
         route
-        for route in routes()
+        for route in list_routes()
         if isinstance(route.response_model, type) and issubclass(route.response_model, Document)
     ]
     assert len(strict) >= 7
@@ -45,7 +45,7 @@ async def test_every_answer_that_older_workers_read_strictly_is_recorded_and_cut
     assert DispatchMessage not in FIELDS
 
 
-async def renewed(served: AppServer, version: str | None) -> dict[str, Any]:
+async def renew_lease(served: AppServer, version: str | None) -> dict[str, Any]:
     headers = {} if version is None else {CONTRACT_HEADER: version}
     async with served.client("live_attempt") as client:
         path = f"/api/v1/leases/{served.names['live_attempt']}:renew"
@@ -62,15 +62,15 @@ async def test_a_later_field_is_sent_to_the_callers_that_know_it(
 ) -> None:
     everything = set(RenewalAnswer.model_fields)
     for version in (None, "1", str(CONTRACT_VERSION), str(CONTRACT_VERSION + 1)):
-        assert set(await renewed(shared, version)) == everything
+        assert set(await renew_lease(shared, version)) == everything
     later = {**FIELDS, RenewalAnswer: {**FIELDS[RenewalAnswer], "give_up": 2}}
     monkeypatch.setattr(answer_fields, "FIELDS", later)
     for version in (None, "1"):
-        answer = await renewed(shared, version)
+        answer = await renew_lease(shared, version)
         assert set(answer) == everything - {"give_up"}
         assert read_answer(RenewalAnswer, json.dumps(answer)).acked_seq >= 3
     for version in (str(CONTRACT_VERSION), str(CONTRACT_VERSION + 1)):
-        assert set(await renewed(shared, version)) == everything
+        assert set(await renew_lease(shared, version)) == everything
 
 
 async def test_other_answers_of_an_older_worker_keep_status_and_content(shared: AppServer) -> None:
@@ -111,7 +111,10 @@ async def test_an_acknowledgement_is_cut_like_every_answer(
     shared: AppServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer_fields, "FIELDS", {**FIELDS, TelemetryAck: {"acked_seq": 2}})
-    attempt, first = shared.names["live_attempt"], (await renewed(shared, None))["acked_seq"] + 1
+    attempt, first = (
+        shared.names["live_attempt"],
+        (await renew_lease(shared, None))["acked_seq"] + 1,
+    )
     batch = {"first_seq": first, "records": [log_line(shared.names["live_run"])]}
     async with shared.client("live_attempt") as client:
         path = f"/api/v1/attempts/{attempt}/telemetry"

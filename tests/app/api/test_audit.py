@@ -26,7 +26,7 @@ PROXY = "127.0.0.1"
 """Address from which the requests of these tests come."""
 
 
-async def entries(served: AppServer, action: str) -> Sequence[AuditRow]:
+async def read_entries(served: AppServer, action: str) -> Sequence[AuditRow]:
     """Returns the entries of an action, the oldest first."""
     query = select(AuditRow).where(AuditRow.action == action).order_by(AuditRow.id)
     async with served.database.read() as session:
@@ -34,8 +34,8 @@ async def entries(served: AppServer, action: str) -> Sequence[AuditRow]:
 
 
 @pytest.fixture
-def behind_proxy(shared: AppServer) -> Iterator[AppServer]:
-    """The server, which trusts the proxy from which the requests of the tests come."""
+def server_behind_proxy(shared: AppServer) -> Iterator[AppServer]:
+    """The server, with the address from which tests send requests as a trusted proxy."""
     state = shared.app.state
     settings = state.settings
     state.settings = settings.model_copy(update={"trusted_proxies": (PROXY,)})
@@ -43,8 +43,8 @@ def behind_proxy(shared: AppServer) -> Iterator[AppServer]:
     state.settings = settings
 
 
-async def test_a_change_names_person_credential_and_address(behind_proxy: AppServer) -> None:
-    served = behind_proxy
+async def test_a_change_names_person_credential_and_address(server_behind_proxy: AppServer) -> None:
+    served = server_behind_proxy
     client, csrf = await served.browser()
     headers = {"Origin": ORIGIN, "X-CSRF-Token": csrf, "X-Forwarded-For": "6.6.6.6, 2001:db8::9"}
     async with contextlib.aclosing(client):
@@ -52,8 +52,8 @@ async def test_a_change_names_person_credential_and_address(behind_proxy: AppSer
             "/api/v1/tokens", json={"name": "t", "scopes": ["read"]}, headers=headers
         )
         assert made.status_code == 201, made.text
-    login = (await entries(served, "login.open"))[-1]
-    row = (await entries(served, "token.create"))[-1]
+    login = (await read_entries(served, "login.open"))[-1]
+    row = (await read_entries(served, "token.create"))[-1]
     admin = served.world.admin.user_id
     assert (login.user_id, login.address, login.credential) == (admin, PROXY, None)
     assert (row.object_type, row.object_id) == ("token", made.json()["id"])
@@ -62,12 +62,14 @@ async def test_a_change_names_person_credential_and_address(behind_proxy: AppSer
     assert row.address == "2001:db8::9", "the proxy's own words, not what the client wrote"
 
 
-async def test_a_token_and_a_worker_are_named_as_credentials(behind_proxy: AppServer) -> None:
-    served = behind_proxy
+async def test_a_token_and_a_worker_are_named_as_credentials(
+    server_behind_proxy: AppServer,
+) -> None:
+    served = server_behind_proxy
     worker = served.names["worker"]
     async with served.client("user") as client:
         assert (await client.post(f"/api/v1/workers/{worker}:drain")).status_code == 200
-    drained = (await entries(served, "worker.drain"))[-1]
+    drained = (await read_entries(served, "worker.drain"))[-1]
     assert drained.actor == f"token:{drained.credential}"
     assert drained.user_id == served.world.admin.user_id
     async with served.client("own_worker") as client:
@@ -78,11 +80,11 @@ async def test_a_token_and_a_worker_are_named_as_credentials(behind_proxy: AppSe
         attempt = served.names["live_attempt"]
         answer = await client.post(f"/api/v1/leases/{attempt}:renew", json={})
         assert answer.status_code == 200, answer.text
-    moved = (await entries(served, "job.move"))[-1]
+    moved = (await read_entries(served, "job.move"))[-1]
     assert moved.user_id is None
 
 
-async def page(served: AppServer, who: str = "user", **query: Any) -> list[AuditEntry]:
+async def read_page(served: AppServer, who: str = "user", **query: Any) -> list[AuditEntry]:
     """Returns the entries of one page of a search."""
     async with served.client(who) as client:
         answer = await client.get("/api/v1/audit", params=query)
@@ -90,7 +92,7 @@ async def page(served: AppServer, who: str = "user", **query: Any) -> list[Audit
     return [AuditEntry.model_validate(item) for item in answer.json()["items"]]
 
 
-async def all_entries(served: AppServer, who: str = "user", **query: Any) -> list[AuditEntry]:
+async def read_all_pages(served: AppServer, who: str = "user", **query: Any) -> list[AuditEntry]:
     """Returns the entries of all pages of a search."""
     found: list[AuditEntry] = []
     cursor: str | None = None
@@ -110,40 +112,42 @@ async def test_pages_of_a_search_hold_every_entry_that_the_caller_may_read_once(
     """An administrator of the server reads all entries, a maintainer those of the project."""
     async with shared.database.read() as session:
         rows = (await session.scalars(select(AuditRow).order_by(AuditRow.id.desc()))).all()
-    assert [entry.id for entry in await all_entries(shared, limit=7)] == [row.id for row in rows]
+    assert [entry.id for entry in await read_all_pages(shared, limit=7)] == [row.id for row in rows]
     mine = [row.id for row in rows if row.project_id == shared.world.project_id]
     assert len(mine) < len(rows), "there are entries of the other project and of none"
-    assert [entry.id for entry in await all_entries(shared, "maintainer", limit=7)] == mine
+    assert [entry.id for entry in await read_all_pages(shared, "maintainer", limit=7)] == mine
 
 
 async def test_a_search_finds_by_person_object_action_time_and_outcome(shared: AppServer) -> None:
     world = shared.world
-    admin = await all_entries(shared, user=world.admin.user_id)
+    admin = await read_all_pages(shared, user=world.admin.user_id)
     assert admin
     assert {(entry.user_id, entry.user) for entry in admin} == {(world.admin.user_id, "admin")}
-    assert await all_entries(shared, user="admin") == admin
-    assert await all_entries(shared, user="nobody") == []
+    assert await read_all_pages(shared, user="admin") == admin
+    assert await read_all_pages(shared, user="nobody") == []
     job = shared.names["queued_job"]
-    moves = await all_entries(shared, object_type="job", object_id=job)
+    moves = await read_all_pages(shared, object_type="job", object_id=job)
     assert all((entry.object_type, entry.object_id) == ("job", job) for entry in moves)
-    tokens = await all_entries(shared, action="token.")
+    tokens = await read_all_pages(shared, action="token.")
     assert {entry.action for entry in tokens} == {"token.create", "token.revoke"}
-    assert {entry.action for entry in await all_entries(shared, action="token.rev")} == {
+    assert {entry.action for entry in await read_all_pages(shared, action="token.rev")} == {
         "token.revoke"
     }
-    assert await all_entries(shared, action="token%") == []
+    assert await read_all_pages(shared, action="token%") == []
     for outcome in ("allowed", "refused"):
-        assert {entry.outcome for entry in await all_entries(shared, outcome=outcome)} <= {outcome}
-    times = sorted({entry.at for entry in await all_entries(shared)})
+        assert {entry.outcome for entry in await read_all_pages(shared, outcome=outcome)} <= {
+            outcome
+        }
+    times = sorted({entry.at for entry in await read_all_pages(shared)})
     middle = times[len(times) // 2]
-    before = await all_entries(shared, until=middle.isoformat())
-    after = await all_entries(shared, since=middle.isoformat())
+    before = await read_all_pages(shared, until=middle.isoformat())
+    after = await read_all_pages(shared, since=middle.isoformat())
     assert before
     assert all(entry.at < middle for entry in before)
     assert all(entry.at >= middle for entry in after)
-    assert len(before) + len(after) == len(await all_entries(shared))
+    assert len(before) + len(after) == len(await read_all_pages(shared))
     east = (middle + timedelta(hours=5)).isoformat().replace("+00:00", "+05:00")
-    assert await all_entries(shared, since=east) == after
+    assert await read_all_pages(shared, since=east) == after
 
 
 @pytest.mark.parametrize(
@@ -181,7 +185,7 @@ async def test_only_admins_read_the_log_of_their_project(shared: AppServer) -> N
         async with shared.client(who) as client:
             for path in ("/api/v1/audit", "/api/v1/audit:export"):
                 assert (await client.get(path)).status_code == 403
-    foreign = await page(shared, "foreign", limit=500)
+    foreign = await read_page(shared, "foreign", limit=500)
     assert shared.world.project_id not in {entry.project_id for entry in foreign}
 
 
@@ -193,7 +197,7 @@ async def test_an_export_holds_what_the_hashes_are_computed_from(shared: AppServ
         tokens = await client.get("/api/v1/audit:export", params={"action": "token."})
     lines = [json.loads(line) for line in answer.text.splitlines()]
     assert [line["id"] for line in lines] == [
-        entry.id for entry in reversed(await all_entries(shared, limit=500))
+        entry.id for entry in reversed(await read_all_pages(shared, limit=500))
     ]
     for line in lines:
         content = {name: value for name, value in line.items() if value is not None}
@@ -207,13 +211,13 @@ async def test_an_export_holds_what_the_hashes_are_computed_from(shared: AppServ
     assert [json.loads(line) for line in tokens.text.splitlines()] == wanted
 
 
-def begin(served: AppServer) -> None:
-    """Starts a new count of refusals, which only `flush_and_read` writes to the log."""
+def begin_counting(served: AppServer) -> None:
+    """Starts a new count of refusals; only `flush_and_read` writes it to the log."""
     served.app.state.refusals = Refusals()
 
 
 async def flush_and_read(served: AppServer) -> Sequence[AuditRow]:
-    """Writes the counted refusals to the log; returns the entries since `begin`."""
+    """Writes the counted refusals to the log; returns the entries since `begin_counting`."""
     query = select(AuditRow).where(AuditRow.outcome == "refused").order_by(AuditRow.id)
     async with served.database.read() as session:
         before = {row.id for row in await session.scalars(query)}
@@ -223,7 +227,7 @@ async def flush_and_read(served: AppServer) -> Sequence[AuditRow]:
 
 
 async def test_refused_requests_are_counted_by_credential_and_route(shared: AppServer) -> None:
-    begin(shared)
+    begin_counting(shared)
     job, run = shared.names["queued_job"], shared.names["live_run"]
     async with shared.client("reader") as client:
         for _ in range(5):
@@ -248,18 +252,18 @@ async def test_refused_requests_are_counted_by_credential_and_route(shared: AppS
     assert found[2].credential == shared.names["token"]
     assert {row.user_id for row in found} == {shared.world.admin.user_id}
     assert {row.address for row in found} == {"127.0.0.1"}
-    shown = await all_entries(shared, outcome="refused", object_type="request")
+    shown = await read_all_pages(shared, outcome="refused", object_type="request")
     assert [entry.id for entry in shown[:4]] == [row.id for row in reversed(found)]
 
 
 async def test_a_secret_of_before_a_rotation_is_named_once_it_has_ended(shared: AppServer) -> None:
-    """Regression: the log did not tell of programs that went on with the former secret."""
+    """Regression: the log had no entry about programs that went on with the former secret."""
     tokens = "/api/v1/tokens"
     async with shared.client("user") as owner:
         made = (await owner.post(tokens, json={"name": "old", "scopes": ["read"]})).json()
         rotated = await owner.post(f"{tokens}/{made['id']}:rotate", json={"overlap_hours": 0})
         assert rotated.status_code == 200
-    begin(shared)
+    begin_counting(shared)
     headers = {"Authorization": f"Bearer {made['secret']}"}
     async with shared.client() as client:
         assert (await client.get("/api/v1/runs", headers=headers)).status_code == 401
@@ -267,7 +271,7 @@ async def test_a_secret_of_before_a_rotation_is_named_once_it_has_ended(shared: 
 
 
 async def test_a_forged_change_names_the_login_that_was_used(shared: AppServer) -> None:
-    begin(shared)
+    begin_counting(shared)
     client, csrf = await shared.browser()
     async with contextlib.aclosing(client):
         wrong = {"Origin": "http://evil.example", "X-CSRF-Token": csrf}
@@ -277,7 +281,7 @@ async def test_a_forged_change_names_the_login_that_was_used(shared: AppServer) 
         good = {"Origin": ORIGIN, "X-CSRF-Token": csrf}
         assert (await client.delete("/api/v1/session", headers=good)).status_code == 204
         assert (await client.get("/api/v1/session")).status_code == 401
-    login = (await entries(shared, "login.close"))[-1]
+    login = (await read_entries(shared, "login.close"))[-1]
     assert [(row.code, row.credential) for row in found] == [
         ("cross_site", login.object_id),
         ("csrf", login.object_id),
@@ -286,7 +290,7 @@ async def test_a_forged_change_names_the_login_that_was_used(shared: AppServer) 
 
 
 async def test_refused_logins_name_the_account_and_never_what_was_typed(shared: AppServer) -> None:
-    begin(shared)
+    begin_counting(shared)
     shared.app.state.login_limits = LoginLimits()
     async with shared.client() as client:
         for user in ("admin", "admin", "hunter2 secret"):

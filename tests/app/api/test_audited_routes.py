@@ -16,13 +16,13 @@ from app.services.access import logins, principals
 from app.services.access.audit_actor import actor
 from app.settings import Settings
 from palestra.contract.names import new_id
-from tests.app.api.audited_calls import CALLS, NOT_AUDITED, Audited
+from tests.app.api.audited_calls import CALLS, NOT_AUDITED, AuditedCall
 from tests.app.api.serving import ORIGIN, AppServer, serve
 
 PASSWORD = "copper-lantern-42-orchard"
 
 
-def _mutating_routes() -> set[str]:
+def _list_mutating_routes() -> set[str]:
     return {
         f"{method} {(context.path or '').removeprefix('/api/v1')}"
         for context in iter_route_contexts(create_app(Settings()).routes)
@@ -34,26 +34,28 @@ def _mutating_routes() -> set[str]:
 def test_every_mutating_route_is_called_or_named_as_an_exception() -> None:
     called = {call.route for call in CALLS}
     assert not called & set(NOT_AUDITED)
-    assert called | set(NOT_AUDITED) == _mutating_routes()
+    assert called | set(NOT_AUDITED) == _list_mutating_routes()
 
 
 async def test_every_mutating_route_leaves_an_audit_entry(
     database_url: str, tmp_path: Path
 ) -> None:
     async with serve(database_url, tmp_path) as served:
-        caller = _Caller(served, await _values(served))
-        wrong = [f"{call.route}: {said}" for call in CALLS if (said := await caller.fault(call))]
+        caller = _Caller(served, await _make_values(served))
+        wrong = [
+            f"{call.route}: {said}" for call in CALLS if (said := await caller.find_fault(call))
+        ]
     assert not wrong, "\n".join(wrong)
 
 
-async def _values(served: AppServer) -> dict[str, Any]:
-    """Returns the values that calls name, with objects that the shared server lacks."""
+async def _make_values(served: AppServer) -> dict[str, Any]:
+    """Returns the values of the placeholders in calls; makes objects that the server lacks."""
     world = served.world
-    fresh, idle = await world.one_job(seeds=[51]), await world.submit(
+    fresh, idle = await world.submit_one_job(seeds=[51]), await world.submit(
         {"kind": "rl", "name": "idle", "env": {"id": "CartPole-v1"}, "agent": {"name": "dqn"},
          "loop": {"env_steps": 9}}
     )  # fmt: skip
-    for job in await world.jobs():
+    for job in await world.list_jobs():
         if job.experiment_id == idle[0].id:
             await world.cancel(job.id)
     async with served.database.write() as session:
@@ -81,38 +83,38 @@ async def _values(served: AppServer) -> dict[str, Any]:
 
 
 class _Caller:
-    """Sends calls and compares the audit entries that they leave with what calls say."""
+    """Sends calls and compares the audit entries that they leave with the expected ones."""
 
     def __init__(self, served: AppServer, values: dict[str, Any]) -> None:
         self._served = served
         self._values = values
         self._browser: tuple[httpx.AsyncClient, str] | None = None
 
-    async def fault(self, call: Audited) -> str | None:
-        """Sends a call; returns what is wrong with its entry."""
-        client, headers = await self._client(call.who)
-        who = await self._named(call.who)
-        before = await self._last_entry()
+    async def find_fault(self, call: AuditedCall) -> str | None:
+        """Sends a call; returns a text about the fault of its entry, or `None`."""
+        client, headers = await self._open_client(call.who)
+        who = await self._get_identity(call.who)
+        before = await self._read_last_entry()
         method, path = call.route.split(" ")
         for name, value in {**self._values, **call.at}.items():
-            path = path.replace(f"{{{name}}}", str(self._filled(value)))
+            path = path.replace(f"{{{name}}}", str(self._fill(value)))
         async with contextlib.aclosing(client):
             answer = await client.request(
-                method, f"/api/v1{path}{call.query}", json=self._filled(call.body), headers=headers
+                method, f"/api/v1{path}{call.query}", json=self._fill(call.body), headers=headers
             )
         if not answer.is_success:
             return f"{answer.status_code} {answer.text}"
         await self._keep(call, answer)
-        return await self._compared(call, who, before)
+        return await self._compare(call, who, before)
 
-    async def _client(self, who: str) -> tuple[httpx.AsyncClient, dict[str, str]]:
+    async def _open_client(self, who: str) -> tuple[httpx.AsyncClient, dict[str, str]]:
         if who != "browser":
             return self._served.client(who), {"Origin": ORIGIN} if who == "anonymous" else {}
         client, csrf = await self._served.browser()
-        self._values["browser"] = await self._newest_login()
+        self._values["browser"] = await self._read_newest_login()
         return client, {"Origin": ORIGIN, "X-CSRF-Token": csrf}
 
-    async def _named(self, who: str) -> tuple[str, str | None, str | None]:
+    async def _get_identity(self, who: str) -> tuple[str, str | None, str | None]:
         """Returns actor, user and credential of the entries of a caller."""
         admin = self._served.world.admin.user_id
         if who in {"browser", "anonymous"}:
@@ -122,45 +124,45 @@ class _Caller:
         assert found is not None
         return actor(found), found.user_id or None, found.credential_id
 
-    async def _last_entry(self) -> int:
+    async def _read_last_entry(self) -> int:
         async with self._served.database.read() as session:
             return await session.scalar(select(func.max(AuditRow.id))) or 0
 
-    async def _newest_login(self) -> str:
+    async def _read_newest_login(self) -> str:
         query = select(LoginSessionRow.id).order_by(LoginSessionRow.id.desc()).limit(1)
         async with self._served.database.read() as session:
             return await session.scalar(query) or ""
 
-    def _filled(self, value: Any) -> Any:
+    def _fill(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: self._filled(one) for key, one in value.items()}
+            return {key: self._fill(one) for key, one in value.items()}
         if isinstance(value, list):
-            return [self._filled(one) for one in value]
+            return [self._fill(one) for one in value]
         if isinstance(value, str) and value.startswith("{"):
             return self._values[value.strip("{}")]
         return value
 
-    async def _keep(self, call: Audited, answer: httpx.Response) -> None:
+    async def _keep(self, call: AuditedCall, answer: httpx.Response) -> None:
         for name, place in call.keeps.items():
             found = answer.json()
             for part in place.split("."):
                 found = found[int(part)] if part.isdigit() else found[part]
             self._values[name] = found
         if call.action == "login.open":
-            self._values["login"] = await self._newest_login()
+            self._values["login"] = await self._read_newest_login()
         if call.route == "POST /leases":
             self._served.tokens["fresh_attempt"] = answer.json()["token"]
 
-    async def _compared(
-        self, call: Audited, who: tuple[str, str | None, str | None], before: int
+    async def _compare(
+        self, call: AuditedCall, who: tuple[str, str | None, str | None], before: int
     ) -> str | None:
         query = select(AuditRow).where(AuditRow.id > before).order_by(AuditRow.id)
         async with self._served.database.read() as session:
             rows = (await session.scalars(query)).all()
         wanted = (
             call.action,
-            self._filled(call.about),
-            self._filled(call.in_project) or None,
+            self._fill(call.about),
+            self._fill(call.in_project) or None,
             *who,
             "127.0.0.1",
         )

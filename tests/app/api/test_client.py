@@ -16,11 +16,11 @@ from palestra.client import Client
 from palestra.contract.queries import EventView
 from palestra.downloads import DownloadError
 from tests.app.api.serving import AppServer
-from tests.support.api_samples import RUN, page
-from tests.support.fake_http_server import Answer, running_fake_server
+from tests.support.api_samples import RUN, make_page
+from tests.support.fake_http_server import Answer, run_fake_server
 from tests.support.listening import listening
-from tests.support.records import points
-from tests.support.server_fixture import definition
+from tests.support.records import make_points
+from tests.support.server_fixture import make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -99,9 +99,9 @@ async def test_an_admin_revokes_the_secret_of_a_worker(shared: AppServer, client
 
 async def test_an_archived_experiment_can_be_restored(shared: AppServer, client: Client) -> None:
     """Regression: the API and the client had no way to restore an archived experiment."""
-    experiment = (await shared.world.submit(definition(loop={"env_steps": 77})))[0]
+    experiment = (await shared.world.submit(make_definition(loop={"env_steps": 77})))[0]
 
-    def there_and_back() -> list[bool]:
+    def archive_and_restore() -> list[bool]:
         for job in client.jobs(experiment_id=experiment.id):
             client.cancel(job.id)
         shown = [client.archive(experiment.id).archived_at is None]
@@ -112,7 +112,7 @@ async def test_an_archived_experiment_can_be_restored(shared: AppServer, client:
             experiment.id in {row.id for row in client.experiments()},
         ]
 
-    assert await asyncio.to_thread(there_and_back) == [False, True, True, True]
+    assert await asyncio.to_thread(archive_and_restore) == [False, True, True, True]
 
 
 def _list_routes() -> list[str]:
@@ -135,12 +135,12 @@ async def test_every_list_of_the_client_reads_all_pages(path: str) -> None:
 
     A new list route needs an entry in `LISTS`.
     """
-    with running_fake_server() as peer, Client(peer.url, "plr_test") as client:
-        peer.on(
+    with run_fake_server() as peer, Client(peer.url, "plr_test") as client:
+        peer.set_answers(
             "GET",
             path.replace("{run_id}", RUN).replace("{slug}", "lab").replace("{pool}", "gpu"),
-            Answer(200, page(cursor="second")),
-            Answer(200, page()),
+            Answer(200, make_page(cursor="second")),
+            Answer(200, make_page()),
         )
         assert list(LISTS[path](client)) == []
     assert [asked.query.get("cursor") for asked in peer.asked] == [None, "second"]
@@ -154,7 +154,7 @@ async def test_series_names_returns_all_series_of_a_run(shared: AppServer, clien
     )
     async with shared.client("live_attempt") as http:
         path = f"/api/v1/attempts/{attempt}/telemetry"
-        records = [points(run, f"metric/{number:03d}", [1]) for number in range(250)]
+        records = [make_points(run, f"metric/{number:03d}", [1]) for number in range(250)]
         assert (await http.post(path, json={"first_seq": acked + 1, "records": records})).is_success
     names = [info.name for info in await asyncio.to_thread(client.series_names, run)]
     assert [name for name in names if name.startswith("metric/")] == [

@@ -13,21 +13,23 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.app.api.corpus import Row, body_of, declaration, expand, rows
+from tests.app.api.corpus import Row, expand, make_body, make_declaration, read_rows
 from tests.app.api.serving import HOST, AppServer
-from tests.support.phrases import pydantic_phrases
-from tests.support.server_fixture import definition
+from tests.support.phrases import find_pydantic_phrases
+from tests.support.server_fixture import make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FILES = ("bodies", "definitions", "artifacts", "headers", "telemetry", "messages")
-ROWS = [pytest.param(row, id=f"{row['id']}-{row['name']}") for name in FILES for row in rows(name)]
+ROWS = [
+    pytest.param(row, id=f"{row['id']}-{row['name']}") for name in FILES for row in read_rows(name)
+]
 _UPLOAD = {"Content-Type": "application/octet-stream"}
 _CHANGED_BY_A_LOGIN = {"login_sessions", "login_links", "audit", "audit_chain"}
 
 
 @pytest.mark.parametrize("row", ROWS)
-async def test_a_row_of_the_corpus(shared: AppServer, row: Row) -> None:
+async def test_a_row_of_the_corpus_is_answered_as_it_expects(shared: AppServer, row: Row) -> None:
     names = {**shared.names, **{f"token_of_{who}": token for who, token in shared.tokens.items()}}
     await _prepare(shared, names, row)
     before = await shared.count_rows()
@@ -57,7 +59,7 @@ def _check_problem(row: Row, answer: httpx.Response) -> None:
     if "expected_seq" in row:
         assert problem["expected_seq"] == row["expected_seq"]
     sentences = [problem["detail"], *(error["message"] for error in problem["errors"])]
-    assert not pydantic_phrases(" ".join(sentences)), "errors use our own wording"
+    assert not find_pydantic_phrases(" ".join(sentences)), "errors use our own wording"
     assert any(row.get("text", "") in sentence for sentence in sentences), sentences
     if "pointer" in row:
         found = [error for error in problem["errors"] if error["pointer"] == row["pointer"]]
@@ -74,7 +76,7 @@ async def _prepare(served: AppServer, names: dict[str, str], row: Row) -> None:
         return
     base = f"/api/v1/attempts/{names['live_attempt']}/artifacts"
     async with served.client("live_attempt") as client:
-        declared = await client.post(base, json=declaration(names, **row.get("before", {})))
+        declared = await client.post(base, json=make_declaration(names, **row.get("before", {})))
         assert declared.status_code == 201, declared.text
         names["declared"] = f"{base}/{declared.json()['id']}"
         if row.get("stored"):
@@ -101,7 +103,7 @@ async def _send(served: AppServer, names: dict[str, str], row: Row) -> httpx.Res
 def _request(
     client: httpx.AsyncClient, row: Row, names: dict[str, str], csrf: str
 ) -> httpx.Request:
-    content = body_of(row, names)
+    content = make_body(row, names)
     given = expand(row.get("headers", {}), names)
     pairs = list(given.items()) if isinstance(given, dict) else [tuple(pair) for pair in given]
     request = client.build_request(row["method"], expand(row["path"], names), content=content)
@@ -119,17 +121,17 @@ def _request(
     return request
 
 
-def _files(directory: Path) -> set[Path]:
+def _list_files(directory: Path) -> set[Path]:
     return {path for path in directory.rglob("*") if path.is_file()}
 
 
 async def test_a_refused_upload_leaves_no_file(shared: AppServer) -> None:
     directory = shared.app.state.settings.artifact_dir
-    before = _files(directory)
+    before = _list_files(directory)
     async with shared.client("live_attempt") as client:
         base = f"/api/v1/attempts/{shared.names['live_attempt']}/artifacts"
         document = {
-            **declaration(shared.names),
+            **make_declaration(shared.names),
             "name": "other.bin",
             "size": 3,
             "sha256": hashlib.sha256(b"abc").hexdigest(),
@@ -138,7 +140,7 @@ async def test_a_refused_upload_leaves_no_file(shared: AppServer) -> None:
         path = f"{base}/{declared.json()['id']}"
         for content in (b"ab", b"abcd", b"cba"):
             assert (await client.put(path, content=content)).status_code == 422
-    assert _files(directory) == before
+    assert _list_files(directory) == before
 
 
 async def test_telemetry_stores_every_number_exactly(shared: AppServer) -> None:
@@ -176,17 +178,17 @@ async def test_telemetry_stores_every_number_exactly(shared: AppServer) -> None:
     assert curve["last"][:3] == [None] * 3
 
 
-def another_definition(number: int) -> dict[str, Any]:
+def make_other_definition(number: int) -> dict[str, Any]:
     """Returns the valid definition of an experiment that no other number gives.
 
     Experiments that differ only in their name would be the same experiment.
     """
-    return definition(name=f"number {number}", loop={"env_steps": 20_000 + number})
+    return make_definition(name=f"number {number}", loop={"env_steps": 20_000 + number})
 
 
 async def test_fifty_concurrent_equal_submissions_make_one_experiment(shared: AppServer) -> None:
     """Row B20, with and without an idempotency key."""
-    body = {"definition": another_definition(1), "options": {"seeds": [0, 1]}}
+    body = {"definition": make_other_definition(1), "options": {"seeds": [0, 1]}}
     async with shared.client("user", timeout=60) as client:
         keyed = await asyncio.gather(
             *(
@@ -200,7 +202,7 @@ async def test_fifty_concurrent_equal_submissions_make_one_experiment(shared: Ap
         plain = await asyncio.gather(
             *(
                 client.post(
-                    "/api/v1/experiments", json={**body, "definition": another_definition(2)}
+                    "/api/v1/experiments", json={**body, "definition": make_other_definition(2)}
                 )
                 for _ in range(50)
             )
@@ -217,9 +219,9 @@ async def test_an_idempotency_key_with_two_bodies_is_refused(shared: AppServer) 
     """Row B21; the same key of another user is a separate key."""
     async with shared.client("user") as client:
         send = lambda path, body: client.post(path, json=body, headers={"Idempotency-Key": "k"})  # noqa: E731
-        first = await send("/api/v1/experiments", {"definition": definition()})
+        first = await send("/api/v1/experiments", {"definition": make_definition()})
         assert first.status_code in {200, 201}
-        other = await send("/api/v1/experiments", {"definition": another_definition(1)})
+        other = await send("/api/v1/experiments", {"definition": make_other_definition(1)})
         assert (other.status_code, other.json()["code"]) == (409, "idempotency_key_reused")
         elsewhere = await send(
             f"/api/v1/runs/{shared.names['lost_run']}/jobs", {"schedule": "train"}
@@ -233,7 +235,7 @@ async def test_an_idempotency_key_with_two_bodies_is_refused(shared: AppServer) 
     async with shared.client("foreign") as client:
         foreign = await client.post(
             "/api/v1/experiments",
-            json={"definition": another_definition(2), "options": {"pool": "elsewhere"}},
+            json={"definition": make_other_definition(2), "options": {"pool": "elsewhere"}},
             headers={"Idempotency-Key": "k"},
         )
         assert foreign.status_code == 201
@@ -247,7 +249,7 @@ async def test_a_refused_request_does_not_use_up_its_idempotency_key(shared: App
         assert bad.status_code == 422
         good = await client.post(
             "/api/v1/experiments",
-            json={"definition": definition()},
+            json={"definition": make_definition()},
             headers={"Idempotency-Key": "again"},
         )
         assert good.status_code in {200, 201}
@@ -284,7 +286,7 @@ async def test_a_body_above_the_size_limit_is_not_read_to_its_end(shared: AppSer
     """
     taken = 0
 
-    async def endless() -> Any:
+    async def yield_without_end() -> Any:
         nonlocal taken
         while True:
             taken += 65_536
@@ -293,7 +295,9 @@ async def test_a_body_above_the_size_limit_is_not_read_to_its_end(shared: AppSer
 
     async with shared.client("user") as client:
         headers = {"Content-Type": "application/json"}
-        answer = await client.post("/api/v1/experiments", content=endless(), headers=headers)
+        answer = await client.post(
+            "/api/v1/experiments", content=yield_without_end(), headers=headers
+        )
         assert answer.status_code == 413
         declared = await client.post(
             "/api/v1/experiments",
@@ -344,7 +348,7 @@ async def test_a_definition_of_an_older_schema_version_is_the_same_experiment(
     shared: AppServer,
 ) -> None:
     """The API upgrades the definition; the same training in the present version has the same ID."""
-    old = definition(
+    old = make_definition(
         schema_version=1,
         agent={"name": "ppo", "value_coefficient": 0.5},
         env={"id": "CartPole-v1", "num_envs": 8},

@@ -14,8 +14,8 @@ from sqlalchemy import event
 from app.services import storage
 from app.services.artifacts.blob_store import BlobStore
 from tests.app.api.serving import AppServer, serve
-from tests.support.disks import fill, small_disk
-from tests.support.records import points
+from tests.support.disks import fill, mount_small_disk
+from tests.support.records import make_points
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def _measure_free_space_at_every_request(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @asynccontextmanager
-async def _served_with_blobs_on(
+async def _serve_with_blobs_on(
     disk: Path, directory: Path, database_url: str, **settings: Any
 ) -> AsyncIterator[AppServer]:
     async with serve(
@@ -33,7 +33,7 @@ async def _served_with_blobs_on(
         yield served
 
 
-def _declaration(served: AppServer, content: bytes, name: str = "policy") -> dict[str, Any]:
+def _make_declaration(served: AppServer, content: bytes, name: str = "policy") -> dict[str, Any]:
     digest = hashlib.sha256(content).hexdigest()
     return {
         "run_id": served.names["live_run"],
@@ -57,18 +57,18 @@ async def test_an_artifact_is_507_on_a_full_disk_and_stored_once_there_is_space(
     """Regression: declaring it was answered 413 `no_space`, which an uploader treats as final."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     content = bytes(200_000)
-    with small_disk(tmp_path / "disk", 1_024) as disk:
+    with mount_small_disk(tmp_path / "disk", 1_024) as disk:
         async with (
-            _served_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served,
+            _serve_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served,
             served.client("live_attempt") as client,
         ):
             base = f"/api/v1/attempts/{served.names['live_attempt']}/artifacts"
             ballast = fill(disk, leave=100_000)
             assert _is_storage_full(
-                await client.post(base, json=_declaration(served, content)), "artifact store"
+                await client.post(base, json=_make_declaration(served, content)), "artifact store"
             )
             ballast.unlink()
-            declared = (await client.post(base, json=_declaration(served, content))).json()
+            declared = (await client.post(base, json=_make_declaration(served, content))).json()
             fill(disk, leave=100_000)
             put = {"content": content, "headers": {"Content-Type": "application/octet-stream"}}
             assert _is_storage_full(
@@ -85,13 +85,13 @@ async def test_a_disk_that_fills_up_during_an_upload_is_507(
     """The disk has space when the upload begins and is full before its last byte."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
     content = bytes(400_000)
-    with small_disk(tmp_path / "disk", 1_024) as disk:
+    with mount_small_disk(tmp_path / "disk", 1_024) as disk:
         async with (
-            _served_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served,
+            _serve_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served,
             served.client("live_attempt") as client,
         ):
             base = f"/api/v1/attempts/{served.names['live_attempt']}/artifacts"
-            declared = (await client.post(base, json=_declaration(served, content))).json()
+            declared = (await client.post(base, json=_make_declaration(served, content))).json()
 
             async def chunks() -> AsyncIterator[bytes]:
                 yield content[:100_000]
@@ -114,9 +114,9 @@ async def test_readiness_names_the_full_disk_of_the_blobs_and_recovers(
 ) -> None:
     """Regression: `/readyz` answered 200 while the blob disk was full."""
     shutil.copy(migrated_sqlite, tmp_path / "p.db")
-    with small_disk(tmp_path / "disk", 1_024) as disk:
+    with mount_small_disk(tmp_path / "disk", 1_024) as disk:
         async with (
-            _served_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served,
+            _serve_with_blobs_on(disk, tmp_path, f"sqlite:///{tmp_path / 'p.db'}") as served,
             served.client() as client,
         ):
             assert (await client.get("/readyz")).status_code == 200
@@ -133,13 +133,13 @@ async def test_a_full_disk_of_the_database_is_507_for_every_write_and_loses_noth
     migrated_sqlite: Path, tmp_path: Path
 ) -> None:
     """Regression: writes were answered 500 (telemetry 503) and `/readyz` 200."""
-    with small_disk(tmp_path / "disk", 4_096) as disk:
+    with mount_small_disk(tmp_path / "disk", 4_096) as disk:
         shutil.copy(migrated_sqlite, disk / "p.db")
         async with serve(f"sqlite:///{disk / 'p.db'}", tmp_path) as served:
             run, attempt = served.names["live_run"], served.names["live_attempt"]
             telemetry = f"/api/v1/attempts/{attempt}/telemetry"
             many = [
-                points(
+                make_points(
                     run, f"loss{index}", list(range(400)), [index / 7 + step for step in range(400)]
                 )
                 for index in range(100)
@@ -176,10 +176,14 @@ async def test_a_database_without_space_for_a_page_is_507(
         serve(f"sqlite:///{tmp_path / 'p.db'}", tmp_path) as served,
         served.client("live_attempt") as client,
     ):
-        event.listen(served.database.engine.sync_engine, "checkout", _limit_to_present_size)
+        event.listen(
+            served.database.engine.sync_engine, "checkout", _limit_database_to_present_size
+        )
         run = served.names["live_run"]
         many = [
-            points(run, f"loss{index}", list(range(400)), [index / 7 + step for step in range(400)])
+            make_points(
+                run, f"loss{index}", list(range(400)), [index / 7 + step for step in range(400)]
+            )
             for index in range(40)
         ]
         answer = await client.post(
@@ -189,7 +193,7 @@ async def test_a_database_without_space_for_a_page_is_507(
         assert _is_storage_full(answer, "database")
 
 
-def _limit_to_present_size(connection: Any, *_: Any) -> None:
+def _limit_database_to_present_size(connection: Any, *_: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA max_page_count = 1")
     cursor.close()
@@ -197,7 +201,7 @@ def _limit_to_present_size(connection: Any, *_: Any) -> None:
 
 def test_the_reserve_is_left_to_the_database(tmp_path: Path) -> None:
     """Blobs do not use the reserved space, since the database usually shares their disk."""
-    with small_disk(tmp_path / "disk", 1_024) as disk:
+    with mount_small_disk(tmp_path / "disk", 1_024) as disk:
         free = shutil.disk_usage(disk).free
         assert BlobStore(disk, 2**20).room() == free - 2**20 // 20
         assert BlobStore(disk, 1_000).room() == free - 1_000

@@ -12,7 +12,7 @@ from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
 from palestra.contract.states import Cause, Outcome
 from tests.app.api.serving import AppServer
-from tests.support.server_fixture import definition
+from tests.support.server_fixture import make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -20,7 +20,7 @@ NAMES = iter(range(1_000))
 SLOTS = iter(range(5, 16))
 
 
-async def _person(served: AppServer, *projects: str) -> str:
+async def _add_person(served: AppServer, *projects: str) -> str:
     """Makes a member of projects, with a token of all of them and one of each; returns the name."""
     name = f"person-{next(NAMES)}"
     request = TokenRequest(name=name, scopes=(Scope.READ, Scope.SUBMIT))
@@ -38,7 +38,7 @@ async def _person(served: AppServer, *projects: str) -> str:
     return name
 
 
-async def _second_project(served: AppServer) -> str:
+async def _make_project(served: AppServer) -> str:
     name = f"second-{next(NAMES)}"
     project = ProjectRow(id=new_id("prj"), slug=name, name=name)
     async with served.database.write() as session:
@@ -63,13 +63,17 @@ async def _post(served: AppServer, who: str, path: str, body: Any, key: str) -> 
         return await client.post(f"/api/v1{path}", json=body, headers={"Idempotency-Key": key})
 
 
-def _submission() -> dict[str, Any]:
-    return {"definition": definition(loop={"env_steps": 100 + next(NAMES)})}
+def _make_submission() -> dict[str, Any]:
+    return {"definition": make_definition(loop={"env_steps": 100 + next(NAMES)})}
 
 
 async def test_a_key_of_one_project_is_not_answered_in_another(shared: AppServer) -> None:
-    first, second = shared.world.project_id, await _second_project(shared)
-    name, body, key = await _person(shared, first, second), _submission(), f"k{next(NAMES)}"
+    first, second = shared.world.project_id, await _make_project(shared)
+    name, body, key = (
+        await _add_person(shared, first, second),
+        _make_submission(),
+        f"k{next(NAMES)}",
+    )
     made = await _post(shared, f"{name} {first}", "/experiments", body, key)
     assert (made.status_code, made.json()["project"]) == (201, "default")
     other = await _post(shared, f"{name} {second}", "/experiments", body, key)
@@ -86,7 +90,7 @@ async def test_a_key_of_one_project_is_not_answered_in_another(shared: AppServer
 async def test_a_former_member_gets_no_stored_submission(
     shared: AppServer, role: str | None
 ) -> None:
-    name, body, key = await _person(shared, shared.world.project_id), _submission(), "k"
+    name, body, key = await _add_person(shared, shared.world.project_id), _make_submission(), "k"
     made = await _post(shared, f"{name} None", "/experiments", body, key)
     assert made.status_code == 201, made.text
     await _change_role(shared, name, role)
@@ -98,9 +102,9 @@ async def test_a_former_member_gets_no_stored_submission(
 
 @pytest.mark.parametrize("role", ["viewer", None])
 async def test_a_former_member_gets_no_stored_job(shared: AppServer, role: str | None) -> None:
-    name = await _person(shared, shared.world.project_id, await _second_project(shared))
+    name = await _add_person(shared, shared.world.project_id, await _make_project(shared))
     who, route = f"{name} None", "/projects/default/experiments"
-    experiment = (await _post(shared, who, route, _submission(), "e")).json()
+    experiment = (await _post(shared, who, route, _make_submission(), "e")).json()
     async with shared.client(who) as client:
         found = await client.get(f"/api/v1/experiments/{experiment['id']}/runs")
     run = found.json()["items"][0]

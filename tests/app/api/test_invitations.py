@@ -31,13 +31,13 @@ async def redeem(served: AppServer, url: str, **chosen: Any) -> httpx.Response:
         return await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})
 
 
-async def refusal(answer: httpx.Response) -> tuple[int, str, str]:
+async def read_problem(answer: httpx.Response) -> tuple[int, str, str]:
     problem = answer.json()
     errors = problem["errors"]
     return problem["status"], problem["code"], errors[0]["pointer"] if errors else ""
 
 
-async def counts(served: AppServer) -> tuple[int, int, int]:
+async def count_rows(served: AppServer) -> tuple[int, int, int]:
     """Returns the numbers of users, memberships and browser logins."""
     numbers = [
         select(func.count()).select_from(table).scalar_subquery()
@@ -116,18 +116,18 @@ async def test_a_used_expired_or_revoked_invitation_says_so(shared: AppServer) -
             one["id"]: (one["state"], one["redeemed_by"])
             for one in (await client.get("/api/v1/invitations")).json()["items"]
         }
-    before = await counts(shared)
+    before = await count_rows(shared)
     for made, how, state in (
         (used, "used", ("redeemed", "used-one")),
         (over, "expired", ("expired", None)),
         (revoked, "revoked", ("revoked", None)),
     ):
         answer = await redeem(shared, made["url"], user="another", password=PASSWORD)
-        assert await refusal(answer) == (401, f"invitation_{how}", "")
+        assert await read_problem(answer) == (401, f"invitation_{how}", "")
         assert states[made["id"]] == state
     unknown = await redeem(shared, "#code=pll_unknown", user="another", password=PASSWORD)
-    assert await refusal(unknown) == (401, "link_used", "")
-    assert await counts(shared) == before
+    assert await read_problem(unknown) == (401, "link_used", "")
+    assert await count_rows(shared) == before
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ async def test_a_refused_redemption_leaves_the_invitation_open(
     shared: AppServer, chosen: dict[str, str], expected: tuple[int, str, str]
 ) -> None:
     (made,) = await invite(shared, {"projects": [{"project": "default", "role": "member"}]})
-    before = await counts(shared)
-    assert await refusal(await redeem(shared, made["url"], **chosen)) == expected
-    assert await counts(shared) == before
+    before = await count_rows(shared)
+    assert await read_problem(await redeem(shared, made["url"], **chosen)) == expected
+    assert await count_rows(shared) == before
     async with shared.database.read() as session:
         row = await session.get_one(InvitationRow, made["id"])
         assert (row.redeemed_at, row.redeemed_by) == (None, None)
@@ -187,15 +187,15 @@ async def test_an_invitation_that_cannot_be_made_is_refused_and_none_is_made(
     before = await shared.count_rows()
     async with shared.client("user") as client:
         answer = await client.post(INVITE, json={"invitations": wanted})
-    assert await refusal(answer) == expected
+    assert await read_problem(answer) == expected
     assert await shared.count_rows() == before
 
 
-async def preview(served: AppServer, url: str, **chosen: Any) -> httpx.Response:
+async def preview_invitation(served: AppServer, url: str, **chosen: Any) -> httpx.Response:
     return await redeem(served, url, check_only=True, **chosen)
 
 
-async def test_a_preview_tells_what_an_invitation_gives_and_uses_nothing_up(
+async def test_a_preview_shows_what_an_invitation_gives_and_leaves_it_open(
     shared: AppServer,
 ) -> None:
     roles = [{"project": "default", "role": "viewer"}]
@@ -203,7 +203,7 @@ async def test_a_preview_tells_what_an_invitation_gives_and_uses_nothing_up(
         shared, {"name": "hedy", "display_name": "Hedy L.", "is_admin": True, "projects": roles}
     )
     before = await shared.count_rows()
-    answer = await preview(shared, made["url"])
+    answer = await preview_invitation(shared, made["url"])
     assert answer.status_code == 200, answer.text
     assert "set-cookie" not in answer.headers
     found = answer.json()
@@ -219,7 +219,11 @@ async def test_a_preview_tells_what_an_invitation_gives_and_uses_nothing_up(
     }
     assert await shared.count_rows() == before
     assert (await redeem(shared, made["url"], password=PASSWORD)).status_code == 201
-    assert await refusal(await preview(shared, made["url"])) == (401, "invitation_used", "")
+    assert await read_problem(await preview_invitation(shared, made["url"])) == (
+        401,
+        "invitation_used",
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,11 +242,11 @@ async def test_a_preview_tells_what_an_invitation_gives_and_uses_nothing_up(
         ),
     ],
 )
-async def test_a_preview_tells_all_faults_of_name_and_password(
+async def test_a_preview_shows_all_faults_of_name_and_password(
     shared: AppServer, chosen: dict[str, str], expected: list[tuple[str, str]]
 ) -> None:
     (made,) = await invite(shared)
-    problems = (await preview(shared, made["url"], **chosen)).json()["problems"]
+    problems = (await preview_invitation(shared, made["url"], **chosen)).json()["problems"]
     assert [(one["pointer"], one["code"]) for one in problems] == expected
     assert all(one["message"].endswith(".") for one in problems)
 
@@ -255,9 +259,15 @@ async def test_a_preview_of_a_login_link_names_its_user_and_leaves_it_usable(
     async with shared.client("user") as client:
         link = (await client.post("/api/v1/users/linked:reset-password")).json()["url"]
     for _ in range(2):
-        found = (await preview(shared, link, user="linked", password="linked-linked")).json()
+        found = (
+            await preview_invitation(shared, link, user="linked", password="linked-linked")
+        ).json()
         assert (found["kind"], found["user"]) == ("login", "linked")
         assert [one["code"] for one in found["problems"]] == ["weak_password"]
     assert (await redeem(shared, link, password=f"{PASSWORD} again")).status_code == 201
-    assert await refusal(await preview(shared, link)) == (401, "link_used", "")
-    assert await refusal(await preview(shared, "#code=pll_none")) == (401, "link_used", "")
+    assert await read_problem(await preview_invitation(shared, link)) == (401, "link_used", "")
+    assert await read_problem(await preview_invitation(shared, "#code=pll_none")) == (
+        401,
+        "link_used",
+        "",
+    )

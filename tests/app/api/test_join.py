@@ -21,7 +21,7 @@ from palestra.client import Client
 from palestra.errors import TokenNotMadeError
 from tests.app.api.serving import AppServer
 from tests.app.api.test_user_commands import Command, palestra, url
-from tests.support.process_stack import bare_environment
+from tests.support.process_stack import make_bare_environment
 
 __all__ = ["palestra", "url"]
 
@@ -290,7 +290,7 @@ def _join_at_a_terminal(link: str, directory: Path) -> tuple[int, str]:
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**bare_environment(), "XDG_CONFIG_HOME": str(directory), "HOME": str(directory)},
+        env={**make_bare_environment(), "XDG_CONFIG_HOME": str(directory), "HOME": str(directory)},
         start_new_session=True,
     )
     os.close(theirs)

@@ -13,7 +13,7 @@ __all__ = ["palestra", "url"]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_pool_from_its_creation_to_its_deletion(palestra: Command) -> None:
+async def test_a_pool_is_managed_from_its_creation_to_its_deletion(palestra: Command) -> None:
     code, out, err = await palestra("pools", "create", "lab", "--admit", "default")
     assert (code, out, err) == (0, "created pool lab\n", "")
     await palestra("pools", "set", "lab", "--max-wall", "12h", "--default-wall", "90m")
@@ -42,7 +42,9 @@ async def test_a_pool_from_its_creation_to_its_deletion(palestra: Command) -> No
     assert (await palestra("pools", "show", "lab"))[0] == 1
 
 
-async def test_the_tokens_of_a_pool(palestra: Command, shared: AppServer) -> None:
+async def test_tokens_of_a_pool_are_created_listed_and_revoked(
+    palestra: Command, shared: AppServer
+) -> None:
     code, out, _ = await palestra("pools", "token", "default", "--days", "0", "--name", "rack 7")
     assert code == 0
     assert out.startswith("ple_")
@@ -83,7 +85,7 @@ async def test_an_administrator_cancels_a_foreign_job(palestra: Command, shared:
         (("create", "a b"), "name:"),
     ],
 )
-async def test_wrong_usage_is_told(
+async def test_wrong_usage_is_named(
     palestra: Callable[..., object], arguments: tuple[str, ...], said: str
 ) -> None:
     code, _, err = await palestra("pools", *arguments)  # type: ignore[misc]

@@ -44,7 +44,7 @@ def palestra(
     return run
 
 
-async def test_a_project_from_its_creation_to_the_archive(palestra: Command) -> None:
+async def test_a_project_is_managed_from_its_creation_to_the_archive(palestra: Command) -> None:
     code, out, err = await palestra("projects", "create", "Lab Two", "--storage-limit", "2G")
     assert (code, out, err) == (0, "created project lab-two\n", "")
     code, out, _ = await palestra("projects", "show", "lab-two", "--json")
@@ -62,7 +62,7 @@ async def test_a_project_from_its_creation_to_the_archive(palestra: Command) -> 
     assert (found["name"], found["archived_at"], found["storage_limit"]) == ("Lab 2", None, None)
 
 
-async def test_members_come_and_go(palestra: Command) -> None:
+async def test_members_are_added_changed_and_removed(palestra: Command) -> None:
     await palestra("projects", "create", "crew")
     code, out, err = await palestra("members", "set", "crew", "zoe", "member")
     assert (code, out) == (0, "zoe is now a member of crew\n")

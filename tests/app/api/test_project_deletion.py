@@ -10,14 +10,14 @@ from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope
 from tests.app.api.serving import AppServer
 from tests.app.api.test_projects import ask, create, person, put
-from tests.support.server_fixture import definition, pass_time
+from tests.support.server_fixture import advance_clock, make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DAY = 86_400
 
 
-async def archived(served: AppServer, slug: str) -> dict[str, Any]:
+async def make_archived_project(served: AppServer, slug: str) -> dict[str, Any]:
     made = await create(served, slug)
     await ask(served, "user", "POST", f"/projects/{slug}:archive")
     return made
@@ -27,13 +27,13 @@ async def delete(served: AppServer, who: str, slug: str, confirm: str = "") -> t
     return await ask(served, who, "DELETE", f"/projects/{slug}?confirm={confirm or slug}")
 
 
-async def deleted(served: AppServer) -> dict[str, Any]:
+async def list_deleted(served: AppServer) -> dict[str, Any]:
     _, found = await ask(served, "user", "GET", "/projects:deleted?limit=200")
     return {one["slug"]: one for one in found["items"]}
 
 
 async def test_a_deleted_project_is_hidden_and_can_be_restored(shared: AppServer) -> None:
-    made = await archived(shared, "gone")
+    made = await make_archived_project(shared, "gone")
     status, answer = await delete(shared, "user", "gone")
     assert (status, answer["slug"], answer["deleted_by"]) == (200, "gone", "admin")
     assert answer["removal_started_at"] is None
@@ -43,10 +43,10 @@ async def test_a_deleted_project_is_hidden_and_can_be_restored(shared: AppServer
     assert "gone" not in {one["slug"] for one in every["items"]}
     _, session = await ask(shared, "user", "GET", "/session")
     assert "gone" not in str(session)
-    assert (await deleted(shared))["gone"] == answer
+    assert (await list_deleted(shared))["gone"] == answer
     status, found = await ask(shared, "user", "POST", "/projects/gone:undelete")
     assert (status, found["id"], found["archived_at"] is None) == (200, made["id"], False)
-    assert "gone" not in await deleted(shared)
+    assert "gone" not in await list_deleted(shared)
     async with shared.database.read() as session_:
         entries = (
             await session_.scalars(
@@ -70,7 +70,7 @@ async def test_only_an_archived_project_can_be_deleted(shared: AppServer) -> Non
 
 
 async def test_the_slug_is_typed_again(shared: AppServer) -> None:
-    await archived(shared, "typed")
+    await make_archived_project(shared, "typed")
     status, problem = await delete(shared, "user", "typed", "typo")
     assert (status, problem["code"]) == (422, "confirmation_mismatch")
     assert problem["errors"][0]["pointer"] == "query/confirm"
@@ -82,7 +82,7 @@ async def test_the_slug_is_typed_again(shared: AppServer) -> None:
 
 async def test_a_second_deletion_says_so_to_administrators_alone(shared: AppServer) -> None:
     await person(shared, "dora")
-    await archived(shared, "twice")
+    await make_archived_project(shared, "twice")
     await create(shared, "kept")
     for slug in ("twice", "kept"):
         await put(shared, "user", slug, "dora", "maintainer")
@@ -99,7 +99,7 @@ async def test_maintainers_delete_and_members_do_not(shared: AppServer) -> None:
     for name, role in (("eva", "member"), ("fay", "maintainer")):
         await person(shared, name)
         if name == "eva":
-            await archived(shared, "whose")
+            await make_archived_project(shared, "whose")
         await put(shared, "user", "whose", name, role)
     status, problem = await delete(shared, "eva", "whose")
     assert (status, problem["code"]) == (403, "missing_permission")
@@ -113,7 +113,7 @@ async def test_maintainers_delete_and_members_do_not(shared: AppServer) -> None:
 
 
 async def test_name_and_slug_stay_taken(shared: AppServer) -> None:
-    await archived(shared, "reserved")
+    await make_archived_project(shared, "reserved")
     await delete(shared, "user", "reserved")
     status, problem = await ask(shared, "user", "POST", "/projects", {"name": "reserved"})
     assert (status, problem["code"]) == (409, "name_taken")
@@ -123,9 +123,11 @@ async def test_name_and_slug_stay_taken(shared: AppServer) -> None:
     assert "can still be restored" in problem["detail"]
 
 
-async def test_its_jobs_are_cancelled_and_its_credentials_end(shared: AppServer) -> None:
+async def test_jobs_of_a_deleted_project_are_cancelled_and_its_credentials_end(
+    shared: AppServer,
+) -> None:
     await create(shared, "busy")
-    body = {"definition": definition(name="busy"), "options": {"seeds": [1, 2, 3]}}
+    body = {"definition": make_definition(name="busy"), "options": {"seeds": [1, 2, 3]}}
     assert (await ask(shared, "user", "POST", "/projects/busy/experiments", body))[0] == 201
     _, jobs = await ask(shared, "user", "GET", "/projects/busy/jobs")
     paused = jobs["items"][0]["id"]
@@ -150,14 +152,14 @@ async def test_its_jobs_are_cancelled_and_its_credentials_end(shared: AppServer)
 
 
 async def test_a_project_is_not_restored_after_the_window(shared: AppServer) -> None:
-    await archived(shared, "late")
+    await make_archived_project(shared, "late")
     await delete(shared, "user", "late")
     status, problem = await ask(shared, "user", "POST", "/projects/never-was:undelete")
     assert (status, problem["code"]) == (404, "not_found")
-    pass_time(30 * DAY + 1)
+    advance_clock(30 * DAY + 1)
     try:
         status, problem = await ask(shared, "user", "POST", "/projects/late:undelete")
     finally:
-        pass_time(-30 * DAY - 1)
+        advance_clock(-30 * DAY - 1)
     assert (status, problem["code"]) == (409, "restore_window_over")
     assert "could be restored until 20" in problem["detail"]

@@ -14,13 +14,13 @@ from palestra.contract.projects import ProjectRequest
 from tests.app.api.serving import AppServer
 from tests.app.api.test_projects import ask, create
 from tests.support.listening import listening
-from tests.support.server_fixture import definition, token_of
+from tests.support.server_fixture import make_definition, make_token_caller
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def submit(served: AppServer, slug: str, name: str, who: str = "user") -> tuple[int, Any]:
-    body = {"definition": definition(name=name)}
+    body = {"definition": make_definition(name=name)}
     return await ask(served, who, "POST", f"/projects/{slug}/experiments", body)
 
 
@@ -41,7 +41,7 @@ async def test_nothing_is_submitted_once_the_storage_limit_is_reached(shared: Ap
 
 async def test_requests_of_a_credential_beyond_its_rate_are_refused() -> None:
     rate = RequestRate(Settings(api_requests_per_second=2, api_burst=3))
-    one, other = token_of("usr_a", "tok_a"), token_of("usr_a", "tok_b")
+    one, other = make_token_caller("usr_a", "tok_a"), make_token_caller("usr_a", "tok_b")
     for _ in range(3):
         rate.check(one, 100.0)
     with pytest.raises(HttpProblemError) as caught:

@@ -20,7 +20,7 @@ from palestra.contract.permissions import Role
 from palestra.errors import InvalidRequestError, NotFoundError
 from tests.app.api.serving import AppServer
 from tests.support.listening import listening
-from tests.support.server_fixture import submission
+from tests.support.server_fixture import make_submission
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -30,13 +30,13 @@ LISTS = ("experiments", "runs", "jobs")
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def url(shared: AppServer) -> AsyncIterator[str]:
-    """A server on which zoe is a member of two projects, and has a job in each."""
+    """URL of a server on which zoe is a member of two projects, and has a job in each."""
     await _add_token(shared)
     async with shared.client("user") as admin:
         members = "/api/v1/projects/default/members"
         assert (await admin.put(f"{members}/zoe", json={"role": "member"})).status_code == 200
     async with shared.client("zoe") as zoe:
-        body = submission(seeds=[41]).model_dump(mode="json", exclude_unset=True)
+        body = make_submission(seeds=[41]).model_dump(mode="json", exclude_unset=True)
         answer = await zoe.post("/api/v1/projects/default/experiments", json=body)
         assert answer.status_code in {200, 201}, answer.text
     async with listening(shared.app) as address:
@@ -44,7 +44,7 @@ async def url(shared: AppServer) -> AsyncIterator[str]:
 
 
 async def _add_token(shared: AppServer) -> None:
-    """Adds a token of zoe, a maintainer of elsewhere, that covers all projects."""
+    """Adds a token of zoe, a maintainer of `elsewhere`, that covers all projects."""
     async with shared.database.write() as session:
         zoe = (await session.scalars(select(UserRow).where(UserRow.name == "zoe"))).one()
         request = TokenRequest(name="zoe", scopes=(Scope.READ, Scope.SUBMIT, Scope.ADMIN))
@@ -60,7 +60,7 @@ def palestra(
     capfdbinary: pytest.CaptureFixture[bytes],
     tmp_path: Path,
 ) -> Callable[..., object]:
-    """Runs a command as zoe, a member of the projects default and elsewhere."""
+    """Returns a function that runs a command as zoe, a member of `default` and `elsewhere`."""
     monkeypatch.setenv("PALESTRA_SERVER", url)
     monkeypatch.setenv("PALESTRA_TOKEN", shared.tokens["zoe"])
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -75,7 +75,7 @@ def palestra(
     return run
 
 
-async def items(shared: AppServer, who: str, path: str) -> list[dict[str, Any]]:
+async def list_items(shared: AppServer, who: str, path: str) -> list[dict[str, Any]]:
     async with shared.client(who) as client:
         answer = await client.get(f"/api/v1{path}")
     assert answer.status_code == 200, answer.text
@@ -87,26 +87,26 @@ async def items(shared: AppServer, who: str, path: str) -> list[dict[str, Any]]:
 async def test_lists_filter_by_person_within_what_the_caller_reads(
     shared: AppServer, kind: str
 ) -> None:
-    every = await items(shared, "zoe", f"/{kind}?limit=200")
+    every = await list_items(shared, "zoe", f"/{kind}?limit=200")
     assert {(one["project"], one["created_by"]) for one in every} == {
         ("default", "admin"),
         ("default", "zoe"),
         ("elsewhere", "zoe"),
     }
-    mine = await items(shared, "zoe", f"/{kind}?user=me&limit=200")
+    mine = await list_items(shared, "zoe", f"/{kind}?user=me&limit=200")
     assert [one["id"] for one in mine] == [one["id"] for one in every if one["created_by"] == "zoe"]
-    here = await items(shared, "zoe", f"/projects/default/{kind}?user=zoe")
+    here = await list_items(shared, "zoe", f"/projects/default/{kind}?user=zoe")
     assert [one["project"] for one in here] == ["default"]
-    seen = await items(shared, "user", f"/{kind}?user=zoe")
+    seen = await list_items(shared, "user", f"/{kind}?user=zoe")
     assert [one["id"] for one in seen] == [one["id"] for one in here]
-    assert await items(shared, "user", f"/{kind}?user=nobody") == []
+    assert await list_items(shared, "user", f"/{kind}?user=nobody") == []
 
 
 @pytest.mark.usefixtures("url")
 async def test_experiments_filter_by_person(shared: AppServer) -> None:
-    mine = await items(shared, "zoe", "/experiments?user=me")
+    mine = await list_items(shared, "zoe", "/experiments?user=me")
     assert [(one["project"], one["created_by"]) for one in mine] == [("elsewhere", "zoe")]
-    assert await items(shared, "zoe", "/projects/default/experiments?user=zoe") == []
+    assert await list_items(shared, "zoe", "/projects/default/experiments?user=zoe") == []
 
 
 async def test_a_client_of_one_project_lists_and_submits_there(shared: AppServer, url: str) -> None:
@@ -118,8 +118,8 @@ async def test_a_client_of_one_project_lists_and_submits_there(shared: AppServer
                 assert {one.project for one in getattr(client, name)()} == {"default", "elsewhere"}
                 assert {one.project for one in getattr(within, name)()} == {"default"}
             with pytest.raises(InvalidRequestError, match=r"--project SLUG.*project="):
-                client.submit_document(submission(seeds=[42]))
-            made, _ = within.submit_document(submission(seeds=[42]))
+                client.submit_document(make_submission(seeds=[42]))
+            made, _ = within.submit_document(make_submission(seeds=[42]))
             assert made.project == "default"
             assert within.experiment(made.id).project == "default"
             found = {run.seed: run.created_by for run in within.runs(made.id, user="me")}
@@ -134,14 +134,14 @@ async def test_a_client_of_one_project_lists_and_submits_there(shared: AppServer
 
 
 async def test_events_of_a_client_of_one_project_are_its_own(shared: AppServer, url: str) -> None:
-    def first() -> str:
+    def read_first_event() -> str:
         with Client(url, shared.tokens["zoe"], project="elsewhere") as within:
             return next(within.events(after=0)).type
 
-    assert await asyncio.to_thread(first) in {"experiment", "run", "job"}
+    assert await asyncio.to_thread(read_first_event) in {"experiment", "run", "job"}
 
 
-def projects_of(out: str) -> set[str]:
+def parse_projects(out: str) -> set[str]:
     return {one["project"] for one in json.loads(out)}
 
 
@@ -149,21 +149,21 @@ async def test_a_command_takes_the_project_from_option_variable_and_memory(
     palestra: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lists = ("runs", "--json")
-    assert projects_of((await palestra(*lists))[1]) == {"default", "elsewhere"}
-    assert projects_of((await palestra(*lists, "--project", "elsewhere"))[1]) == {"elsewhere"}
-    assert projects_of((await palestra("--project", "default", *lists))[1]) == {"default"}
+    assert parse_projects((await palestra(*lists))[1]) == {"default", "elsewhere"}
+    assert parse_projects((await palestra(*lists, "--project", "elsewhere"))[1]) == {"elsewhere"}
+    assert parse_projects((await palestra("--project", "default", *lists))[1]) == {"default"}
     code, out, _ = await palestra("projects", "use", "elsewhere")
     assert (code, out.endswith("use elsewhere\n")) == (0, True)
-    assert projects_of((await palestra(*lists))[1]) == {"elsewhere"}
+    assert parse_projects((await palestra(*lists))[1]) == {"elsewhere"}
     monkeypatch.setenv("PALESTRA_PROJECT", "default")
-    assert projects_of((await palestra(*lists))[1]) == {"default"}
-    assert projects_of((await palestra(*lists, "--project", "*"))[1]) == {"default", "elsewhere"}
+    assert parse_projects((await palestra(*lists))[1]) == {"default"}
+    assert parse_projects((await palestra(*lists, "--project", "*"))[1]) == {"default", "elsewhere"}
     monkeypatch.delenv("PALESTRA_PROJECT")
     code, _, err = await palestra("projects", "use", "nowhere")
     assert (code, "no such project" in err) == (1, True)
     assert (await palestra("projects", "use"))[1].endswith("use elsewhere\n")
     await palestra("projects", "use", "*")
-    assert projects_of((await palestra(*lists))[1]) == {"default", "elsewhere"}
+    assert parse_projects((await palestra(*lists))[1]) == {"default", "elsewhere"}
 
 
 async def test_tables_name_project_and_person_where_they_differ(palestra: Command) -> None:
@@ -188,7 +188,7 @@ async def test_tables_name_project_and_person_where_they_differ(palestra: Comman
 async def test_a_submission_without_a_project_says_how_to_name_one(
     palestra: Command, tmp_path: Path
 ) -> None:
-    body = submission(seeds=[43]).model_dump_json()
+    body = make_submission(seeds=[43]).model_dump_json()
     (tmp_path / "x.json").write_text(body)
     arguments = ("submit", "x.json", "--no-provenance")
     code, _, err = await palestra(*arguments)
@@ -198,7 +198,7 @@ async def test_a_submission_without_a_project_says_how_to_name_one(
     assert json.loads(out)["project"] == "default"
 
 
-async def test_login_forgets_a_project_of_which_the_user_is_no_member_any_more(
+async def test_login_removes_a_stored_project_of_which_the_user_is_no_member_any_more(
     shared: AppServer, palestra: Command, url: str, tmp_path: Path
 ) -> None:
     (tmp_path / "token").write_text(shared.tokens["zoe"])
@@ -209,7 +209,7 @@ async def test_login_forgets_a_project_of_which_the_user_is_no_member_any_more(
     await palestra("projects", "use", "default")
     assert "zoe, project default " in (await palestra(*login))[1]
     async with shared.database.write() as session:
-        key = (shared.world.project_id, (await zoe_id(shared)))
+        key = (shared.world.project_id, (await get_zoe_id(shared)))
         row = await session.get(MembershipRow, key)
         assert row is not None
         await session.delete(row)
@@ -220,7 +220,7 @@ async def test_login_forgets_a_project_of_which_the_user_is_no_member_any_more(
         session.add(MembershipRow(project_id=key[0], user_id=key[1], role=role))
 
 
-async def zoe_id(shared: AppServer) -> str:
+async def get_zoe_id(shared: AppServer) -> str:
     async with shared.client("zoe") as client:
         found = (await client.get("/api/v1/session")).json()
     return str(found["user_id"])

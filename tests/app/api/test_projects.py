@@ -11,7 +11,7 @@ from app.services.access import tokens
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
 from tests.app.api.serving import AppServer
-from tests.support.server_fixture import definition
+from tests.support.server_fixture import make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -95,7 +95,7 @@ async def test_a_rename_to_a_taken_name_changes_nothing(shared: AppServer) -> No
     assert (status, found["name"], found["slug"]) == (200, "B", "rename-b")
 
 
-async def test_people_see_their_projects_and_administrators_all_with_counts(
+async def test_people_see_their_projects_and_administrators_see_all_with_counts(
     shared: AppServer,
 ) -> None:
     _, mine = await ask(shared, "foreign", "GET", "/projects")
@@ -143,7 +143,7 @@ async def test_an_archived_project_takes_no_submission_until_it_is_restored(
     for _ in range(2):
         status, found = await ask(shared, "user", "POST", "/projects/attic:archive")
         assert (status, found["archived_at"] is None) == (200, False)
-    body = {"definition": definition(name="late")}
+    body = {"definition": make_definition(name="late")}
     submit = ("user", "POST", "/projects/attic/experiments", body)
     status, problem = await ask(shared, *submit)
     assert (status, problem["code"]) == (409, "project_archived")

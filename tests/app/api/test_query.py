@@ -14,7 +14,7 @@ from tests.app.api.test_access import PUBLIC, SUBSTITUTES
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-def _routes() -> list[tuple[str, str, dict[str, bool]]]:
+def _list_routes() -> list[tuple[str, str, dict[str, bool]]]:
     contexts = iter_route_contexts(create_app(Settings()).routes)
     found = [
         (method, str(context.path), parameters_of(context.original_route.dependant))  # type: ignore[attr-defined]
@@ -33,7 +33,7 @@ async def ask(shared: AppServer, method: str, path: str, query: str) -> tuple[in
     return answer.status_code, answer.json()
 
 
-@pytest.mark.parametrize(("method", "path", "declared"), _routes())
+@pytest.mark.parametrize(("method", "path", "declared"), _list_routes())
 async def test_every_route_refuses_unknown_query_parameters(
     shared: AppServer, method: str, path: str, declared: dict[str, bool]
 ) -> None:

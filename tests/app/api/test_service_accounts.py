@@ -12,7 +12,7 @@ import pytest_asyncio
 from palestra.cli.main import main
 from tests.app.api.serving import AppServer
 from tests.support.listening import listening
-from tests.support.server_fixture import definition
+from tests.support.server_fixture import make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -29,7 +29,7 @@ async def ask(
     return answer.status_code, answer.json() if answer.content else None
 
 
-async def account(served: AppServer, name: str, role: str = "member") -> dict[str, Any]:
+async def make_account(served: AppServer, name: str, role: str = "member") -> dict[str, Any]:
     """Makes a service account whose token has its name; returns the token."""
     status, _ = await ask(served, "user", "POST", ACCOUNTS, {"name": name, "role": role})
     assert status == 201
@@ -41,10 +41,10 @@ async def account(served: AppServer, name: str, role: str = "member") -> dict[st
 
 
 async def test_a_service_account_submits_in_its_project_alone(shared: AppServer) -> None:
-    made = await account(shared, "nightly")
+    made = await make_account(shared, "nightly")
     assert (made["user"], made["project"]) == ("nightly", "default")
     assert made["expires_at"] is not None
-    body = {"definition": definition(loop={"env_steps": 11_111})}
+    body = {"definition": make_definition(loop={"env_steps": 11_111})}
     status, found = await ask(shared, "nightly", "POST", "/experiments", body)
     assert (status, found["created_by"], found["project"]) == (201, "nightly", "default")
     assert (await ask(shared, "nightly", "GET", "/projects/elsewhere"))[0] == 404
@@ -55,14 +55,14 @@ async def test_a_service_account_submits_in_its_project_alone(shared: AppServer)
 
 
 async def test_a_viewer_account_does_not_submit(shared: AppServer) -> None:
-    await account(shared, "reports", "viewer")
-    body = {"definition": definition(name="reports")}
+    await make_account(shared, "reports", "viewer")
+    body = {"definition": make_definition(name="reports")}
     assert (await ask(shared, "reports", "POST", "/experiments", body))[0] == 403
     assert (await ask(shared, "reports", "GET", "/runs"))[0] == 200
 
 
 async def test_wrong_service_accounts_are_refused(shared: AppServer) -> None:
-    await account(shared, "refusals")
+    await make_account(shared, "refusals")
     answers = {
         "name_taken": await ask(shared, "user", "POST", ACCOUNTS, {"name": "zoe"}),
         "role_not_allowed": await ask(
@@ -102,7 +102,7 @@ async def test_wrong_service_accounts_are_refused(shared: AppServer) -> None:
 async def test_a_maintainer_rotates_the_tokens_of_service_accounts_not_those_of_people(
     shared: AppServer,
 ) -> None:
-    made = await account(shared, "rotated")
+    made = await make_account(shared, "rotated")
     status, new = await ask(
         shared, "user", "POST", f"/tokens/{made['id']}:rotate", {"overlap_hours": 0}
     )
@@ -116,7 +116,7 @@ async def test_a_token_of_a_maintainer_gives_no_service_secret_that_outlives_it(
     shared: AppServer,
 ) -> None:
     """Regression: a token of one day could rotate a service account's token that ends later."""
-    made = await account(shared, "lasting")
+    made = await make_account(shared, "lasting")
     body = {"name": "short", "scopes": ["read", "submit", "admin"], "expires_in_days": 1}
     _, short = await ask(shared, "maintainer", "POST", "/tokens", body)
     shared.tokens["short"] = short["secret"]
@@ -129,11 +129,11 @@ async def test_a_token_of_a_maintainer_gives_no_service_secret_that_outlives_it(
     assert (status, new["expires_at"]) == (200, short["expires_at"])
 
 
-async def test_a_deleted_account_ends_at_once_and_its_work_keeps_its_name(
+async def test_a_deleted_account_ends_at_once_and_its_jobs_keep_its_name(
     shared: AppServer,
 ) -> None:
-    await account(shared, "leaving")
-    body = {"definition": definition(loop={"env_steps": 12_222})}
+    await make_account(shared, "leaving")
+    body = {"definition": make_definition(loop={"env_steps": 12_222})}
     _, made = await ask(shared, "leaving", "POST", "/experiments", body)
     assert (await ask(shared, "user", "DELETE", f"{ACCOUNTS}/leaving"))[0] == 204
     assert (await ask(shared, "leaving", "GET", "/session"))[0] == 401
@@ -173,28 +173,28 @@ def palestra(
     return run
 
 
-async def works(shared: AppServer, secret: str) -> bool:
+async def is_accepted(shared: AppServer, secret: str) -> bool:
     shared.tokens["tried"] = secret
     return (await ask(shared, "tried", "GET", "/session"))[0] == 200
 
 
-async def test_tokens_by_command(shared: AppServer, palestra: Command) -> None:
+async def test_commands_manage_tokens(shared: AppServer, palestra: Command) -> None:
     code, first, err = await palestra(
         "tokens", "create", "laptop", "--scope", "read", "--scope", "submit", "--only", "default"
     )
     assert code == 0, err
     assert "not shown again" in err
-    assert await works(shared, first.strip())
+    assert await is_accepted(shared, first.strip())
     _, out, _ = await palestra("tokens", "list", "--json")
     (row,) = [one for one in json.loads(out) if one["name"] == "laptop"]
     assert (row["project"], row["scopes"]) == ("default", ["read", "submit"])
     code, second, err = await palestra("tokens", "rotate", row["id"], "--overlap-hours", "1")
     assert (code, "old secret is valid until" in err) == (0, True)
-    assert await works(shared, first.strip())
-    assert await works(shared, second.strip())
+    assert await is_accepted(shared, first.strip())
+    assert await is_accepted(shared, second.strip())
     code, out, _ = await palestra("tokens", "revoke", row["id"])
     assert (code, out) == (0, f"revoked {row['id']}\n")
-    assert not await works(shared, second.strip())
+    assert not await is_accepted(shared, second.strip())
     _, out, _ = await palestra("tokens", "list")
     lines = [line.rstrip() for line in out.splitlines()]
     assert next(line for line in lines if row["id"] in line).endswith("revoked")
@@ -204,19 +204,19 @@ async def test_tokens_by_command(shared: AppServer, palestra: Command) -> None:
     assert (code, "palestra pools token POOL" in err) == (1, True)
 
 
-async def test_service_accounts_by_command(shared: AppServer, palestra: Command) -> None:
+async def test_commands_manage_service_accounts(shared: AppServer, palestra: Command) -> None:
     code, out, _ = await palestra("service-accounts", "create", "default", "builder")
     assert (code, out) == (0, "created service account builder of default\n")
     code, secret, _ = await palestra(
         "service-accounts", "token", "default", "builder", "ci", "--scope", "submit"
     )
     assert code == 0
-    assert await works(shared, secret.strip())
+    assert await is_accepted(shared, secret.strip())
     _, out, _ = await palestra("service-accounts", "list", "default")
     (row,) = [line.split() for line in out.splitlines() if line.startswith("builder")]
     assert row[:3] == ["builder", "member", "1"]
     code, _, _ = await palestra("service-accounts", "delete", "default", "builder")
     assert code == 0
-    assert not await works(shared, secret.strip())
+    assert not await is_accepted(shared, secret.strip())
     code, _, err = await palestra("service-accounts", "create", "default", "No Slug")
     assert (code, err.startswith("palestra: ACCOUNT ")) == (2, True)

@@ -26,7 +26,7 @@ async def url(shared: AppServer) -> AsyncIterator[str]:
         yield address
 
 
-class _Received:
+class _ReceivedEvents:
     """The events of an open stream."""
 
     def __init__(self) -> None:
@@ -37,13 +37,13 @@ class _Received:
         if line.startswith("data: "):
             self.events.append(json.loads(line.removeprefix("data: ")))
 
-    def of(self, kind: str) -> list[dict[str, Any]]:
+    def get_data_of(self, kind: str) -> list[dict[str, Any]]:
         return [event["data"] for event in self.events if event.get("type") == kind]
 
 
 @contextlib.asynccontextmanager
-async def _stream(url: str, headers: dict[str, str]) -> AsyncIterator[_Received]:
-    received, opened = _Received(), asyncio.Event()
+async def _stream(url: str, headers: dict[str, str]) -> AsyncIterator[_ReceivedEvents]:
+    received, opened = _ReceivedEvents(), asyncio.Event()
 
     async def read() -> None:
         async with (
@@ -66,7 +66,7 @@ async def _stream(url: str, headers: dict[str, str]) -> AsyncIterator[_Received]
             await reading
 
 
-async def _within(seconds: float, is_so: Callable[[], bool]) -> bool:
+async def _is_true_within(seconds: float, is_so: Callable[[], bool]) -> bool:
     end = time.monotonic() + seconds
     while not is_so() and time.monotonic() < end:
         await asyncio.sleep(0.02)
@@ -89,27 +89,29 @@ async def test_a_stream_follows_the_pools_that_admit_its_projects(
     )
     async with _stream(url, member) as ours, _stream(url, foreign) as theirs:
         await _toggle(shared, "drain")
-        assert await _within(10, lambda: bool(ours.of("worker")))
-        assert (theirs.of("worker"), theirs.of("pool")) == ([], [])
+        assert await _is_true_within(10, lambda: bool(ours.get_data_of("worker")))
+        assert (theirs.get_data_of("worker"), theirs.get_data_of("pool")) == ([], [])
         async with shared.client("user") as client:
             assert (await client.put(path, json={})).status_code == 200
         await asyncio.sleep(SECONDS)
         await _toggle(shared, "undrain")
-        assert await _within(10, lambda: len(theirs.of("worker")) == 1)
+        assert await _is_true_within(10, lambda: len(theirs.get_data_of("worker")) == 1)
         async with shared.client("user") as client:
             assert (await client.delete(path)).status_code == 204
         await asyncio.sleep(SECONDS)
-        known = len(theirs.of("pool"))
+        known = len(theirs.get_data_of("pool"))
         await _toggle(shared, "drain")
         await _toggle(shared, "undrain")
         async with shared.client("user") as client:
             paused = await client.post("/api/v1/pools/default:pause", json={"reason": "x"})
             assert paused.status_code == 200
             assert (await client.post("/api/v1/pools/default:resume")).status_code == 200
-        assert await _within(10, lambda: len(ours.of("worker")) == 4 and len(ours.of("pool")) >= 2)
+        assert await _is_true_within(
+            10, lambda: len(ours.get_data_of("worker")) == 4 and len(ours.get_data_of("pool")) >= 2
+        )
         await asyncio.sleep(0.5)
-        assert len(theirs.of("worker")) == 1
-        assert len(theirs.of("pool")) == known
+        assert len(theirs.get_data_of("worker")) == 1
+        assert len(theirs.get_data_of("pool")) == known
 
 
 async def test_a_sign_out_ends_the_streams_of_the_user(shared: AppServer, url: str) -> None:
@@ -121,5 +123,5 @@ async def test_a_sign_out_ends_the_streams_of_the_user(shared: AppServer, url: s
         async with contextlib.aclosing(browser):
             answer = await browser.post("/api/v1/account:sign-out", headers=headers)
         assert answer.status_code == 200, answer.text
-        assert await _within(SECONDS, lambda: login.has_ended)
+        assert await _is_true_within(SECONDS, lambda: login.has_ended)
         assert not program.has_ended, "tokens stay"

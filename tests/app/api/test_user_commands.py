@@ -84,7 +84,7 @@ async def test_a_wrong_invitation_is_named(
     assert sentence in errors
 
 
-async def test_the_servers_refusal_is_told(palestra: Command) -> None:
+async def test_the_servers_refusal_is_printed(palestra: Command) -> None:
     code, _, errors = await palestra("users", "invite", "admin")
     assert (code, "Another user has this name." in errors) == (1, True)
     code, _, errors = await palestra("users", "revoke-invitation", "inv_none")

@@ -14,7 +14,7 @@ from app.services.access import tokens
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
 from tests.app.api.serving import ORIGIN, AppServer
-from tests.support.server_fixture import submission
+from tests.support.server_fixture import make_submission
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -42,7 +42,7 @@ async def call(
         return await client.request(method, USERS + path, **options)
 
 
-async def refused(answer: httpx.Response) -> tuple[int, str, str]:
+async def read_problem(answer: httpx.Response) -> tuple[int, str, str]:
     problem = answer.json()
     errors = problem["errors"]
     return problem["status"], problem["code"], errors[0]["pointer"] if errors else ""
@@ -50,7 +50,7 @@ async def refused(answer: httpx.Response) -> tuple[int, str, str]:
 
 async def submit(served: AppServer, who: str, seeds: list[int]) -> list[str]:
     """Submits an experiment with a token; returns the IDs of its jobs."""
-    document = submission(seeds=seeds).model_dump_json()
+    document = make_submission(seeds=seeds).model_dump_json()
     headers = {"Content-Type": "application/json"}
     async with served.client(who) as client:
         made = await client.post("/api/v1/experiments", content=document, headers=headers)
@@ -67,7 +67,7 @@ async def log_in(served: AppServer, url: str) -> tuple[httpx.AsyncClient, str]:
     return client, answer.json()["csrf_token"]
 
 
-async def states(served: AppServer, job_ids: list[str]) -> set[str]:
+async def read_job_states(served: AppServer, job_ids: list[str]) -> set[str]:
     async with served.database.read() as session:
         return set(await session.scalars(select(JobRow.state).where(JobRow.id.in_(job_ids))))
 
@@ -108,7 +108,7 @@ async def test_a_person_is_read_and_changed_by_name_or_id(shared: AppServer) -> 
     assert (await call(shared, "GET", "/admin", who="marie")).status_code == 200
     await call(shared, "PATCH", "/marie", json={"is_admin": False})
     assert (await call(shared, "GET", "/admin", who="marie")).status_code == 403
-    assert await refused(await call(shared, "PATCH", "/marie", json={"email": "x"})) == (
+    assert await read_problem(await call(shared, "PATCH", "/marie", json={"email": "x"})) == (
         422,
         "invalid_document",
         "/email",
@@ -129,7 +129,7 @@ async def test_a_link_gives_no_name_that_does_not_show_what_it_holds(
     body = {"code": url.partition("#code=")[2], "user": name}
     async with shared.client() as client:
         answer = await client.post("/api/v1/session:redeem", json=body, headers={"Origin": ORIGIN})
-    assert await refused(answer) == (422, "invalid_document", "/user")
+    assert await read_problem(answer) == (422, "invalid_document", "/user")
 
 
 async def test_a_link_renames_a_user_with_an_entry_and_keeps_the_display_name(
@@ -182,7 +182,7 @@ async def test_submissions_of_a_person_who_is_deleted_meanwhile_are_stored_or_re
         headers = {"Content-Type": "application/json"}
         async with shared.client(name) as client:
             for seed in range(4):
-                document = submission(seeds=[20_000 + int(delay * 1_000) + seed])
+                document = make_submission(seeds=[20_000 + int(delay * 1_000) + seed])
                 answer = await client.post(
                     "/api/v1/experiments", content=document.model_dump_json(), headers=headers
                 )
@@ -214,14 +214,14 @@ async def test_a_disabled_person_loses_access_and_the_jobs_go_on(shared: AppServ
         )  # fmt: skip
         assert (await browser.get("/api/v1/session")).status_code == 401
         assert (await call(shared, "GET", who="nora")).status_code == 401
-        assert await states(shared, jobs) == {"queued"}
+        assert await read_job_states(shared, jobs) == {"queued"}
         async with shared.client() as client:
             used = await client.post(
                 "/api/v1/session:redeem", json={"code": spare.partition("#code=")[2]}
             )
-        assert await refused(used) == (401, "link_used", "")
+        assert await read_problem(used) == (401, "link_used", "")
         refusal = await call(shared, "POST", "/nora:reset-password")
-        assert await refused(refusal) == (409, "user_disabled", "")
+        assert await read_problem(refusal) == (409, "user_disabled", "")
         assert (await call(shared, "POST", "/nora:enable")).json()["state"] == "active"
         assert (await browser.get("/api/v1/session")).status_code == 401
         assert (await call(shared, "GET", who="nora")).status_code == 403
@@ -236,7 +236,7 @@ async def test_jobs_of_a_disabled_person_are_paused_or_cancelled(
     jobs = await submit(shared, name, [921, 922] if what == "pause" else [923, 924])
     told = (await call(shared, "POST", f"/{name}:disable", json={"jobs": what})).json()
     assert (told["live_jobs"], told["changed_jobs"]) == (2, 2)
-    assert await states(shared, jobs) == {state}
+    assert await read_job_states(shared, jobs) == {state}
 
 
 async def test_jobs_of_a_disabled_person_are_transferred(shared: AppServer) -> None:
@@ -250,7 +250,7 @@ async def test_jobs_of_a_disabled_person_are_transferred(shared: AppServer) -> N
         ({"jobs": "pause", "transfer_to": "pia"}, "transfer_not_asked"),
     ):
         answer = await call(shared, "POST", "/olga:disable", json=body)
-        assert await refused(answer) == (422, expected, "/transfer_to")
+        assert await read_problem(answer) == (422, expected, "/transfer_to")
     assert (await call(shared, "GET", "/olga")).json()["state"] == "active"
     body = {"jobs": "transfer", "transfer_to": "pia"}
     assert (await call(shared, "POST", "/olga:disable", json=body)).json()["changed_jobs"] == 2
@@ -266,16 +266,16 @@ async def test_a_deleted_persons_objects_are_transferred(shared: AppServer) -> N
     await person(shared, "rosa")
     jobs = await submit(shared, "quinn", [941])
     answer = await call(shared, "DELETE", "/quinn")
-    assert await refused(answer) == (409, "transfer_needed", "query/transfer_to")
+    assert await read_problem(answer) == (409, "transfer_needed", "query/transfer_to")
     assert "1 runs" in answer.json()["detail"]
     answer = await call(shared, "DELETE", "/quinn?transfer_to=nobody")
-    assert await refused(answer) == (422, "no_such_user", "query/transfer_to")
+    assert await read_problem(answer) == (422, "no_such_user", "query/transfer_to")
     answer = await call(shared, "DELETE", "/quinn?transfer_to=rosa")
     assert answer.json()["transferred_to"] == "rosa"
     assert answer.json()["transferred"]["jobs"] == 1
     assert (await call(shared, "GET", "/quinn")).status_code == 404
     assert (await call(shared, "GET", who="quinn")).status_code == 401
-    assert await states(shared, jobs) == {"queued"}
+    assert await read_job_states(shared, jobs) == {"queued"}
     async with shared.client("rosa") as client:
         assert (await client.get(f"/api/v1/jobs/{jobs[0]}")).json()["created_by"] == "rosa"
     async with shared.database.read() as session:
@@ -305,10 +305,10 @@ async def test_the_last_administrator_stays_one(shared: AppServer) -> None:
         await session.execute(update(UserRow).where(*others).values(is_admin=False))
     expected = (409, "last_administrator", "")
     demote = {"json": {"is_admin": False}}
-    assert await refused(await call(shared, "PATCH", "/admin", **demote)) == expected
-    assert await refused(await call(shared, "POST", "/admin:disable")) == expected
+    assert await read_problem(await call(shared, "PATCH", "/admin", **demote)) == expected
+    assert await read_problem(await call(shared, "POST", "/admin:disable")) == expected
     await person(shared, "heir")
-    assert await refused(await call(shared, "DELETE", "/admin?transfer_to=heir")) == expected
+    assert await read_problem(await call(shared, "DELETE", "/admin?transfer_to=heir")) == expected
     admin = (await call(shared, "GET", "/admin")).json()
     assert (admin["is_admin"], admin["state"]) == (True, "active")
 
@@ -364,4 +364,4 @@ async def test_invitations_of_a_demoted_administrator_are_revoked(shared: AppSer
             "/api/v1/session:redeem",
             json={"code": made["url"].partition("#code=")[2], "user": "x"},
         )
-    assert await refused(answer) == (401, "invitation_revoked", "")
+    assert await read_problem(answer) == (401, "invitation_revoked", "")

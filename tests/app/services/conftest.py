@@ -13,14 +13,14 @@ from palestra.contract.permissions import Role
 from palestra.contract.projects import ProjectRequest
 from tests.app.services.telemetry_training import training as training
 from tests.support.artifact_store import AttemptWithStore
-from tests.support.server_fixture import World, definition
+from tests.support.server_fixture import World, make_definition
 
 
 @pytest.fixture
-async def storing(world: World, database: Database, tmp_path: Path) -> AttemptWithStore:
+async def live_run(world: World, database: Database, tmp_path: Path) -> AttemptWithStore:
     registered = await world.register(slots=12)
-    document = definition(snapshot={"keep_last": 2, "keep_best": True})
-    job = await world.one_job(document=document)
+    document = make_definition(snapshot={"keep_last": 2, "keep_best": True})
+    job = await world.submit_one_job(document=document)
     order = (await world.start(job.id, registered.worker_id)).work_order
     directory = tmp_path / "blobs"
     run_id = order.runs[0].run_id
@@ -37,12 +37,12 @@ async def storing(world: World, database: Database, tmp_path: Path) -> AttemptWi
 
 
 @pytest.fixture
-async def mover(storing: AttemptWithStore) -> Principal:
+async def mover(live_run: AttemptWithStore) -> Principal:
     """A maintainer of the project and of a second, empty one."""
-    async with storing.database.write() as session:
-        made = await projects.create(session, storing.world.admin, ProjectRequest(name="target"))
+    async with live_run.database.write() as session:
+        made = await projects.create(session, live_run.world.admin, ProjectRequest(name="target"))
     target = Membership(project_id=made.id, slug="target", name="target", role=Role.MAINTAINER)
-    admin = storing.world.admin
+    admin = live_run.world.admin
     return replace(admin, memberships=(*admin.memberships, target))
 
 

@@ -17,7 +17,7 @@ from app.domain.errors import (
 )
 from app.metrics import blocks
 from app.services.telemetry import batches
-from tests.support.records import Json, delivery
+from tests.support.records import Json, make_delivery
 from tests.support.server_fixture import World
 
 
@@ -37,15 +37,17 @@ class Training:
     ) -> int:
         async with self.database.write() as session:
             return await batches.take(
-                session, delivery(attempt_id or self.attempt_id, first_seq, content)
+                session, make_delivery(attempt_id or self.attempt_id, first_seq, content)
             )
 
-    async def refused(self, first_seq: int, content: Sequence[Json], **options: Any) -> DomainError:
+    async def send_refused(
+        self, first_seq: int, content: Sequence[Json], **options: Any
+    ) -> DomainError:
         with pytest.raises(DomainError) as caught:
             await self.send(first_seq, content, **options)
         return caught.value
 
-    async def stored(self, name: str, *, run_id: str | None = None) -> list[float]:
+    async def read_values(self, name: str, *, run_id: str | None = None) -> list[float]:
         async with self.database.read() as session:
             query = select(BlockRow.content).join(SeriesRow, SeriesRow.id == BlockRow.series_id)
             query = query.where(
@@ -65,7 +67,7 @@ class Training:
 @pytest.fixture
 async def training(world: World, database: Database) -> Training:
     registered = await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     claimed = await world.start(job.id, registered.worker_id)
     order = claimed.work_order
     return Training(
@@ -73,5 +75,5 @@ async def training(world: World, database: Database) -> Training:
     )
 
 
-async def acked(training: Training) -> int:
+async def get_acked_seq(training: Training) -> int:
     return (await training.world.run(training.run_id)).attempts[0].acked_seq

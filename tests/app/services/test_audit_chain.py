@@ -21,26 +21,26 @@ from palestra.contract.names import new_id
 from tests.support.server_fixture import World
 
 
-async def entries(database: Database) -> Sequence[AuditRow]:
+async def read_entries(database: Database) -> Sequence[AuditRow]:
     """Returns all entries, the oldest first."""
     async with database.read() as session:
         return (await session.scalars(select(AuditRow).order_by(AuditRow.id))).all()
 
 
-async def end(database: Database) -> tuple[int, str]:
+async def read_end(database: Database) -> tuple[int, str]:
     """Returns the stored end of the chain."""
     async with database.read() as session:
         chain = (await session.scalars(select(AuditChainRow))).one()
         return chain.last_id, chain.last_hash
 
 
-async def check(database: Database) -> Sequence[AuditRow]:
+async def check_chain(database: Database) -> Sequence[AuditRow]:
     """Asserts that the entries form a chain from 1 to the stored end, and returns them."""
-    found = await entries(database)
+    found = await read_entries(database)
     assert [row.id for row in found] == list(range(1, len(found) + 1))
     assert [row.hash for row in found] == [rows.compute_hash(row) for row in found]
     assert [row.previous_hash for row in found] == [GENESIS, *(row.hash for row in found[:-1])]
-    assert await end(database) == (found[-1].id, found[-1].hash)
+    assert await read_end(database) == (found[-1].id, found[-1].hash)
     return found
 
 
@@ -67,7 +67,7 @@ async def test_the_hash_is_computed_again_from_what_is_stored(
 ) -> None:
     async with database.write() as session:
         record(session, "thing", **data)
-    (row,) = await check(database)
+    (row,) = await check_chain(database)
     assert row.data == data
     assert (row.actor, row.user_id, row.credential, row.address) == (
         "user:usr_a",
@@ -87,7 +87,7 @@ async def test_entries_name_the_origin_of_their_transaction(database: Database) 
     async with database.write() as session:
         for actor in ("token:tok_1", "worker:wrk_1", "attempt:att_1", "daemon:reaper"):
             audit_log.record(session, "thing.change", "b", project_id=None, actor=actor)
-    first, *others = await check(database)
+    first, *others = await check_chain(database)
     assert (first.address, first.user_id, first.credential) == ("2001:db8::7", "usr_p", "ses_1")
     assert [row.credential for row in others] == ["tok_1", "wrk_1", "att_1", None]
     assert {(row.user_id, row.address, row.project_id) for row in others} == {(None, None, None)}
@@ -107,7 +107,7 @@ async def test_a_rolled_back_transaction_leaves_neither_an_entry_nor_a_gap(
             await fail()
         async with database.write() as session:
             record(session, name)
-    assert [row.object_id for row in await check(database)] == ["before", "after"]
+    assert [row.object_id for row in await check_chain(database)] == ["before", "after"]
 
 
 async def test_a_commit_that_fails_after_the_insert_leaves_no_gap(database: Database) -> None:
@@ -128,7 +128,7 @@ async def test_a_commit_that_fails_after_the_insert_leaves_no_gap(database: Data
         await fail()
     async with database.write() as session:
         record(session, "after")
-    assert [row.object_id for row in await check(database)] == ["before", "after"]
+    assert [row.object_id for row in await check_chain(database)] == ["before", "after"]
 
 
 async def test_a_rolled_back_savepoint_leaves_no_entry(database: Database) -> None:
@@ -143,7 +143,7 @@ async def test_a_rolled_back_savepoint_leaves_no_entry(database: Database) -> No
             await inner.rollback()
         async with session.begin_nested():
             record(session, "kept")
-    assert [row.object_id for row in await check(database)] == ["before", "kept"]
+    assert [row.object_id for row in await check_chain(database)] == ["before", "kept"]
     async with database.read() as session:
         assert len((await session.execute(text("SELECT id FROM events"))).all()) == 1
 
@@ -169,7 +169,7 @@ async def test_entries_are_in_commit_order(database: Database, database_url: str
         await asyncio.gather(*writers)
     finally:
         await other.dispose()
-    found = await check(database)
+    found = await check_chain(database)
     assert len(found) == 8 * 20
     for writer in {row.object_id.rpartition("/")[0] for row in found}:
         own = [row.object_id for row in found if row.object_id.startswith(f"{writer}/")]
@@ -188,7 +188,7 @@ async def test_entries_remain_after_their_project_is_deleted(database: Database)
         )
     async with database.write() as session:
         await session.execute(delete(ProjectRow).where(ProjectRow.id == project.id))
-    (row,) = await check(database)
+    (row,) = await check_chain(database)
     assert row.project_id == project.id
 
 
@@ -197,7 +197,7 @@ async def test_the_time_is_that_of_the_commit_in_utc(database: Database) -> None
     before = datetime.now(UTC)
     async with database.write() as session:
         record(session, "late")
-    (row,) = await check(database)
+    (row,) = await check_chain(database)
     assert 3_599 < (row.at - before).total_seconds() < 3_660
     assert row.at.tzinfo is UTC
 
@@ -214,7 +214,7 @@ async def test_the_hash_does_not_depend_on_the_time_zone_of_the_connection(
             await session.execute(text("SET LOCAL TIME ZONE 'America/St_Johns'"))
         (row,) = (await session.scalars(select(AuditRow))).all()
         assert rows.compute_hash(row) == row.hash
-    await check(database)
+    await check_chain(database)
 
 
 async def test_a_chain_without_its_stored_end_continues_from_the_last_entry(
@@ -226,15 +226,15 @@ async def test_a_chain_without_its_stored_end_continues_from_the_last_entry(
         await session.execute(delete(AuditChainRow))
     async with database.write() as session:
         record(session, "two")
-    assert [row.object_id for row in await check(database)] == ["one", "two"]
+    assert [row.object_id for row in await check_chain(database)] == ["one", "two"]
 
 
 async def test_every_transition_of_a_job_is_in_the_chain(world: World, database: Database) -> None:
     worker = await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     await world.pause(job.id)
     await world.resume(job.id)
     await world.start(job.id, worker.worker_id)
-    moves = [row for row in await check(database) if row.action == "job.move"]
+    moves = [row for row in await check_chain(database) if row.action == "job.move"]
     assert [row.data["to"] for row in moves] == ["paused", "queued", "starting", "running"]
     assert [row.credential for row in moves][2:] == [moves[2].actor[7:], moves[3].actor[8:]]

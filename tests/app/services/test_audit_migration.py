@@ -18,7 +18,7 @@ from app.db.engine import Database
 from app.db.migrate import config, current, head, upgrade
 from app.db.startup_check import DatabaseStartError
 from migrations.types import big_key, document, instant
-from tests.app.services.test_audit_chain import check
+from tests.app.services.test_audit_chain import check_chain
 from tests.support import postgres
 
 BEGIN = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
@@ -49,7 +49,7 @@ def old_url(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str) -> s
         url = server.create_database(f"old_{worker_id}")
     upgrade(url, "0009")
     with migrate._connection(url) as connection:
-        at = _instant(connection, BEGIN)
+        at = _encode_time(connection, BEGIN)
         for table, columns, values in (
             ("projects", "id, name", "'prj_1', 'p'"),
             ("users", "id, name", "'usr_9', 'ann'"),
@@ -65,7 +65,7 @@ def old_url(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str) -> s
     return url
 
 
-def _instant(connection: sa.Connection, at: datetime) -> Any:
+def _encode_time(connection: sa.Connection, at: datetime) -> Any:
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     is_sqlite = connection.dialect.name == "sqlite"
     return (at - epoch) // timedelta(microseconds=1) if is_sqlite else at
@@ -83,7 +83,7 @@ def add_entries(url: str, count: int) -> None:
                 "object_type": "job",
                 "object_id": f"job_{i}",
                 "data": {"reason": "Grüße 🙂", "b": i, "a": [0.5, None, 10**20]},
-                "at": _instant(connection, BEGIN + timedelta(seconds=i, microseconds=i)),
+                "at": _encode_time(connection, BEGIN + timedelta(seconds=i, microseconds=i)),
             }
             for i in range(count)
         ]
@@ -95,7 +95,7 @@ async def assert_migrated(url: str, count: int) -> None:
     """Asserts that a migrated database has the entries of `add_entries` as a chain."""
     database = Database(url)
     try:
-        found = await check(database)
+        found = await check_chain(database)
         assert len(found) == count
         for i, row in enumerate(found):
             assert row.object_id == f"job_{i}"
@@ -125,7 +125,7 @@ def test_a_database_without_entries_is_migrated(old_url: str) -> None:
             assert connection.execute(sa.text(f"SELECT COUNT(*) FROM {table}")).scalar() == 0
 
 
-class Killed(BaseException):
+class SimulatedKill(BaseException):
     """Simulates a killed process: no code catches it, and the connection is closed."""
 
 
@@ -139,22 +139,23 @@ async def test_a_migration_that_is_killed_at_any_statement_is_applied_again(
     def count(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
         statements.append(statement)
         if len(statements) == stop_at:
-            raise Killed
+            raise SimulatedKill
 
     opened = migrate._sync_engine
 
-    def counted(url: str) -> sa.Engine:
+    def open_counting_engine(url: str) -> sa.Engine:
         engine = opened(url)
         sa.event.listen(engine, "before_cursor_execute", count)
         return engine
 
-    monkeypatch.setattr(migrate, "_sync_engine", counted)
+    monkeypatch.setattr(migrate, "_sync_engine", open_counting_engine)
     while True:
         stop_at += 1
         statements.clear()
         try:
             upgrade(old_url)
-        except (Killed, DatabaseStartError):  # Alembic's clean-up of a copied table fails after it
+        except (SimulatedKill, DatabaseStartError):
+            # After the kill, Alembic's clean-up of a copied table fails.
             assert stop_at < 500
             continue
         break

@@ -14,7 +14,7 @@ from app.services.audit import refusals
 from app.services.audit.refusals import MAX_KEYS, Refusal, Refusals
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope
-from tests.app.services.test_audit_chain import check, entries
+from tests.app.services.test_audit_chain import check_chain, read_entries
 from tests.support.server_fixture import World
 
 BEGIN = 1_770_000_000.0
@@ -35,33 +35,33 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def noted(clock: Clock) -> Refusals:
+def counted_refusals(clock: Clock) -> Refusals:
     return Refusals(clock)
 
 
-def caller(number: int = 1) -> Credential:
+def make_caller(number: int = 1) -> Credential:
     return Credential(id=f"tok_{number}", actor=f"token:tok_{number}", project_id="p", user_id="u")
 
 
-def refusal(**changes: Any) -> Refusal:
-    values = {"route": "POST /api/v1/x", "code": "missing_scope", "caller": caller()}
+def make_refusal(**changes: Any) -> Refusal:
+    values = {"route": "POST /api/v1/x", "code": "missing_scope", "caller": make_caller()}
     return Refusal(**{**values, "address": "10.0.0.1", **changes})
 
 
 async def test_refusals_of_a_minute_are_one_entry_with_a_count(
-    database: Database, noted: Refusals, clock: Clock
+    database: Database, counted_refusals: Refusals, clock: Clock
 ) -> None:
     for seconds in range(50):
         clock.now = BEGIN - BEGIN % 60 + seconds
-        noted.note(refusal())
-    noted.note(refusal(route="GET /api/v1/x", address="10.0.0.2"))
-    noted.note(refusal(caller=caller(2)))
-    await noted.flush(database)
-    assert await entries(database) == [], "the minute is not over"
+        counted_refusals.note(make_refusal())
+    counted_refusals.note(make_refusal(route="GET /api/v1/x", address="10.0.0.2"))
+    counted_refusals.note(make_refusal(caller=make_caller(2)))
+    await counted_refusals.flush(database)
+    assert await read_entries(database) == [], "the minute is not over"
     clock.now += 60
-    noted.note(refusal())
-    await noted.flush(database)
-    first, *others = await check(database)
+    counted_refusals.note(make_refusal())
+    await counted_refusals.flush(database)
+    first, *others = await check_chain(database)
     assert (first.action, first.object_type, first.object_id) == (
         "request.refuse",
         "request",
@@ -75,23 +75,23 @@ async def test_refusals_of_a_minute_are_one_entry_with_a_count(
         ("GET /api/v1/x", "tok_1", 1),
         ("POST /api/v1/x", "tok_2", 1),
     ]
-    await noted.flush(database, everything=True)
-    await noted.flush(database, everything=True)
-    assert len(await check(database)) == 4, "the refusal of the second minute, once"
+    await counted_refusals.flush(database, everything=True)
+    await counted_refusals.flush(database, everything=True)
+    assert len(await check_chain(database)) == 4, "the refusal of the second minute, once"
 
 
 async def test_several_addresses_of_one_credential_are_counted(
-    database: Database, noted: Refusals
+    database: Database, counted_refusals: Refusals
 ) -> None:
     for i in range(300):
-        noted.note(refusal(address=f"10.0.{i // 250}.{i % 250}"))
-    await noted.flush(database, everything=True)
-    (row,) = await check(database)
+        counted_refusals.note(make_refusal(address=f"10.0.{i // 250}.{i % 250}"))
+    await counted_refusals.flush(database, everything=True)
+    (row,) = await check_chain(database)
     assert (row.count, row.address, row.data["addresses"]) == (300, "10.0.0.0", 100)
 
 
 async def test_a_credential_that_has_ended_is_named(
-    world: World, database: Database, noted: Refusals
+    world: World, database: Database, counted_refusals: Refusals
 ) -> None:
     request = TokenRequest(name="t", scopes=(Scope.READ,))
     async with database.write() as session:
@@ -99,11 +99,11 @@ async def test_a_credential_that_has_ended_is_named(
         await tokens.revoke_token(session, world.admin, token.id)
     worker = await world.register()
     for secret in (token.secret, worker.secret, new_secret("plr"), new_secret("pls")):
-        noted.note(
-            refusal(caller=None, code="unauthenticated", secret_hash=hash_secret(secret or ""))
+        counted_refusals.note(
+            make_refusal(caller=None, code="unauthenticated", secret_hash=hash_secret(secret or ""))
         )
-    await noted.flush(database, everything=True)
-    found = [row for row in await check(database) if row.outcome == "refused"]
+    await counted_refusals.flush(database, everything=True)
+    found = [row for row in await check_chain(database) if row.outcome == "refused"]
     assert [(row.actor, row.credential, row.user_id, row.project_id) for row in found] == [
         (f"token:{token.id}", token.id, world.admin.user_id, world.project_id),
         (f"worker:{worker.worker_id}", worker.worker_id, None, None),
@@ -111,14 +111,16 @@ async def test_a_credential_that_has_ended_is_named(
 
 
 async def test_tried_logins_name_the_user_or_the_address(
-    database: Database, noted: Refusals
+    database: Database, counted_refusals: Refusals
 ) -> None:
     tried = {"caller": None, "action": "login.refuse", "code": "wrong_login"}
     for i in range(30):
-        noted.note(refusal(**tried, user_id="usr_1", object_id="usr_1", address=f"10.0.0.{i}"))
-        noted.note(refusal(**tried, object_id="unknown", address="10.9.9.9"))
-    await noted.flush(database, everything=True)
-    known, unknown = await check(database)
+        counted_refusals.note(
+            make_refusal(**tried, user_id="usr_1", object_id="usr_1", address=f"10.0.0.{i}")
+        )
+        counted_refusals.note(make_refusal(**tried, object_id="unknown", address="10.9.9.9"))
+    await counted_refusals.flush(database, everything=True)
+    known, unknown = await check_chain(database)
     assert (known.actor, known.user_id, known.object_id, known.count) == (
         "anonymous",
         "usr_1",
@@ -130,48 +132,48 @@ async def test_tried_logins_name_the_user_or_the_address(
 
 
 async def test_a_flood_of_unknown_secrets_is_bounded_and_hides_no_known_caller(
-    database: Database, noted: Refusals
+    database: Database, counted_refusals: Refusals
 ) -> None:
     for i in range(3 * MAX_KEYS):
-        noted.note(refusal(caller=None, secret_hash=f"{i:064x}"))
-    noted.note(refusal())
-    assert len(noted._counts) <= MAX_KEYS + 2
+        counted_refusals.note(make_refusal(caller=None, secret_hash=f"{i:064x}"))
+    counted_refusals.note(make_refusal())
+    assert len(counted_refusals._counts) <= MAX_KEYS + 2
     for i in range(3 * MAX_KEYS):
-        noted.note(refusal(caller=caller(i)))
-    assert len(noted._counts) <= 2 * MAX_KEYS + 2
-    await noted.flush(database, everything=True)
-    found = await check(database)
+        counted_refusals.note(make_refusal(caller=make_caller(i)))
+    assert len(counted_refusals._counts) <= 2 * MAX_KEYS + 2
+    await counted_refusals.flush(database, everything=True)
+    found = await check_chain(database)
     assert sum(row.count for row in found if row.credential) == MAX_KEYS + 1
     (rest,) = [row for row in found if row.object_id == "others"]
     assert rest.count == 2 * MAX_KEYS + 2 * MAX_KEYS
-    noted.note(refusal(caller=caller(99_999)))
-    assert len(noted._counts) == 1
+    counted_refusals.note(make_refusal(caller=make_caller(99_999)))
+    assert len(counted_refusals._counts) == 1
 
 
-async def test_what_was_noted_is_written_when_the_server_stops(
-    database: Database, noted: Refusals
+async def test_counted_refusals_are_written_when_the_server_stops(
+    database: Database, counted_refusals: Refusals
 ) -> None:
-    running = asyncio.create_task(noted.run(database))
+    running = asyncio.create_task(counted_refusals.run(database))
     await asyncio.sleep(0)
-    noted.note(refusal())
+    counted_refusals.note(make_refusal())
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
-    assert len(await check(database)) == 1
+    assert len(await check_chain(database)) == 1
 
 
-async def test_it_goes_on_after_a_minute_in_which_the_database_was_away(
-    database: Database, noted: Refusals, clock: Clock, monkeypatch: pytest.MonkeyPatch
+async def test_refusals_are_written_after_a_minute_in_which_the_database_was_unreachable(
+    database: Database, counted_refusals: Refusals, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noted.note(refusal(route="GET /lost"))
+    counted_refusals.note(make_refusal(route="GET /lost"))
     clock.now += 60
 
-    async def away(*_: Any) -> None:
+    async def raise_connection_error(*_: Any) -> None:
         raise ConnectionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(refusals, "_write", away)
-        await noted._try_to_flush(database, everything=False)
-    noted.note(refusal(route="GET /kept"))
-    await noted._try_to_flush(database, everything=True)
-    assert [row.object_id for row in await check(database)] == ["GET /kept"]
+        patched.setattr(refusals, "_write", raise_connection_error)
+        await counted_refusals._try_to_flush(database, everything=False)
+    counted_refusals.note(make_refusal(route="GET /kept"))
+    await counted_refusals._try_to_flush(database, everything=True)
+    assert [row.object_id for row in await check_chain(database)] == ["GET /kept"]

@@ -14,12 +14,12 @@ from app.db.repositories import audit_entries
 from app.domain.audit_chain import GENESIS, ChainPlace
 from app.services.audit import retention, verification
 from app.services.audit.verification import verify
-from tests.app.services.test_audit_chain import entries, record
+from tests.app.services.test_audit_chain import read_entries, record
 
 DAY = 86_400.0
 
 
-async def fill(database: Database, count: int) -> None:
+async def append_entries(database: Database, count: int) -> None:
     """Appends entries `o1` to `oN`, each in a transaction of its own."""
     for i in range(1, count + 1):
         async with database.write() as session:
@@ -32,17 +32,17 @@ async def execute(database: Database, *statements: Any) -> None:
             await session.execute(statement.execution_options(synchronize_session=False))
 
 
-async def fault(database: Database, noted: ChainPlace | None = None) -> tuple[str, int] | None:
+async def find_fault(database: Database, noted: ChainPlace | None = None) -> tuple[str, int] | None:
     """Verifies the log; returns kind and entry of the reported fault."""
     found = (await verify(database, noted)).fault
     return None if found is None else (found.kind, found.entry)
 
 
-def at(entry: int) -> Any:
+def is_entry(entry: int) -> Any:
     return AuditRow.id == entry
 
 
-def with_fitting_hash(row: AuditRow, **changes: Any) -> dict[str, Any]:
+def add_fitting_hash(row: AuditRow, **changes: Any) -> dict[str, Any]:
     """Returns the columns of a changed entry with the hash that fits them."""
     columns = {column.name: getattr(row, column.name) for column in AuditRow.__table__.columns}
     changed = AuditRow(**{**columns, **changes})
@@ -52,12 +52,12 @@ def with_fitting_hash(row: AuditRow, **changes: Any) -> dict[str, Any]:
 async def test_an_intact_log_is_reported_with_its_end(database: Database) -> None:
     empty = await verify(database)
     assert (empty.entries, empty.last_id, empty.last_hash, empty.fault) == (0, 0, GENESIS, None)
-    await fill(database, 7)
+    await append_entries(database, 7)
     found = await verify(database)
-    last = (await entries(database))[-1]
+    last = (await read_entries(database))[-1]
     assert (found.entries, found.removed, found.fault) == (7, 0, None)
     assert (found.last_id, found.last_hash) == (7, last.hash)
-    assert await fault(database, ChainPlace(7, last.hash)) is None
+    assert await find_fault(database, ChainPlace(7, last.hash)) is None
 
 
 @pytest.mark.parametrize(
@@ -83,30 +83,32 @@ async def test_an_intact_log_is_reported_with_its_end(database: Database) -> Non
     ids=str,
 )
 async def test_a_change_of_any_column_is_found(database: Database, values: dict[str, Any]) -> None:
-    await fill(database, 6)
+    await append_entries(database, 6)
     if values == {"at": "microsecond"}:
         step = text("1") if "sqlite" in str(database.engine.url) else text("interval '1 us'")
         values = {"at": AuditRow.at.op("+")(step)}
-    await execute(database, update(AuditRow).where(at(3)).values(**values))
-    assert await fault(database) == ("changed", 3)
+    await execute(database, update(AuditRow).where(is_entry(3)).values(**values))
+    assert await find_fault(database) == ("changed", 3)
 
 
 async def test_a_change_with_a_fitting_hash_is_found_at_the_next_entry(database: Database) -> None:
-    await fill(database, 6)
-    third = (await entries(database))[2]
+    await append_entries(database, 6)
+    third = (await read_entries(database))[2]
     await execute(
-        database, update(AuditRow).where(at(3)).values(with_fitting_hash(third, object_id="other"))
+        database,
+        update(AuditRow).where(is_entry(3)).values(add_fitting_hash(third, object_id="other")),
     )
-    assert await fault(database) == ("replaced", 4)
+    assert await find_fault(database) == ("replaced", 4)
 
 
 async def test_a_changed_last_entry_with_a_fitting_hash_is_found(database: Database) -> None:
-    await fill(database, 6)
-    last = (await entries(database))[-1]
+    await append_entries(database, 6)
+    last = (await read_entries(database))[-1]
     await execute(
-        database, update(AuditRow).where(at(6)).values(with_fitting_hash(last, object_id="other"))
+        database,
+        update(AuditRow).where(is_entry(6)).values(add_fitting_hash(last, object_id="other")),
     )
-    assert await fault(database) == ("replaced", 6)
+    assert await find_fault(database) == ("replaced", 6)
 
 
 @pytest.mark.parametrize(
@@ -123,55 +125,57 @@ async def test_a_changed_last_entry_with_a_fitting_hash_is_found(database: Datab
 async def test_deleted_entries_are_found(
     database: Database, gone: list[int], found: tuple[str, int]
 ) -> None:
-    await fill(database, 6)
+    await append_entries(database, 6)
     await execute(database, delete(AuditRow).where(AuditRow.id.in_(gone)))
-    assert await fault(database) == found
-    await fill(database, 1)
-    assert await fault(database) == found, "what is appended later does not hide it"
+    assert await find_fault(database) == found
+    await append_entries(database, 1)
+    assert await find_fault(database) == found, "what is appended later does not hide it"
 
 
 async def test_entries_that_moved_up_over_a_deleted_one_are_found(database: Database) -> None:
-    await fill(database, 6)
+    await append_entries(database, 6)
     await execute(
         database,
-        delete(AuditRow).where(at(3)),
-        *(update(AuditRow).where(at(old)).values(id=old - 1) for old in (4, 5, 6)),
+        delete(AuditRow).where(is_entry(3)),
+        *(update(AuditRow).where(is_entry(old)).values(id=old - 1) for old in (4, 5, 6)),
     )
-    assert await fault(database) == ("changed", 3)
+    assert await find_fault(database) == ("changed", 3)
 
 
 async def test_reordered_entries_are_found(database: Database) -> None:
-    await fill(database, 6)
+    await append_entries(database, 6)
     await execute(
         database,
         *(
-            update(AuditRow).where(at(old)).values(id=new)
+            update(AuditRow).where(is_entry(old)).values(id=new)
             for old, new in ((3, 99), (4, 3), (99, 4))
         ),
     )
-    assert await fault(database) == ("changed", 3)
+    assert await find_fault(database) == ("changed", 3)
 
 
 async def test_inserted_entries_are_found(database: Database) -> None:
-    await fill(database, 6)
-    last = (await entries(database))[-1]
-    added = with_fitting_hash(last, id=7, previous_hash=last.hash, object_id="by hand")
+    await append_entries(database, 6)
+    last = (await read_entries(database))[-1]
+    added = add_fitting_hash(last, id=7, previous_hash=last.hash, object_id="by hand")
     await execute(database, insert(AuditRow).values(added))
-    assert await fault(database) == ("added", 7)
-    await execute(database, update(AuditRow).where(at(7)).values(with_fitting_hash(last, id=0)))
-    assert await fault(database) == ("added", 0)
+    assert await find_fault(database) == ("added", 7)
+    await execute(
+        database, update(AuditRow).where(is_entry(7)).values(add_fitting_hash(last, id=0))
+    )
+    assert await find_fault(database) == ("added", 0)
 
 
 async def test_a_lost_end_is_reported(database: Database) -> None:
-    await fill(database, 3)
+    await append_entries(database, 3)
     await execute(database, delete(AuditChainRow))
-    assert await fault(database) == ("end_lost", 1)
+    assert await find_fault(database) == ("end_lost", 1)
 
 
 async def test_a_content_that_cannot_be_read_counts_as_changed(database: Database) -> None:
-    await fill(database, 6)
+    await append_entries(database, 6)
     await execute(database, text("UPDATE audit SET data = '{\"a\": ' WHERE id = 4"))
-    assert await fault(database) == ("changed", 4)
+    assert await find_fault(database) == ("changed", 4)
 
 
 async def test_a_rewritten_log_is_detected_by_a_stored_hash(database: Database) -> None:
@@ -179,15 +183,15 @@ async def test_a_rewritten_log_is_detected_by_a_stored_hash(database: Database) 
 
     Its last hash then differs from the stored one.
     """
-    await fill(database, 6)
+    await append_entries(database, 6)
     noted = await verify(database)
     place = ChainPlace(noted.last_id, noted.last_hash)
     await execute(database, delete(AuditRow), delete(AuditChainRow))
-    await fill(database, 5)
-    assert await fault(database) is None
-    assert await fault(database, place) == ("missing", 6)
-    await fill(database, 3)
-    assert await fault(database, place) == ("replaced", 6)
+    await append_entries(database, 5)
+    assert await find_fault(database) is None
+    assert await find_fault(database, place) == ("missing", 6)
+    await append_entries(database, 3)
+    assert await find_fault(database, place) == ("replaced", 6)
 
 
 async def test_a_long_log_is_walked_in_batches(database: Database) -> None:
@@ -195,77 +199,77 @@ async def test_a_long_log_is_walked_in_batches(database: Database) -> None:
         for i in range(4_321):
             record(session, f"o{i}", text="Grüße 🙂")
     assert (await verify(database)).entries == 4_321
-    await execute(database, update(AuditRow).where(at(3_999)).values(count=3))
-    assert await fault(database) == ("changed", 3_999)
+    await execute(database, update(AuditRow).where(is_entry(3_999)).values(count=3))
+    assert await find_fault(database) == ("changed", 3_999)
 
 
 async def test_entries_may_be_appended_while_the_log_is_verified(database: Database) -> None:
-    await fill(database, 5)
+    await append_entries(database, 5)
     stop = asyncio.Event()
 
     async def write() -> None:
         while not stop.is_set():
-            await fill(database, 1)
+            await append_entries(database, 1)
 
     writer = asyncio.create_task(write())
     try:
         for _ in range(15):
-            assert await fault(database) is None
+            assert await find_fault(database) is None
     finally:
         stop.set()
         await writer
 
 
-async def cut(database: Database, keep_days: int) -> int:
+async def remove_old_entries(database: Database, keep_days: int) -> int:
     async with database.write() as session:
         return await retention.cut(session, keep_days)
 
 
 async def test_entries_older_than_the_retention_time_are_removed(database: Database) -> None:
-    await fill(database, 4)
+    await append_entries(database, 4)
     SKEW.seconds = 5 * DAY
-    await fill(database, 3)
-    assert await cut(database, 0) == 0
-    assert await cut(database, 5) == 0, "it waits until the oldest is a day older"
+    await append_entries(database, 3)
+    assert await remove_old_entries(database, 0) == 0
+    assert await remove_old_entries(database, 5) == 0, "it waits until the oldest is a day older"
     SKEW.seconds = 11 * DAY
-    noted = ChainPlace(4, (await entries(database))[3].hash)
-    assert await cut(database, 10) == 4
-    assert [row.object_id for row in await entries(database)] == ["o1", "o2", "o3", "log"]
+    noted = ChainPlace(4, (await read_entries(database))[3].hash)
+    assert await remove_old_entries(database, 10) == 4
+    assert [row.object_id for row in await read_entries(database)] == ["o1", "o2", "o3", "log"]
     found = await verify(database, noted)
     assert (found.entries, found.removed, found.last_id, found.fault) == (4, 4, 8, None)
-    told = (await entries(database))[-1]
+    told = (await read_entries(database))[-1]
     assert (told.action, told.project_id) == ("audit.cut", None)
     assert told.data == {"last_id": 4, "hash": noted.hash, "entries": 4, "keep_days": 10}
-    assert await fault(database, ChainPlace(4, "f" * 64)) == ("replaced", 4)
+    assert await find_fault(database, ChainPlace(4, "f" * 64)) == ("replaced", 4)
     SKEW.seconds = 40 * DAY
-    assert await cut(database, 10) == 4
-    await fill(database, 2)
+    assert await remove_old_entries(database, 10) == 4
+    await append_entries(database, 2)
     assert (await verify(database)).removed == 8
-    assert await fault(database) is None
+    assert await find_fault(database) is None
 
 
 async def test_a_removal_by_hand_is_no_retention(database: Database) -> None:
-    await fill(database, 6)
-    third = (await entries(database))[2]
+    await append_entries(database, 6)
+    third = (await read_entries(database))[2]
     await execute(
         database,
         delete(AuditRow).where(AuditRow.id <= 3),
         update(AuditChainRow).values(checkpoint_id=3, checkpoint_hash=third.hash),
     )
-    assert await fault(database) == ("checkpoint", 3)
+    assert await find_fault(database) == ("checkpoint", 3)
 
 
 async def test_a_removal_after_that_of_the_retention_is_found(database: Database) -> None:
-    await fill(database, 6)
+    await append_entries(database, 6)
     SKEW.seconds = 20 * DAY
-    await fill(database, 3)
-    assert await cut(database, 10) == 6
-    await execute(database, delete(AuditRow).where(at(7)))
-    assert await fault(database) == ("missing", 7)
+    await append_entries(database, 3)
+    assert await remove_old_entries(database, 10) == 6
+    await execute(database, delete(AuditRow).where(is_entry(7)))
+    assert await find_fault(database) == ("missing", 7)
 
 
 async def test_a_removal_is_rolled_back_as_a_whole(database: Database) -> None:
-    await fill(database, 4)
+    await append_entries(database, 4)
     SKEW.seconds = 20 * DAY
 
     async def fail() -> None:
@@ -283,47 +287,50 @@ async def test_servers_remove_and_append_concurrently(
     database: Database, database_url: str
 ) -> None:
     """Runs two compactors and two writers: none waits without end, and the chain stays valid."""
-    await fill(database, 30)
+    await append_entries(database, 30)
     SKEW.seconds = 20 * DAY
     other = Database(database_url)
     try:
         async with asyncio.timeout(60):
             await asyncio.gather(
-                cut(database, 10), fill(other, 15), cut(other, 10), fill(database, 15)
+                remove_old_entries(database, 10),
+                append_entries(other, 15),
+                remove_old_entries(other, 10),
+                append_entries(database, 15),
             )
     finally:
         await other.dispose()
     found = await verify(database)
     assert (found.removed, found.fault) == (30, None)
-    cuts = [row for row in await entries(database) if row.action == "audit.cut"]
+    cuts = [row for row in await read_entries(database) if row.action == "audit.cut"]
     assert len(cuts) == 1
 
 
 async def test_a_removal_during_a_verification_is_no_fault(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(database, 9)
+    await append_entries(database, 9)
     SKEW.seconds = 20 * DAY
-    await fill(database, 2)
+    await append_entries(database, 2)
     monkeypatch.setattr(verification, "_BATCH", 2)
     oldest_first = audit_entries.list_oldest_first
     removed: list[int] = []
 
-    async def interrupted(*arguments: Any, **options: Any) -> Any:
+    async def remove_then_read(*arguments: Any, **options: Any) -> Any:
         if options["after"] == 4 and not removed:
-            removed.append(await cut(database, 10))
+            removed.append(await remove_old_entries(database, 10))
         return await oldest_first(*arguments, **options)
 
-    monkeypatch.setattr(audit_entries, "list_oldest_first", interrupted)
+    monkeypatch.setattr(audit_entries, "list_oldest_first", remove_then_read)
     found = await verify(database)
     assert removed == [9]
     assert (found.fault, found.removed) == (None, 9)
 
 
 async def test_the_stored_end_alone_was_moved_back(database: Database) -> None:
-    await fill(database, 6)
-    fourth = (await entries(database))[3]
+    await append_entries(database, 6)
+    fourth = (await read_entries(database))[3]
     await execute(database, update(AuditChainRow).values(last_id=4, last_hash=fourth.hash))
-    assert await fault(database) == ("added", 5)
+    assert await find_fault(database) == ("added", 5)
     async with database.read() as session:
         assert await session.scalar(select(AuditChainRow.last_id)) == 4

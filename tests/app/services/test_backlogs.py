@@ -17,89 +17,89 @@ from app.services.jobs import unstored_results
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, JobState, Outcome, RunState, SnapshotState
 from palestra.contract.work_order import Adoption, Backlog
-from tests.support.artifact_store import AttemptWithStore, chunks
-from tests.support.server_fixture import pass_time
+from tests.support.artifact_store import AttemptWithStore, yield_chunks
+from tests.support.server_fixture import advance_clock
 
 FULL = "The disk of the server's artifact store is full."
 
 
-async def _give_up(storing: AttemptWithStore) -> None:
-    async with storing.database.write() as session:
-        await unstored_results.give_up(session, storing.world.admin, storing.job_id, "no room")
+async def _give_up(live_run: AttemptWithStore) -> None:
+    async with live_run.database.write() as session:
+        await unstored_results.give_up(session, live_run.world.admin, live_run.job_id, "no room")
 
 
 async def test_a_run_with_results_to_upload_shows_them_and_is_not_final(
-    storing: AttemptWithStore,
+    live_run: AttemptWithStore,
 ) -> None:
     """Regression: the run did not show that its ended training was waiting for an upload."""
-    world = storing.world
-    assert (await world.run(storing.run_id)).not_uploaded is None
-    await world.renew(storing.attempt_id, backlog=Backlog(files=3, size=3 * 2**20))
-    assert (await world.run(storing.run_id)).not_uploaded is None, (
+    world = live_run.world
+    assert (await world.run(live_run.run_id)).not_uploaded is None
+    await world.renew(live_run.attempt_id, backlog=Backlog(files=3, size=3 * 2**20))
+    assert (await world.run(live_run.run_id)).not_uploaded is None, (
         "uploads beside the training are no news"
     )
-    await world.renew(storing.attempt_id, backlog=Backlog(files=3, size=3 * 2**20, problem=FULL))
-    held = (await world.run(storing.run_id)).not_uploaded
+    await world.renew(live_run.attempt_id, backlog=Backlog(files=3, size=3 * 2**20, problem=FULL))
+    held = (await world.run(live_run.run_id)).not_uploaded
     assert held is not None
     assert held.message == f"snapshots not uploaded yet (3 files, 3.0 MiB): {FULL}"
     await world.renew(
-        storing.attempt_id, backlog=Backlog(files=1, size=2**19, problem=FULL, delivering=True)
+        live_run.attempt_id, backlog=Backlog(files=1, size=2**19, problem=FULL, delivering=True)
     )
-    run, job = await world.run(storing.run_id), await world.job(storing.job_id)
+    run, job = await world.run(live_run.run_id), await world.job(live_run.job_id)
     assert (run.state, job.state) == (RunState.RUNNING, JobState.RUNNING)
     assert run.not_uploaded == job.not_uploaded
     assert run.not_uploaded is not None
     assert run.not_uploaded.message == f"result not uploaded yet (1 file, 512.0 KiB): {FULL}"
-    await world.release(storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq)
-    assert (await world.run(storing.run_id)).not_uploaded is None
+    await world.release(live_run.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=live_run.seq)
+    assert (await world.run(live_run.run_id)).not_uploaded is None
 
 
-async def test_only_a_user_can_give_up_results(storing: AttemptWithStore) -> None:
+async def test_only_a_user_can_give_up_results(live_run: AttemptWithStore) -> None:
     """Results can be given up only while the ended attempt waits for its uploads."""
-    world = storing.world
+    world = live_run.world
     with pytest.raises(ConflictError) as refused:
-        await _give_up(storing)
+        await _give_up(live_run)
     assert refused.value.code == "nothing_to_give_up"
-    await world.renew(storing.attempt_id, backlog=Backlog(files=1, size=1, problem=FULL))
+    await world.renew(live_run.attempt_id, backlog=Backlog(files=1, size=1, problem=FULL))
     with pytest.raises(ConflictError):
-        await _give_up(storing)
+        await _give_up(live_run)
     waiting = Backlog(files=1, size=1, problem=FULL, delivering=True)
-    assert (await world.renew(storing.attempt_id, backlog=waiting)).give_up is False
-    await _give_up(storing)
-    await _give_up(storing)
-    assert (await world.renew(storing.attempt_id, backlog=waiting)).give_up is True
+    assert (await world.renew(live_run.attempt_id, backlog=waiting)).give_up is False
+    await _give_up(live_run)
+    await _give_up(live_run)
+    assert (await world.renew(live_run.attempt_id, backlog=waiting)).give_up is True
 
 
-async def _adopt(storing: AttemptWithStore, worker_id: str | None = None) -> str:
-    async with storing.database.write() as session:
-        body = Adoption(worker_id=worker_id or storing.worker_id)
+async def _adopt(live_run: AttemptWithStore, worker_id: str | None = None) -> str:
+    async with live_run.database.write() as session:
+        body = Adoption(worker_id=worker_id or live_run.worker_id)
         answer = await adoption.adopt(
             session,
-            storing.world.own[body.worker_id],
-            storing.attempt_id,
+            live_run.world.own[body.worker_id],
+            live_run.attempt_id,
             body,
-            storing.world.settings,
+            live_run.world.settings,
         )
     assert answer.slot == 0
     return answer.token
 
 
 async def test_a_worker_adopts_only_its_own_live_attempt(
-    storing: AttemptWithStore,
+    live_run: AttemptWithStore,
 ) -> None:
     """Regression: if a supervisor ended during its uploads, the attempt was marked as lost and the
     only copies of its results were deleted.
     """
-    other = (await storing.world.register(name="w2")).worker_id
+    other = (await live_run.world.register(name="w2")).worker_id
     with pytest.raises(NotFoundError):
-        await _adopt(storing, other)
-    assert await _adopt(storing) == claims.token_of(
-        storing.world.own[storing.worker_id], storing.attempt_id
+        await _adopt(live_run, other)
+    assert await _adopt(live_run) == claims.token_of(
+        live_run.world.own[live_run.worker_id], live_run.attempt_id
     )
-    assert (await storing.put("policy", b"result")).stored
-    await storing.world.release(storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
+    assert (await live_run.put("policy", b"result")).stored
+    await live_run.world.release(live_run.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
     with pytest.raises(ConflictError) as refused:
-        await _adopt(storing)
+        await _adopt(live_run)
     assert refused.value.code == "stale_attempt"
 
 
@@ -107,27 +107,27 @@ async def test_a_worker_adopts_only_its_own_live_attempt(
     ("delivering", "state"), [(True, JobState.RUNNING), (False, JobState.QUEUED)]
 )
 async def test_an_uploading_attempt_stays_with_its_worker_after_a_reboot(
-    storing: AttemptWithStore, delivering: bool, state: JobState
+    live_run: AttemptWithStore, delivering: bool, state: JobState
 ) -> None:
     """The results are still on the worker's disk."""
-    await storing.world.renew(
-        storing.attempt_id, backlog=Backlog(files=1, size=1, delivering=delivering)
+    await live_run.world.renew(
+        live_run.attempt_id, backlog=Backlog(files=1, size=1, delivering=delivering)
     )
-    await storing.world.register(slots=12, boot_id="boot-2")
-    assert (await storing.world.job(storing.job_id)).state is state
+    await live_run.world.register(slots=12, boot_id="boot-2")
+    assert (await live_run.world.job(live_run.job_id)).state is state
 
 
 async def test_snapshots_older_than_verified_ones_are_skipped(
-    storing: AttemptWithStore,
+    live_run: AttemptWithStore,
 ) -> None:
     """Regression: such snapshots stayed in the state `uploading`."""
     old = [
-        await storing.snapshot(step, upload=False, score=score)
+        await live_run.write_snapshot(step, upload=False, score=score)
         for step, score in ((100, 1.0), (200, 90.0), (300, 2.0))
     ]
-    await storing.put("memory", b"shared", old[0])
-    newer = [await storing.snapshot(step, score=50.0) for step in (400, 500)]
-    states = {name: view.state for name, view in (await storing.snapshots()).items()}
+    await live_run.put("memory", b"shared", old[0])
+    newer = [await live_run.write_snapshot(step, score=50.0) for step in (400, 500)]
+    states = {name: view.state for name, view in (await live_run.list_snapshots()).items()}
     assert [states[name] for name in old] == [
         SnapshotState.SKIPPED,
         SnapshotState.UPLOADING,
@@ -135,72 +135,78 @@ async def test_snapshots_older_than_verified_ones_are_skipped(
     ]
     assert {states[name] for name in newer} == {SnapshotState.VERIFIED}
     with pytest.raises(ConflictError) as refused:
-        await storing.declare("memory", b"shared", old[2])
+        await live_run.declare("memory", b"shared", old[2])
     assert refused.value.code == "snapshot_skipped"
-    await storing.put("memory", b"shared", old[1])
-    await storing.put("state", f"state at 200 {old[1]}".encode(), old[1])
-    assert (await storing.snapshots())[old[1]].best, "the best one may still come"
-    await artifacts.sweep(storing.database, storing.store)
-    assert len(storing.files()) == 4
+    await live_run.put("memory", b"shared", old[1])
+    await live_run.put("state", f"state at 200 {old[1]}".encode(), old[1])
+    assert (await live_run.list_snapshots())[old[1]].best, "the best one may still come"
+    await artifacts.sweep(live_run.database, live_run.store)
+    assert len(live_run.read_files()) == 4
 
 
 async def test_the_files_of_a_snapshot_skipped_during_its_upload_are_deleted(
-    storing: AttemptWithStore,
+    live_run: AttemptWithStore,
 ) -> None:
     """The snapshot is skipped because a newer one was verified meanwhile."""
-    old = await storing.snapshot(100, upload=False)
+    old = await live_run.write_snapshot(100, upload=False)
     content = f"state at 100 {old}".encode()
-    declared = await storing.declare("state", content, old)
+    declared = await live_run.declare("state", content, old)
     for step in (200, 300):
-        await storing.snapshot(step)
+        await live_run.write_snapshot(step)
     with pytest.raises(NotFoundError):
         await artifacts.upload(
-            storing.database, storing.store, storing.attempt_id, declared.id, chunks(content)
+            live_run.database,
+            live_run.store,
+            live_run.attempt_id,
+            declared.id,
+            yield_chunks(content),
         )
-    assert content not in storing.files()
+    assert content not in live_run.read_files()
 
 
 @pytest.mark.parametrize("end", ["released", "lost", "expired"])
 async def test_no_snapshot_stays_uploading_once_its_attempt_has_ended(
-    storing: AttemptWithStore, end: str
+    live_run: AttemptWithStore, end: str
 ) -> None:
     """Regression: snapshots of ended attempts, also of succeeded runs, stayed in the state
     `uploading`.
     """
-    snapshot_id = await storing.snapshot(100, upload=False)
-    await storing.put("memory", b"shared", snapshot_id)
+    snapshot_id = await live_run.write_snapshot(100, upload=False)
+    await live_run.put("memory", b"shared", snapshot_id)
     if end == "released":
-        await storing.world.release(
-            storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq
+        await live_run.world.release(
+            live_run.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=live_run.seq
         )
     elif end == "lost":
-        await storing.world.heartbeat(storing.worker_id, dead=[storing.attempt_id])
+        await live_run.world.send_heartbeat(live_run.worker_id, dead=[live_run.attempt_id])
     else:
-        pass_time(10_000)
-        async with storing.database.write() as session:
-            assert await endings.end_as_expired(session, storing.attempt_id, 100.0, "daemon:reaper")
-    assert (await storing.snapshots())[snapshot_id].state is SnapshotState.SKIPPED
-    await artifacts.sweep(storing.database, storing.store)
-    assert storing.files() == []
+        advance_clock(10_000)
+        async with live_run.database.write() as session:
+            assert await endings.end_as_expired(
+                session, live_run.attempt_id, 100.0, "daemon:reaper"
+            )
+    assert (await live_run.list_snapshots())[snapshot_id].state is SnapshotState.SKIPPED
+    await artifacts.sweep(live_run.database, live_run.store)
+    assert live_run.read_files() == []
     with pytest.raises(InvalidError, match="not kept"):
-        await storing.world.add_job(
-            storing.run_id, Schedule.EVALUATE, evaluate={"snapshot": snapshot_id}
+        await live_run.world.add_job(
+            live_run.run_id, Schedule.EVALUATE, evaluate={"snapshot": snapshot_id}
         )
 
 
 async def test_a_run_shows_how_far_its_stored_snapshots_are_behind(
-    storing: AttemptWithStore,
+    live_run: AttemptWithStore,
 ) -> None:
     """The run page shows the difference in env_steps."""
-    saved = (await storing.world.run(storing.run_id)).snapshots
+    saved = (await live_run.world.run(live_run.run_id)).snapshots
     assert (saved.written, saved.verified) == (None, None)
-    await storing.snapshot(100)
-    await storing.snapshot(700, upload=False)
-    saved = (await storing.world.run(storing.run_id)).snapshots
+    await live_run.write_snapshot(100)
+    await live_run.write_snapshot(700, upload=False)
+    saved = (await live_run.world.run(live_run.run_id)).snapshots
     assert (saved.written, saved.verified) == (700, 100)
 
 
-def _migration() -> ModuleType:
+def _load_migration() -> ModuleType:
     path = next((Path(__file__).parents[3] / "migrations" / "versions").glob("*_backlogs.py"))
     spec = importlib.util.spec_from_file_location("backlogs_migration", path)
     assert spec is not None
@@ -211,27 +217,29 @@ def _migration() -> ModuleType:
 
 
 async def test_rows_that_older_versions_left_uploading_are_repaired_at_upgrade(
-    storing: AttemptWithStore,
+    live_run: AttemptWithStore,
 ) -> None:
     """The migration ends the state `uploading` of snapshots whose attempt has ended."""
-    left = await storing.snapshot(100, upload=False)
-    await storing.world.release(
-        storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq
+    left = await live_run.write_snapshot(100, upload=False)
+    await live_run.world.release(
+        live_run.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=live_run.seq
     )
-    live = await storing.world.add_job(storing.run_id, Schedule.TRAIN)
-    attempt = (await storing.world.start(live.id, storing.worker_id, slot=7)).work_order.attempt_id
-    storing.attempt_id, storing.seq = attempt, 0
-    fresh = await storing.snapshot(200, upload=False)
-    async with storing.database.write() as session:
+    live = await live_run.world.add_job(live_run.run_id, Schedule.TRAIN)
+    attempt = (
+        await live_run.world.start(live.id, live_run.worker_id, slot=7)
+    ).work_order.attempt_id
+    live_run.attempt_id, live_run.seq = attempt, 0
+    fresh = await live_run.write_snapshot(200, upload=False)
+    async with live_run.database.write() as session:
         await session.execute(
             update(SnapshotRow).where(SnapshotRow.id == left).values(state="uploading")
         )
         assert await session.get(AttemptRow, attempt) is not None
-    condition = _migration()._LEFT_BEHIND
-    async with storing.database.write() as session:
+    condition = _load_migration()._LEFT_BEHIND
+    async with live_run.database.write() as session:
         connection = await session.connection()
         await connection.exec_driver_sql(
             f"UPDATE snapshots SET state = 'skipped' WHERE {condition}"
         )
-    states = {name: view.state for name, view in (await storing.snapshots()).items()}
+    states = {name: view.state for name, view in (await live_run.list_snapshots()).items()}
     assert states == {left: SnapshotState.SKIPPED, fresh: SnapshotState.UPLOADING}

@@ -23,21 +23,21 @@ from tests.support.server_fixture import (
     TINY_CODE,
     WALK_CODE,
     World,
-    catalogue,
-    catalogue_with_walk,
-    definition,
-    submission,
-    supervised,
+    make_catalogue,
+    make_catalogue_with_walk,
+    make_definition,
+    make_submission,
+    make_supervised_definition,
 )
 
 
-def tiny(**changes: Any) -> dict[str, Any]:
-    return definition(agent={"name": "tiny", "parameters": {}}, **changes)
+def make_tiny_definition(**changes: Any) -> dict[str, Any]:
+    return make_definition(agent={"name": "tiny", "parameters": {}}, **changes)
 
 
 async def test_a_registered_agent_is_stored_with_its_code_and_its_defaults(world: World) -> None:
     worker = await world.register()
-    experiment, created = await world.submit(tiny())
+    experiment, created = await world.submit(make_tiny_definition())
     assert created
     assert experiment.agent == "tiny"
     assert experiment.definition.model_dump(mode="json")["agent"] == {
@@ -51,34 +51,34 @@ async def test_a_registered_agent_is_stored_with_its_code_and_its_defaults(world
         != experiment_id(experiment.definition, BuiltinCode())
     )
     again, created = await world.submit(
-        definition(agent={"name": "tiny", "parameters": {"rate": 0.5}})
+        make_definition(agent={"name": "tiny", "parameters": {"rate": 0.5}})
     )
     assert (again.id, created) == (experiment.id, False)
-    (job,) = await world.jobs()
+    (job,) = await world.list_jobs()
     order = (await world.start(job.id, worker.worker_id)).work_order
     assert (order.code, order.definition) == (experiment.code, experiment.definition)
 
 
 async def test_an_agent_that_no_worker_offers_is_refused(world: World) -> None:
     with pytest.raises(InvalidError) as refused:
-        await world.submit(tiny())
+        await world.submit(make_tiny_definition())
     assert (refused.value.code, refused.value.pointer) == (
         "unknown_agent",
         "/definition/agent/name",
     )
-    assert await world.jobs() == []
+    assert await world.list_jobs() == []
 
 
 async def test_new_code_makes_a_new_experiment_and_refuses_jobs_of_the_old_one(
     world: World,
 ) -> None:
     await world.register()
-    first, _ = await world.submit(tiny())
-    (job,) = await world.jobs()
-    newer = catalogue()
+    first, _ = await world.submit(make_tiny_definition())
+    (job,) = await world.list_jobs()
+    newer = make_catalogue()
     newer["agents"][2]["code"] = {**TINY_CODE, "digest": "8" * 64}
     await world.register(catalogue=newer)
-    second, created = await world.submit(tiny())
+    second, created = await world.submit(make_tiny_definition())
     assert created
     assert second.id != first.id
     with pytest.raises(InvalidError) as refused:
@@ -95,11 +95,11 @@ async def test_new_code_makes_a_new_experiment_and_refuses_jobs_of_the_old_one(
 async def test_a_worker_without_the_distribution_leaves_the_job_to_one_that_has_it(
     world: World,
 ) -> None:
-    bare = {**catalogue(), "agents": catalogue()["agents"][:2], "model_functions": []}
+    bare = {**make_catalogue(), "agents": make_catalogue()["agents"][:2], "model_functions": []}
     without = await world.register(name="without", catalogue=bare)
     having = await world.register(name="having")
-    await world.submit(tiny(), seeds=[0, 1])
-    first, second = await world.jobs()
+    await world.submit(make_tiny_definition(), seeds=[0, 1])
+    first, second = await world.list_jobs()
     with pytest.raises(
         ConflictError, match="Another worker of the pool has what this job needs"
     ) as refused:
@@ -116,10 +116,11 @@ async def test_a_worker_without_an_extra_leaves_the_job_to_one_that_has_it(world
     algorithms = {"name": "sb3", "action_spaces": ["discrete", "box"]}
     without = await world.register(name="without")
     having = await world.register(
-        name="having", catalogue={**catalogue(), "agents": [*catalogue()["agents"], algorithms]}
+        name="having",
+        catalogue={**make_catalogue(), "agents": [*make_catalogue()["agents"], algorithms]},
     )
-    await world.submit(definition(agent={"name": "sb3", "algorithm": "PPO"}))
-    (job,) = await world.jobs()
+    await world.submit(make_definition(agent={"name": "sb3", "algorithm": "PPO"}))
+    (job,) = await world.list_jobs()
     with pytest.raises(ConflictError, match="Another worker of the pool has what this job needs"):
         await world.start(job.id, without.worker_id)
     await world.start(job.id, having.worker_id)
@@ -130,7 +131,7 @@ async def test_a_registered_agent_that_cannot_act_in_the_environment_is_refused(
 ) -> None:
     await world.register()
     with pytest.raises(InvalidError) as refused:
-        await world.submit(tiny(env={"id": "Pendulum-v1"}))
+        await world.submit(make_tiny_definition(env={"id": "Pendulum-v1"}))
     assert refused.value.code == "action_space_mismatch"
 
 
@@ -139,7 +140,7 @@ def test_an_algorithm_of_stable_baselines3_is_judged_by_its_own_action_spaces(
     algorithm: str, fits: bool
 ) -> None:
     document = {
-        **definition(env={"id": "Pendulum-v1"}),
+        **make_definition(env={"id": "Pendulum-v1"}),
         "agent": {"name": "sb3", "algorithm": algorithm},
     }
     offered = Catalogue.model_validate_json(
@@ -162,7 +163,7 @@ def test_an_algorithm_of_stable_baselines3_is_judged_by_its_own_action_spaces(
 
 
 async def test_a_schedule_that_no_worker_of_the_pool_supports_is_refused(world: World) -> None:
-    await world.register(catalogue={**catalogue(), "schedules": ["train", "evaluate"]})
+    await world.register(catalogue={**make_catalogue(), "schedules": ["train", "evaluate"]})
     with pytest.raises(
         InvalidError,
         match=r"No worker of the pool default does test\. Choose one of evaluate, train",
@@ -173,10 +174,10 @@ async def test_a_schedule_that_no_worker_of_the_pool_supports_is_refused(world: 
 
 async def test_a_supervised_experiment_shows_its_model_function_and_its_input(world: World) -> None:
     worker = await world.register()
-    experiment, created = await world.submit(supervised())
+    experiment, created = await world.submit(make_supervised_definition())
     assert created
     assert (experiment.kind, experiment.agent, experiment.env) == ("supervised", "mlp", "rows")
-    (job,) = await world.jobs()
+    (job,) = await world.list_jobs()
     order = (await world.start(job.id, worker.worker_id)).work_order
     assert order.definition.kind == "supervised"
     run = await world.run(order.runs[0].run_id)
@@ -187,14 +188,14 @@ async def test_changed_environment_code_makes_another_experiment(
     world: World,
 ) -> None:
     """Jobs of the old experiment are refused, and go to a worker that still has the old code."""
-    old = await world.register(name="old", catalogue=catalogue_with_walk())
-    first, _ = await world.submit(definition(env={"id": "tiny/Walk-v0"}), seeds=[0, 1])
+    old = await world.register(name="old", catalogue=make_catalogue_with_walk())
+    first, _ = await world.submit(make_definition(env={"id": "tiny/Walk-v0"}), seeds=[0, 1])
     assert first.code.model_dump(mode="json") == {"kind": "builtin", "environment": WALK_CODE}
-    changed = catalogue_with_walk()
+    changed = make_catalogue_with_walk()
     changed["environments"][-1]["code"] = {**WALK_CODE, "digest": "6" * 64}
     new = await world.register(name="new", catalogue=changed)
-    one, two = await world.jobs()
-    for lacking in (new, await world.register(name="bare", catalogue=catalogue())):
+    one, two = await world.list_jobs()
+    for lacking in (new, await world.register(name="bare", catalogue=make_catalogue())):
         with pytest.raises(
             ConflictError, match="Another worker of the pool has what this job needs"
         ) as refused:
@@ -202,7 +203,7 @@ async def test_changed_environment_code_makes_another_experiment(
         assert refused.value.code == "does_not_fit"
     order = (await world.start(one.id, old.worker_id)).work_order
     assert order.code == first.code
-    second, created = await world.submit(definition(env={"id": "tiny/Walk-v0"}))
+    second, created = await world.submit(make_definition(env={"id": "tiny/Walk-v0"}))
     assert (created, second.id != first.id) == (True, True)
     await world.register(name="old", catalogue=changed)
     with pytest.raises(InvalidError) as mismatch:
@@ -217,20 +218,20 @@ async def test_changed_environment_code_makes_another_experiment(
 
 
 async def test_an_environment_named_by_its_module_is_stored_by_its_id(world: World) -> None:
-    await world.register(catalogue=catalogue_with_walk())
-    experiment, _ = await world.submit(definition(env={"id": "loose:tiny/Walk-v0"}))
+    await world.register(catalogue=make_catalogue_with_walk())
+    experiment, _ = await world.submit(make_definition(env={"id": "loose:tiny/Walk-v0"}))
     assert experiment.env == "tiny/Walk-v0"
-    assert (await world.submit(definition(env={"id": "tiny/Walk-v0"})))[0].id == experiment.id
+    assert (await world.submit(make_definition(env={"id": "tiny/Walk-v0"})))[0].id == experiment.id
 
 
 async def test_an_unknown_environment_is_refused_with_the_ways_to_add_one(
     world: World,
 ) -> None:
-    await world.register(catalogue=catalogue_with_walk())
+    await world.register(catalogue=make_catalogue_with_walk())
     with pytest.raises(
         InvalidError, match=r"did you mean tiny/Walk-v0\?.*install the package that registers it"
     ) as refused:
-        await world.submit(definition(env={"id": "tiny/Walk-v1"}))
+        await world.submit(make_definition(env={"id": "tiny/Walk-v1"}))
     assert (refused.value.code, refused.value.pointer) == (
         "unknown_environment",
         "/definition/env/id",
@@ -243,11 +244,11 @@ async def test_unsupported_observation_spaces_are_refused_at_submission(world: W
         "observation_space": {"kind": "other"},
         "action_space": {"kind": "discrete", "n": 2},
     }
-    await world.register(catalogue={**catalogue(), "environments": [words]})
+    await world.register(catalogue={**make_catalogue(), "environments": [words]})
     with pytest.raises(
         InvalidError, match="observation space of this environment is of a kind that no agent takes"
     ) as refused:
-        await world.submit(definition(env={"id": "tiny/Words-v0"}))
+        await world.submit(make_definition(env={"id": "tiny/Words-v0"}))
     assert (refused.value.code, refused.value.pointer) == (
         "observation_space_mismatch",
         "/definition/env/id",
@@ -259,11 +260,11 @@ async def test_a_stored_experiment_with_work_tree_code_remains_usable(
 ) -> None:
     """The option `--code` is refused, but experiments that it created can be read and trained."""
     worker = await world.register()
-    stored = submission().model_copy(update={"code": GitCode(kind="git", head="a" * 40)})
+    stored = make_submission().model_copy(update={"code": GitCode(kind="git", head="a" * 40)})
     async with world.database.write() as session:
         experiment, _ = await experiments.submit(session, world.admin, stored)
     assert experiment.code == stored.code
-    (job,) = await world.jobs()
+    (job,) = await world.list_jobs()
     order = (await world.start(job.id, worker.worker_id)).work_order
     assert order.code == stored.code
     async with world.database.write() as session:
@@ -274,17 +275,17 @@ async def test_a_stored_experiment_with_work_tree_code_remains_usable(
 
 
 async def test_evaluation_metrics_and_scores_are_stored_as_curves(
-    storing: AttemptWithStore,
+    live_run: AttemptWithStore,
 ) -> None:
     for update, loss in ((10, 0.5), (20, "NaN")):
-        record = records.evaluation(storing.run_id, update, -0.5, update=update)
-        await storing.send({**record, "metrics": {"loss": loss, "accuracy": update / 20}})
-    shown = await storing.evaluations(superseded=False)
+        record = records.make_evaluation(live_run.run_id, update, -0.5, update=update)
+        await live_run.send({**record, "metrics": {"loss": loss, "accuracy": update / 20}})
+    shown = await live_run.list_evaluations(superseded=False)
     assert [one.metrics["accuracy"] for one in shown] == [0.5, 1.0]
-    async with storing.database.read() as session:
+    async with live_run.database.read() as session:
         listed = (
             await series.list_for_run(
-                session, storing.world.admin, storing.run_id, after="", limit=500
+                session, live_run.world.admin, live_run.run_id, after="", limit=500
             )
         ).items
     assert {
@@ -297,11 +298,11 @@ async def test_evaluation_metrics_and_scores_are_stored_as_curves(
         "evaluation/mean": (2, 0),
     }
     wanted = {
-        "select": [{"run_id": storing.run_id, "series": "evaluation/accuracy"}],
+        "select": [{"run_id": live_run.run_id, "series": "evaluation/accuracy"}],
         "x": "update",
         "buckets": 2,
     }
     answer = await curves.query(
-        storing.database, storing.world.admin, SeriesQuery.model_validate_json(json.dumps(wanted))
+        live_run.database, live_run.world.admin, SeriesQuery.model_validate_json(json.dumps(wanted))
     )
     assert answer.series[0].mean == [0.5, 1.0]

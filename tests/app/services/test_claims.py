@@ -26,7 +26,7 @@ async def claim_or_refusal(world: World, job_id: str, worker: str, slot: int) ->
 
 async def test_one_of_fifty_concurrent_claims_succeeds(world: World) -> None:
     worker = (await world.register(slots=50)).worker_id
-    job = await world.one_job()
+    job = await world.submit_one_job()
     answers = await asyncio.gather(
         *(claim_or_refusal(world, job.id, worker, slot) for slot in range(50))
     )
@@ -40,7 +40,7 @@ async def test_one_of_fifty_concurrent_claims_succeeds(world: World) -> None:
 
 
 async def test_the_work_order_of_a_claim_is_complete(world: World, worker: str) -> None:
-    job = await world.one_job(seeds=[7], limits={"grace_seconds": 9})
+    job = await world.submit_one_job(seeds=[7], limits={"grace_seconds": 9})
     answer = await world.claim(job.id, worker, slot=2)
     order = answer.work_order
     assert is_well_formed(answer.token)
@@ -59,7 +59,7 @@ async def test_the_work_order_of_a_claim_is_complete(world: World, worker: str) 
 
 
 async def test_every_training_claim_raises_the_fence(world: World, worker: str) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     for number in (1, 2, 3):
         order = (await world.start(job.id, worker, attempt=number)).work_order
         assert order.runs[0].fence == number
@@ -72,7 +72,7 @@ async def test_every_training_claim_raises_the_fence(world: World, worker: str) 
 async def test_a_dispatch_message_of_an_earlier_attempt_claims_nothing(
     world: World, worker: str, attempt: int, code: str
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     with pytest.raises(ConflictError) as refused:
         await world.claim(job.id, worker, attempt=attempt)
     assert refused.value.code == code
@@ -83,7 +83,7 @@ async def test_a_dispatch_message_of_an_earlier_attempt_claims_nothing(
 async def test_a_dispatch_message_for_a_job_that_has_moved_on_claims_nothing(
     world: World, worker: str, ended: str
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     if ended == "succeeded":
         order = (await world.start(job.id, worker)).work_order
         await world.release(order.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
@@ -98,7 +98,7 @@ async def test_a_dispatch_message_for_a_job_that_has_moved_on_claims_nothing(
 
 async def test_a_slot_runs_one_attempt(world: World, worker: str) -> None:
     await world.submit(seeds=[0, 1])
-    first, second = await world.jobs()
+    first, second = await world.list_jobs()
     await world.claim(first.id, worker, slot=0)
     with pytest.raises(ConflictError) as refused:
         await world.claim(second.id, worker, slot=0)
@@ -110,8 +110,8 @@ async def test_a_slot_runs_one_attempt(world: World, worker: str) -> None:
 
 async def test_a_worker_claims_only_jobs_that_fit_its_resources(world: World, worker: str) -> None:
     await world.register(name="w2", pool="far")
-    far = await world.one_job(pool="far")
-    large = await world.one_job(seeds=[5], resources={"gpus": 1})
+    far = await world.submit_one_job(pool="far")
+    large = await world.submit_one_job(seeds=[5], resources={"gpus": 1})
     for job in (far, large):
         with pytest.raises(ConflictError) as refused:
             await world.claim(job.id, worker)
@@ -122,7 +122,7 @@ async def test_a_worker_claims_only_jobs_that_fit_its_resources(world: World, wo
 
 
 async def test_claims_with_unknown_jobs_or_workers_are_not_found(world: World, worker: str) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     with pytest.raises(NotFoundError):
         await world.claim("job_" + "0" * 26, worker)
     with pytest.raises(ForbiddenError):
@@ -132,10 +132,10 @@ async def test_claims_with_unknown_jobs_or_workers_are_not_found(world: World, w
 async def test_the_database_itself_refuses_a_second_live_training_attempt_of_a_run(
     world: World, worker: str, database: Database
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     held = (await world.claim(job.id, worker)).work_order
     await world.submit(seeds=[1])
-    other = next(found for found in await world.jobs() if found.id != job.id)
+    other = next(found for found in await world.list_jobs() if found.id != job.id)
     second = (await world.claim(other.id, worker, slot=1)).work_order
     row = AttemptRunRow(
         attempt_id=second.attempt_id,
@@ -152,7 +152,7 @@ async def test_the_database_itself_refuses_a_second_live_training_attempt_of_a_r
 
 
 async def test_a_run_has_one_training_job_at_a_time(world: World, worker: str) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     for _ in range(2):
         with pytest.raises(ConflictError) as refused:
             await world.add_job(job.run_ids[0], Schedule.TRAIN)
@@ -165,7 +165,7 @@ async def test_a_run_has_one_training_job_at_a_time(world: World, worker: str) -
 
 
 async def test_twenty_concurrent_submissions_on_a_run_make_one_training_job(world: World) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     await world.cancel(job.id)
     answers = await asyncio.gather(
         *(world.add_job(job.run_ids[0], Schedule.TRAIN) for _ in range(20)), return_exceptions=True
@@ -179,7 +179,7 @@ async def test_twenty_concurrent_submissions_on_a_run_make_one_training_job(worl
 
 
 async def test_evaluating_needs_a_snapshot(world: World) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     with pytest.raises(ConflictError) as refused:
         await world.add_job(job.run_ids[0], Schedule.EVALUATE)
     assert refused.value.code == "no_snapshot"

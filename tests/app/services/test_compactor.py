@@ -4,7 +4,7 @@ from app.daemons.compactor import EVENT_SECONDS, Compactor
 from app.db.engine import Database
 from app.services.artifacts.blob_store import BlobStore
 from app.services.events import event_log
-from tests.support.server_fixture import World, pass_time
+from tests.support.server_fixture import World, advance_clock
 
 
 async def test_old_events_and_answers_are_deleted_and_the_cursor_stays_valid(
@@ -15,7 +15,7 @@ async def test_old_events_and_answers_are_deleted_and_the_cursor_stays_valid(
     assert await compactor.tick() == 0
     async with database.read() as session:
         before = await event_log.cursor(session)
-    pass_time(EVENT_SECONDS + 1)
+    advance_clock(EVENT_SECONDS + 1)
     assert await compactor.tick() > 0
     async with database.read() as session:
         assert await event_log.cursor(session) == before

@@ -9,7 +9,7 @@ from app.domain.errors import ConflictError
 from app.services.jobs import dispatch_plan
 from app.services.jobs.dispatch_plan import ReadyJob
 from palestra.contract.states import Cause, JobState, Outcome
-from tests.support.server_fixture import World, pass_time
+from tests.support.server_fixture import World, advance_clock
 
 
 @dataclass
@@ -60,13 +60,13 @@ async def test_an_unanswered_dispatch_message_is_sent_again_indefinitely(
     world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     await world.register(slots=1)
-    job = await world.one_job()
+    job = await world.submit_one_job()
     assert await dispatcher.tick() == 1
     for _ in range(3):
-        pass_time(15)
+        advance_clock(15)
         await beat(world)
         assert await dispatcher.tick() == 0
-        pass_time(16)
+        advance_clock(16)
         await beat(world)
         assert await dispatcher.tick() == 1
     assert queue.jobs == [job.id] * 4
@@ -78,14 +78,14 @@ async def beat(world: World) -> None:
 
         found = (await workers.list_workers(session, world.admin)).items
     for worker in found:
-        await world.heartbeat(worker.id)
+        await world.send_heartbeat(worker.id)
 
 
 async def test_duplicate_dispatch_messages_start_one_attempt(
     world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     worker = (await world.register(slots=10)).worker_id
-    await world.one_job()
+    await world.submit_one_job()
     await dispatcher.tick()
     (message,) = queue.sent
     answers = await asyncio.gather(
@@ -105,7 +105,7 @@ async def test_an_unreachable_broker_loses_no_dispatch(
     world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     queue.broken = True
     with pytest.raises(DispatchError):
         await dispatcher.tick()
@@ -118,7 +118,7 @@ async def test_a_message_that_was_not_marked_as_sent_is_planned_again(
     world: World, database: Database
 ) -> None:
     await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     for _ in range(2):
         async with database.read() as session:
             assert [ready.job_id for ready in await dispatch_plan.plan(session, 30)] == [job.id]
@@ -130,7 +130,7 @@ async def test_jobs_are_ordered_by_priority_then_fair_share_then_age(
     await world.submit(seeds=[0, 1, 2])
     await world.submit(seeds=[10], by=world.other)
     await world.submit(seeds=[20], priority=5)
-    queued = await world.jobs()
+    queued = await world.list_jobs()
     seeds = {job.id: (await world.run(job.run_ids[0])).seed for job in queued}
     assert [seeds[job.id] for job in sorted(queued, key=lambda job: job.position or 0)] == [
         20,
@@ -148,11 +148,11 @@ async def test_users_with_running_jobs_come_after_users_without(
     world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     worker = (await world.register(slots=2)).worker_id
-    running = await world.one_job()
+    running = await world.submit_one_job()
     await world.start(running.id, worker)
     await world.submit(seeds=[1])
     await world.submit(seeds=[10], by=world.other)
-    mine, theirs = (await world.jobs(state=JobState.QUEUED))[:2]
+    mine, theirs = (await world.list_jobs(state=JobState.QUEUED))[:2]
     assert theirs.position == 1
     assert mine.position == 2
     await dispatcher.tick()
@@ -163,14 +163,16 @@ async def test_only_workers_that_can_take_a_job_are_chosen(
     world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     await world.register()
-    await world.one_job(resources={"gpus": 1})
+    await world.submit_one_job(resources={"gpus": 1})
     small = (await world.submit(seeds=[4]))[0]
     (job,) = [
-        found for found in await world.jobs(experiment_id=small.id) if found.resources.gpus == 0
+        found
+        for found in await world.list_jobs(experiment_id=small.id)
+        if found.resources.gpus == 0
     ]
     await dispatcher.tick()
     assert queue.jobs == [job.id]
-    large = next(found for found in await world.jobs() if found.resources.gpus == 1)
+    large = next(found for found in await world.list_jobs() if found.resources.gpus == 1)
     assert large.waiting is not None
     assert "offers 1 GPUs" in large.waiting
 
@@ -181,10 +183,10 @@ async def test_offline_and_draining_workers_are_not_chosen(
     from app.services.workers import workers
 
     worker = (await world.register()).worker_id
-    await world.one_job()
-    pass_time(31)
+    await world.submit_one_job()
+    advance_clock(31)
     assert await dispatcher.tick() == 0
-    await world.heartbeat(worker)
+    await world.send_heartbeat(worker)
     async with database.write() as session:
         await workers.drain(session, world.admin, worker)
     assert await dispatcher.tick() == 0
@@ -202,7 +204,7 @@ async def test_a_commit_wakes_the_dispatcher(
     work = asyncio.create_task(dispatcher.run())
     try:
         await asyncio.sleep(0.1)
-        job = await world.one_job()
+        job = await world.submit_one_job()
         async with asyncio.timeout(60):
             while not queue.sent:
                 await asyncio.sleep(0.005)

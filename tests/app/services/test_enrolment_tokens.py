@@ -15,27 +15,27 @@ from palestra.contract.registration import WorkerHeartbeat
 from palestra.contract.states import JobState
 from palestra.contract.work_order import Claim
 from tests.support.legacy_tokens import write_legacy_token
-from tests.support.server_fixture import World, pass_time, registration
+from tests.support.server_fixture import World, advance_clock, registration
 
 
-async def token_of(world: World, pool: str, days: int | None = None) -> EnrolmentTokenView:
+async def make_token(world: World, pool: str, days: int | None = None) -> EnrolmentTokenView:
     request = EnrolmentTokenRequest(name=f"machines of {pool}", expires_in_days=days)
     async with world.database.write() as session:
         return await enrolment_tokens.create(session, world.admin, pool, request)
 
 
-async def caller(world: World, secret: str | None) -> Principal | None:
+async def authenticate(world: World, secret: str | None) -> Principal | None:
     async with world.database.read() as session:
         return await principals.principal_of_token(session, secret or "")
 
 
-async def present(world: World, secret: str | None) -> Principal:
-    found = await caller(world, secret)
+async def authenticate_machine(world: World, secret: str | None) -> Principal:
+    found = await authenticate(world, secret)
     assert found is not None
     return found
 
 
-async def listed(world: World, pool: str) -> list[EnrolmentTokenView]:
+async def list_tokens(world: World, pool: str) -> list[EnrolmentTokenView]:
     async with world.database.read() as session:
         return (await enrolment_tokens.list_tokens(session, world.admin, pool)).items
 
@@ -45,7 +45,7 @@ async def rotate(world: World, worker_id: str) -> WorkerView:
         return await workers.rotate_secret(session, world.admin, worker_id)
 
 
-async def beat(world: World, own: Principal) -> str | None:
+async def send_heartbeat(world: World, own: Principal) -> str | None:
     """Sends a heartbeat without attempts; returns the new secret in the answer."""
     async with world.database.write() as session:
         answer = await heartbeats.heartbeat(
@@ -54,7 +54,7 @@ async def beat(world: World, own: Principal) -> str | None:
     return answer.secret
 
 
-async def row_of(world: World, worker_id: str) -> WorkerRow:
+async def read_worker(world: World, worker_id: str) -> WorkerRow:
     async with world.database.read() as session:
         found = await session.get(WorkerRow, worker_id)
     assert found is not None
@@ -62,10 +62,10 @@ async def row_of(world: World, worker_id: str) -> WorkerRow:
 
 
 async def test_the_secret_is_shown_once_and_its_hash_is_kept(world: World) -> None:
-    made = await token_of(world, "default", 30)
+    made = await make_token(world, "default", 30)
     assert made.secret is not None
     assert made.secret.startswith("ple_")
-    (shown,) = await listed(world, "default")
+    (shown,) = await list_tokens(world, "default")
     assert shown == made.model_copy(update={"secret": None})
     assert (shown.created_by, shown.legacy, shown.last_used_at) == ("admin", False, None)
     async with world.database.read() as session:
@@ -76,19 +76,19 @@ async def test_the_secret_is_shown_once_and_its_hash_is_kept(world: World) -> No
 
 async def test_a_worker_joins_the_pool_of_its_token(world: World) -> None:
     await world.make_pool("gpu")
-    token = await present(world, (await token_of(world, "gpu")).secret)
+    token = await authenticate_machine(world, (await make_token(world, "gpu")).secret)
     body = registration(name="w9", pool=None)
     async with world.database.write() as session:
         answer = await workers.register(session, token, body, world.settings)
     assert answer.secret is not None
-    assert (await row_of(world, answer.worker_id)).pool == "gpu"
+    assert (await read_worker(world, answer.worker_id)).pool == "gpu"
     assert answer.queue.endswith("gpu")
-    assert (await listed(world, "gpu"))[0].last_used_at is not None
+    assert (await list_tokens(world, "gpu"))[0].last_used_at is not None
 
 
 async def test_another_pool_than_that_of_the_token_is_refused(world: World) -> None:
     await world.make_pool("gpu")
-    token = await present(world, (await token_of(world, "gpu")).secret)
+    token = await authenticate_machine(world, (await make_token(world, "gpu")).secret)
     async with world.database.write() as session:
         with pytest.raises(InvalidError, match="--pool gpu") as refused:
             await workers.register(session, token, registration(name="w9"), world.settings)
@@ -102,20 +102,20 @@ async def test_a_workers_secret_keeps_it_in_its_pool(world: World) -> None:
         await world.register(pool="gpu")
     assert refused.value.code == "other_pool"
     await world.register(pool=None, pid=7)
-    assert (await row_of(world, worker.worker_id)).pool == "default"
+    assert (await read_worker(world, worker.worker_id)).pool == "default"
 
 
 async def test_expired_and_revoked_tokens_enrol_nobody(world: World) -> None:
-    short, other = await token_of(world, "default", 1), await token_of(world, "default")
-    pass_time(86_500)
-    assert await caller(world, short.secret) is None
-    assert await caller(world, other.secret) is not None
+    short, other = await make_token(world, "default", 1), await make_token(world, "default")
+    advance_clock(86_500)
+    assert await authenticate(world, short.secret) is None
+    assert await authenticate(world, other.secret) is not None
     async with world.database.write() as session:
         await enrolment_tokens.revoke(session, world.admin, "default", other.id)
         with pytest.raises(NotFoundError):
             await enrolment_tokens.revoke(session, world.admin, "default", other.id)
-    assert await caller(world, other.secret) is None
-    assert [token.id for token in await listed(world, "default")] == [short.id]
+    assert await authenticate(world, other.secret) is None
+    assert [token.id for token in await list_tokens(world, "default")] == [short.id]
 
 
 async def test_a_token_and_its_workers_outlive_who_made_it(world: World) -> None:
@@ -125,18 +125,18 @@ async def test_a_token_and_its_workers_outlive_who_made_it(world: World) -> None
         await session.flush()
         request = EnrolmentTokenRequest(name="t", expires_in_days=None)
         made = await enrolment_tokens.issue(session, "default", request, user_id=maker.id)
-    token = await present(world, made.secret)
+    token = await authenticate_machine(world, made.secret)
     async with world.database.write() as session:
         answer = await workers.register(session, token, registration(name="w5"), world.settings)
-    assert (await row_of(world, answer.worker_id)).created_by == maker.id
+    assert (await read_worker(world, answer.worker_id)).created_by == maker.id
     async with world.database.write() as session:
         assert (await user_rows.count_owned(session, maker.id)) == dict.fromkeys(
             await user_rows.count_owned(session, maker.id), 0
         )
         await user_rows.delete_user(session, maker.id)
-    assert await caller(world, answer.secret) is not None
-    assert await caller(world, made.secret) is not None
-    assert [token.created_by for token in await listed(world, "default")] == [None]
+    assert await authenticate(world, answer.secret) is not None
+    assert await authenticate(world, made.secret) is not None
+    assert [token.created_by for token in await list_tokens(world, "default")] == [None]
 
 
 async def test_a_users_token_of_the_scope_worker_is_listed_for_replacement(world: World) -> None:
@@ -146,9 +146,9 @@ async def test_a_users_token_of_the_scope_worker_is_listed_for_replacement(world
             session, world.project_id, world.admin.user_id, "old"
         )
     for pool in ("default", "gpu"):
-        (shown,) = await listed(world, pool)
+        (shown,) = await list_tokens(world, pool)
         assert (shown.id, shown.legacy, shown.created_by) == (old_id, True, "admin")
-    legacy = await present(world, old_secret)
+    legacy = await authenticate_machine(world, old_secret)
     async with world.database.write() as session:
         answer = await workers.register(
             session, legacy, registration(name="w5", pool="gpu"), world.settings
@@ -160,8 +160,8 @@ async def test_a_users_token_of_the_scope_worker_is_listed_for_replacement(world
             )
         assert refused.value.code == "unknown_pool"
         await enrolment_tokens.revoke(session, world.admin, "gpu", old_id)
-    assert await caller(world, old_secret) is None
-    assert await caller(world, answer.secret) is not None
+    assert await authenticate(world, old_secret) is None
+    assert await authenticate(world, answer.secret) is not None
     async with world.database.read() as session:
         row = await session.get(TokenRow, old_id)
     assert row is not None
@@ -171,7 +171,7 @@ async def test_a_users_token_of_the_scope_worker_is_listed_for_replacement(world
 async def test_names_of_workers_are_unique_in_the_server(world: World) -> None:
     await world.make_pool("gpu")
     await world.register()
-    token = await present(world, (await token_of(world, "gpu")).secret)
+    token = await authenticate_machine(world, (await make_token(world, "gpu")).secret)
     async with world.database.write() as session:
         with pytest.raises(ConflictError) as refused:
             await workers.register(session, token, registration(pool="gpu"), world.settings)
@@ -195,30 +195,30 @@ async def test_a_rotation_replaces_the_secret_once_the_worker_uses_the_new_one(
 ) -> None:
     worker = await world.register()
     own = world.own[worker.worker_id]
-    assert await beat(world, own) is None
+    assert await send_heartbeat(world, own) is None
     assert (await rotate(world, worker.worker_id)).secret_rotation == "pending"
-    new = await beat(world, own)
+    new = await send_heartbeat(world, own)
     assert new is not None
     assert new != worker.secret
     # A lost answer brings the same secret again, and the former one stays valid meanwhile.
-    assert await beat(world, own) == new
-    assert await caller(world, worker.secret) is not None
-    replaced = await present(world, new)
-    assert await beat(world, replaced) is None
-    assert await caller(world, worker.secret) is None
+    assert await send_heartbeat(world, own) == new
+    assert await authenticate(world, worker.secret) is not None
+    replaced = await authenticate_machine(world, new)
+    assert await send_heartbeat(world, replaced) is None
+    assert await authenticate(world, worker.secret) is None
     async with world.database.read() as session:
         view = await workers.get(session, world.admin, worker.worker_id)
     assert view.secret_rotation is None
     assert view.secret_since is not None
-    assert await beat(world, await present(world, new)) is None
+    assert await send_heartbeat(world, await authenticate_machine(world, new)) is None
 
 
 async def test_asking_twice_is_one_rotation(world: World) -> None:
     worker = await world.register()
     await rotate(world, worker.worker_id)
-    new = await beat(world, world.own[worker.worker_id])
+    new = await send_heartbeat(world, world.own[worker.worker_id])
     await rotate(world, worker.worker_id)
-    assert await beat(world, world.own[worker.worker_id]) == new
+    assert await send_heartbeat(world, world.own[worker.worker_id]) == new
 
 
 async def test_a_worker_of_an_older_version_is_shown_as_unsupported(world: World) -> None:
@@ -232,17 +232,17 @@ async def test_a_worker_of_an_older_version_is_shown_as_unsupported(world: World
             contract_version=1,
         )
     assert (await rotate(world, worker.worker_id)).secret_rotation == "unsupported"
-    assert await caller(world, worker.secret) is not None
+    assert await authenticate(world, worker.secret) is not None
 
 
 async def test_a_forgotten_worker_has_no_secret_to_rotate(world: World) -> None:
     worker = await world.register()
     await rotate(world, worker.worker_id)
-    new = await beat(world, world.own[worker.worker_id])
+    new = await send_heartbeat(world, world.own[worker.worker_id])
     async with world.database.write() as session:
         await workers.forget(session, world.admin, worker.worker_id)
-    assert await caller(world, worker.secret) is None
-    assert await caller(world, new) is None
+    assert await authenticate(world, worker.secret) is None
+    assert await authenticate(world, new) is None
     with pytest.raises(ConflictError) as refused:
         await rotate(world, worker.worker_id)
     assert refused.value.code == "not_enrolled"
@@ -250,18 +250,18 @@ async def test_a_forgotten_worker_has_no_secret_to_rotate(world: World) -> None:
 
 async def test_a_claim_repeated_over_a_rotation_returns_the_same_attempt(world: World) -> None:
     worker = await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     first = await world.claim(job.id, worker.worker_id)
     await rotate(world, worker.worker_id)
-    new = await present(
-        world, await beat_with(world, worker.worker_id, first.work_order.attempt_id)
+    new = await authenticate_machine(
+        world, await send_heartbeat_with(world, worker.worker_id, first.work_order.attempt_id)
     )
     world.own[worker.worker_id] = new
     again = await world.claim(job.id, worker.worker_id)
     assert again.work_order == first.work_order
     assert again.token != first.token
-    assert await caller(world, first.token) is None
-    assert await caller(world, again.token) is not None
+    assert await authenticate(world, first.token) is None
+    assert await authenticate(world, again.token) is not None
     # With the renewal the supervisor has the lease: the claim is not repeated any more.
     await world.renew(again.work_order.attempt_id)
     with pytest.raises(ConflictError) as refused:
@@ -270,7 +270,7 @@ async def test_a_claim_repeated_over_a_rotation_returns_the_same_attempt(world: 
     assert (await world.job(job.id)).state is JobState.RUNNING
 
 
-async def beat_with(world: World, worker_id: str, attempt_id: str) -> str | None:
+async def send_heartbeat_with(world: World, worker_id: str, attempt_id: str) -> str | None:
     """Sends a heartbeat with a live attempt; returns the new secret in the answer."""
     body = WorkerHeartbeat(live_attempts=(attempt_id,), busy_slots=(0,))
     async with world.database.write() as session:
@@ -282,20 +282,22 @@ async def beat_with(world: World, worker_id: str, attempt_id: str) -> str | None
 
 async def test_a_claim_repeated_within_a_rotation_returns_the_same_token(world: World) -> None:
     worker = await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     first = await world.claim(job.id, worker.worker_id)
     await rotate(world, worker.worker_id)
-    await beat_with(world, worker.worker_id, first.work_order.attempt_id)
+    await send_heartbeat_with(world, worker.worker_id, first.work_order.attempt_id)
     assert (await world.claim(job.id, worker.worker_id)).token == first.token
 
 
 async def test_a_claim_with_the_new_secret_ends_the_former_one(world: World) -> None:
     worker = await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     await rotate(world, worker.worker_id)
-    new = await present(world, await beat(world, world.own[worker.worker_id]))
+    new = await authenticate_machine(
+        world, await send_heartbeat(world, world.own[worker.worker_id])
+    )
     claim = Claim(job_id=job.id, expected_attempt=1, worker_id=worker.worker_id, slot=0)
     world.own[worker.worker_id] = new
     claimed = await world.claim(claim.job_id, worker.worker_id)
-    assert await caller(world, claimed.token) is not None
-    assert await caller(world, worker.secret) is None
+    assert await authenticate(world, claimed.token) is not None
+    assert await authenticate(world, worker.secret) is None

@@ -59,12 +59,12 @@ async def test_two_delayed_concurrent_commits_lose_no_event(
     """
     drawn = asyncio.Event()
 
-    async def slow() -> None:
+    async def commit_slowly() -> None:
         async with database.write() as session:
             event_log.record(session, "job", {"name": "slow"}, project_id=world.project_id)
             _delay_commit(session, 0.5, drawn)
 
-    async def fast() -> None:
+    async def commit_quickly() -> None:
         await drawn.wait()
         async with database.write() as session:
             event_log.record(session, "job", {"name": "fast"}, project_id=world.project_id)
@@ -72,7 +72,7 @@ async def test_two_delayed_concurrent_commits_lose_no_event(
 
     stop = asyncio.Event()
     tail = asyncio.create_task(_tail_log(database, stop))
-    await asyncio.gather(slow(), fast())
+    await asyncio.gather(commit_slowly(), commit_quickly())
     stop.set()
     assert await tail == ["slow", "fast"]
 
@@ -87,14 +87,14 @@ async def test_a_transaction_that_began_first_and_records_last_loses_no_event(
     """
     began, drawn = asyncio.Event(), asyncio.Event()
 
-    async def older() -> None:
+    async def record_last() -> None:
         async with database.write() as session:
             await session.execute(select(func.pg_current_xact_id()))
             began.set()
             await drawn.wait()
             event_log.record(session, "job", {"name": "older"}, project_id=world.project_id)
 
-    async def younger() -> None:
+    async def record_first() -> None:
         await began.wait()
         async with database.write() as session:
             event_log.record(session, "job", {"name": "younger"}, project_id=world.project_id)
@@ -102,7 +102,7 @@ async def test_a_transaction_that_began_first_and_records_last_loses_no_event(
 
     stop = asyncio.Event()
     tail = asyncio.create_task(_tail_log(database, stop))
-    await asyncio.gather(older(), younger())
+    await asyncio.gather(record_last(), record_first())
     stop.set()
     assert await tail == ["younger", "older"]
 

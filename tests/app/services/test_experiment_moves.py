@@ -18,21 +18,21 @@ from palestra.contract.projects import ProjectChange
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
-from tests.support.server_fixture import definition
+from tests.support.server_fixture import make_definition
 
 OWN, SHARED, EQUAL = b"of this run alone", b"of both experiments", b"stored by the target too"
 KEPT = {"audit", "events", "memberships", "project_pools", "tokens"}
 """Tables of a project whose rows stay with it."""
 
 
-async def _experiment_id(storing: AttemptWithStore) -> str:
-    return (await storing.world.run(storing.run_id)).experiment_id
+async def _experiment_id(live_run: AttemptWithStore) -> str:
+    return (await live_run.world.run(live_run.run_id)).experiment_id
 
 
-async def _move(storing: AttemptWithStore, mover: Principal) -> None:
-    experiment_id = await _experiment_id(storing)
-    async with storing.database.write() as session:
-        await moves.move(session, mover, storing.store, "default", experiment_id, "target")
+async def _move(live_run: AttemptWithStore, mover: Principal) -> None:
+    experiment_id = await _experiment_id(live_run)
+    async with live_run.database.write() as session:
+        await moves.move(session, mover, live_run.store, "default", experiment_id, "target")
 
 
 async def _usage(database: Database) -> dict[str, tuple[int, int]]:
@@ -46,10 +46,12 @@ async def _usage(database: Database) -> dict[str, tuple[int, int]]:
         return {slug: (used, int(size or 0)) for slug, used, size in await session.execute(query)}
 
 
-async def _share(storing: AttemptWithStore, content: bytes) -> str:
+async def _share(live_run: AttemptWithStore, content: bytes) -> str:
     """Lets an artifact of a second experiment refer to a stored file of the first one."""
-    job = await storing.world.one_job(document=definition(loop={"env_steps": 20_000}), seeds=[1])
-    async with storing.database.write() as session:
+    job = await live_run.world.submit_one_job(
+        document=make_definition(loop={"env_steps": 20_000}), seeds=[1]
+    )
+    async with live_run.database.write() as session:
         blob_id = await session.scalar(select(BlobRow.id).where(BlobRow.size == len(content)))
         own = await session.scalar(select(ArtifactRow).where(ArtifactRow.blob_id == blob_id))
         assert own is not None
@@ -58,72 +60,72 @@ async def _share(storing: AttemptWithStore, content: bytes) -> str:
     return job.run_ids[0]
 
 
-async def _store_in_target(storing: AttemptWithStore, mover: Principal, content: bytes) -> None:
+async def _store_in_target(live_run: AttemptWithStore, mover: Principal, content: bytes) -> None:
     """Adds a blob of some content to the target, as an upload there would."""
-    own = await storing.put("known", content)
+    own = await live_run.put("known", content)
     target = mover.memberships[-1].project_id
-    async with storing.database.write() as session:
+    async with live_run.database.write() as session:
         source = await session.get(ArtifactRow, own.id)
         assert source is not None
         assert source.blob_id is not None
-        (copy_id,) = storing.store.copy([source.blob_id])
+        (copy_id,) = live_run.store.copy([source.blob_id])
         row = {"id": copy_id, "project_id": target}
         await blob_rows.add_blob(session, {**row, "sha256": own.sha256, "size": own.size})
 
 
-async def _end(storing: AttemptWithStore) -> None:
-    await storing.world.release(
-        storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq
+async def _end(live_run: AttemptWithStore) -> None:
+    await live_run.world.release(
+        live_run.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=live_run.seq
     )
 
 
-async def _content_of(storing: AttemptWithStore, caller: Principal, run_id: str) -> list[bytes]:
-    async with storing.database.read() as session:
+async def _content_of(live_run: AttemptWithStore, caller: Principal, run_id: str) -> list[bytes]:
+    async with live_run.database.read() as session:
         request = PageRequest(limit=100, sort="created_at")
         page = await artifacts.list_for_run(session, caller, run_id, request, None)
         found = [
-            await artifacts.content(session, caller, one.id, storing.store) for one in page.items
+            await artifacts.content(session, caller, one.id, live_run.store) for one in page.items
         ]
     return sorted(one.path.read_bytes() for one in found)
 
 
 async def test_stored_files_move_and_each_project_counts_its_own(
-    storing: AttemptWithStore, mover: Principal
+    live_run: AttemptWithStore, mover: Principal
 ) -> None:
-    await storing.put("own", OWN)
-    await storing.put("shared", SHARED)
-    await _store_in_target(storing, mover, EQUAL)
-    second = await _share(storing, SHARED)
-    await _end(storing)
-    await _move(storing, mover)
+    await live_run.put("own", OWN)
+    await live_run.put("shared", SHARED)
+    await _store_in_target(live_run, mover, EQUAL)
+    second = await _share(live_run, SHARED)
+    await _end(live_run)
+    await _move(live_run, mover)
     only_target = replace(mover, memberships=mover.memberships[-1:])
-    moved = await _content_of(storing, only_target, storing.run_id)
+    moved = await _content_of(live_run, only_target, live_run.run_id)
     assert moved == sorted([OWN, SHARED, EQUAL])
-    assert await _content_of(storing, storing.world.admin, second) == [SHARED]
-    usage = await _usage(storing.database)
+    assert await _content_of(live_run, live_run.world.admin, second) == [SHARED]
+    usage = await _usage(live_run.database)
     assert all(used == stored for used, stored in usage.values())
     # The equal file of the source is dropped by the next sweep, since nothing refers to it.
     assert usage["target"][0] == len(OWN) + len(SHARED) + len(EQUAL)
     assert usage["default"][0] == len(SHARED) + len(EQUAL)
-    await artifacts.sweep(storing.database, storing.store)
-    assert (await _usage(storing.database))["default"] == (len(SHARED), len(SHARED))
-    assert await _content_of(storing, only_target, storing.run_id) == moved
+    await artifacts.sweep(live_run.database, live_run.store)
+    assert (await _usage(live_run.database))["default"] == (len(SHARED), len(SHARED))
+    assert await _content_of(live_run, only_target, live_run.run_id) == moved
 
 
 async def test_snapshots_curves_and_evaluations_move_and_usage_stays(
-    storing: AttemptWithStore, mover: Principal
+    live_run: AttemptWithStore, mover: Principal
 ) -> None:
-    await storing.send(
-        records.points(storing.run_id, "loss", [1, 2, 3]),
-        records.evaluation(storing.run_id, 5, 1.0),
+    await live_run.send(
+        records.make_points(live_run.run_id, "loss", [1, 2, 3]),
+        records.make_evaluation(live_run.run_id, 5, 1.0),
     )
-    snapshot_id = await storing.snapshot(10)
-    await _end(storing)
-    await _move(storing, mover)
-    storing.world.admin = replace(mover, memberships=mover.memberships[-1:])
-    assert list(await storing.snapshots()) == [snapshot_id]
-    assert len(await storing.evaluations(superseded=False)) == 1
-    async with storing.database.read() as session:
+    snapshot_id = await live_run.write_snapshot(10)
+    await _end(live_run)
+    await _move(live_run, mover)
+    live_run.world.admin = replace(mover, memberships=mover.memberships[-1:])
+    assert list(await live_run.list_snapshots()) == [snapshot_id]
+    assert len(await live_run.list_evaluations(superseded=False)) == 1
+    async with live_run.database.read() as session:
         attempts = list(await session.scalars(select(AttemptRow)))
         left = {
             table.name
@@ -133,54 +135,54 @@ async def test_snapshots_curves_and_evaluations_move_and_usage_stays(
             and await session.scalar(
                 select(func.count())
                 .select_from(table)
-                .where(table.c.project_id == storing.world.project_id)
+                .where(table.c.project_id == live_run.world.project_id)
             )
         }
-    assert {one.consumed_in for one in attempts} == {storing.world.project_id}
+    assert {one.consumed_in for one in attempts} == {live_run.world.project_id}
     assert left == set()
 
 
 async def test_a_move_is_refused_while_a_claimed_job_runs(
-    storing: AttemptWithStore, mover: Principal
+    live_run: AttemptWithStore, mover: Principal
 ) -> None:
-    await storing.put("own", OWN)
+    await live_run.put("own", OWN)
     with pytest.raises(ConflictError) as refusal:
-        await _move(storing, mover)
+        await _move(live_run, mover)
     assert refusal.value.code == "experiment_active"
-    assert await _usage(storing.database) == {
+    assert await _usage(live_run.database) == {
         "default": (len(OWN), len(OWN)),
         "target": (0, 0),
     }
 
 
-async def test_a_full_target_refuses_a_move(storing: AttemptWithStore, mover: Principal) -> None:
-    await storing.put("own", OWN)
-    await _end(storing)
-    async with storing.database.write() as session:
+async def test_a_full_target_refuses_a_move(live_run: AttemptWithStore, mover: Principal) -> None:
+    await live_run.put("own", OWN)
+    await _end(live_run)
+    async with live_run.database.write() as session:
         change = ProjectChange(storage_limit=len(OWN) - 1)
         await projects.change(session, mover, "target", change)
     with pytest.raises(ConflictError) as refusal:
-        await _move(storing, mover)
+        await _move(live_run, mover)
     assert refusal.value.code == "storage_limit_reached"
     assert "The other project stores 0 B of files and may store 16 B" in str(refusal.value)
     assert "The experiment would add 17 B. Ask an administrator" in str(refusal.value)
-    async with storing.database.write() as session:
+    async with live_run.database.write() as session:
         await projects.change(session, mover, "target", ProjectChange(storage_limit=len(OWN)))
-    await _move(storing, mover)
-    assert (await _usage(storing.database))["target"] == (len(OWN), len(OWN))
+    await _move(live_run, mover)
+    assert (await _usage(live_run.database))["target"] == (len(OWN), len(OWN))
 
 
 async def test_a_full_project_stores_snapshots_and_refuses_videos_and_exports(
-    storing: AttemptWithStore,
+    live_run: AttemptWithStore,
 ) -> None:
-    async with storing.database.write() as session:
+    async with live_run.database.write() as session:
         change = ProjectChange(storage_limit=10)
-        await projects.change(session, storing.world.admin, "default", change)
-    await storing.put("small", b"0123456789")
+        await projects.change(session, live_run.world.admin, "default", change)
+    await live_run.put("small", b"0123456789")
     for kind in ("export", "video"):
         with pytest.raises(ConflictError) as refusal:
-            await storing.declare("more", b"x", kind=kind, env_step=1)
+            await live_run.declare("more", b"x", kind=kind, env_step=1)
         assert refusal.value.code == "storage_limit_reached"
         assert "stores 10 B of files and may store 10 B. This file has 1 B." in str(refusal.value)
-    snapshot_id = await storing.snapshot(10)
-    assert (await storing.snapshots())[snapshot_id].state == SnapshotState.VERIFIED
+    snapshot_id = await live_run.write_snapshot(10)
+    assert (await live_run.list_snapshots())[snapshot_id].state == SnapshotState.VERIFIED

@@ -11,7 +11,7 @@ from app.services.experiments import experiments
 from palestra.contract.identity import experiment_id
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
-from tests.support.server_fixture import World, definition
+from tests.support.server_fixture import World, make_definition
 
 
 async def test_a_submission_makes_an_experiment_with_a_run_and_a_job_per_seed(world: World) -> None:
@@ -21,7 +21,7 @@ async def test_a_submission_makes_an_experiment_with_a_run_and_a_job_per_seed(wo
     assert experiment.runs == {RunState.QUEUED: 3}
     assert experiment.state is RunState.QUEUED
     assert experiment.created_by == "admin"
-    jobs = await world.jobs(experiment_id=experiment.id)
+    jobs = await world.list_jobs(experiment_id=experiment.id)
     runs = [await world.run(job.run_ids[0]) for job in jobs]
     assert sorted(run.seed for run in runs) == [1, 2, 3]
     assert all(run.job_id == job.id and run.fence == 0 for run, job in zip(runs, jobs, strict=True))
@@ -33,18 +33,18 @@ async def test_the_same_document_gives_the_same_experiment_and_adds_missing_seed
 ) -> None:
     first, _ = await world.submit(seeds=[0, 1])
     again, created = await world.submit(
-        definition(name="Another name", notes="x"), seeds=[1, 2], by=world.other
+        make_definition(name="Another name", notes="x"), seeds=[1, 2], by=world.other
     )
     assert not created
     assert again.id == first.id
     assert again.name == first.name
     assert again.runs == {RunState.QUEUED: 3}
-    assert len(await world.jobs()) == 3
+    assert len(await world.list_jobs()) == 3
 
 
 async def test_any_change_of_the_definition_makes_another_experiment(world: World) -> None:
     first, _ = await world.submit()
-    other, created = await world.submit(definition(loop={"env_steps": 10_001}))
+    other, created = await world.submit(make_definition(loop={"env_steps": 10_001}))
     assert created
     assert other.id != first.id
 
@@ -56,7 +56,7 @@ async def test_fifty_submissions_at_once_make_one_experiment_with_each_seed_once
     answers = await asyncio.gather(*(world.submit(seeds=pair) for pair in seeds))
     assert len({experiment.id for experiment, _ in answers}) == 1
     assert sum(created for _, created in answers) == 1
-    jobs = await world.jobs()
+    jobs = await world.list_jobs()
     runs = [await world.run(job.run_ids[0]) for job in jobs]
     assert sorted(run.seed for run in runs) == [0, 1, 2, 3, 4, 5]
 
@@ -66,7 +66,7 @@ async def test_the_same_document_in_another_project_is_another_experiment(
 ) -> None:
     from app.db.models import ProjectRow, UserRow
     from palestra.contract.names import new_id
-    from tests.support.server_fixture import ALL, principal
+    from tests.support.server_fixture import ALL, make_principal
 
     await world.submit()
     project, user = (
@@ -76,7 +76,7 @@ async def test_the_same_document_in_another_project_is_another_experiment(
     async with database.write() as session:
         session.add_all([project, user])
     await world.make_pool("default", project_id=project.id)
-    stranger = principal(project, user, ALL)
+    stranger = make_principal(project, user, ALL)
     mine, _ = await world.submit()
     theirs, created = await world.submit(by=stranger)
     assert created
@@ -100,7 +100,7 @@ async def test_experiments_of_other_projects_and_unknown_ones_are_not_found(
 async def test_pages_list_every_experiment_once(world: World, database: Database) -> None:
     names = [f"experiment {index % 3}" for index in range(7)]
     for index, name in enumerate(names):
-        await world.submit(definition(name=name, loop={"env_steps": 100 + index}))
+        await world.submit(make_definition(name=name, loop={"env_steps": 100 + index}))
     for sort in ("created_at", "-created_at", "name", "-name"):
         seen, cursor = [], None
         for _ in range(10):
@@ -136,32 +136,32 @@ async def test_a_cursor_with_a_value_of_another_kind_is_refused(
 async def test_filters_take_agent_environment_text_state_and_archive(
     world: World, database: Database
 ) -> None:
-    dqn, _ = await world.submit(definition(name="Alpha 100%"))
+    dqn, _ = await world.submit(make_definition(name="Alpha 100%"))
     ppo, _ = await world.submit(
-        definition(name="Beta", agent={"name": "ppo", "minibatch_size": 64})
+        make_definition(name="Beta", agent={"name": "ppo", "minibatch_size": 64})
     )
-    (job,) = await world.jobs(experiment_id=ppo.id)
+    (job,) = await world.list_jobs(experiment_id=ppo.id)
     await world.cancel(job.id)
 
-    async def found(**wanted: object) -> set[str]:
+    async def find_ids(**wanted: object) -> set[str]:
         async with database.read() as session:
             page = await experiments.list_experiments(
                 session, world.admin, experiments.ExperimentFilter(**wanted), PageRequest()
             )
             return {item.id for item in page.items}
 
-    assert await found() == {dqn.id, ppo.id}
-    assert await found(agent="ppo") == {ppo.id}
-    assert await found(env="CartPole-v1") == {dqn.id, ppo.id}
-    assert await found(text="ALPHA") == {dqn.id}
-    assert await found(text="%") == {dqn.id}
-    assert await found(text="_") == set()
-    assert await found(state=RunState.QUEUED) == {dqn.id}
-    assert await found(state=RunState.CANCELLED) == {ppo.id}
+    assert await find_ids() == {dqn.id, ppo.id}
+    assert await find_ids(agent="ppo") == {ppo.id}
+    assert await find_ids(env="CartPole-v1") == {dqn.id, ppo.id}
+    assert await find_ids(text="ALPHA") == {dqn.id}
+    assert await find_ids(text="%") == {dqn.id}
+    assert await find_ids(text="_") == set()
+    assert await find_ids(state=RunState.QUEUED) == {dqn.id}
+    assert await find_ids(state=RunState.CANCELLED) == {ppo.id}
     async with database.write() as session:
         await experiments.archive(session, world.admin, ppo.id)
-    assert await found() == {dqn.id}
-    assert await found(archived=True) == {ppo.id}
+    assert await find_ids() == {dqn.id}
+    assert await find_ids(archived=True) == {ppo.id}
 
 
 async def test_an_experiment_lists_why_its_runs_failed(world: World) -> None:
@@ -170,7 +170,7 @@ async def test_an_experiment_lists_why_its_runs_failed(world: World) -> None:
     messages = ["The loss is NaN.", "No module named 'x'.", "The loss is NaN.", None]
     runs = []
     for seed, message in enumerate(messages):
-        job = await world.one_job(seeds=[seed])
+        job = await world.submit_one_job(seeds=[seed])
         order = (await world.start(job.id, registered.worker_id, slot=seed)).work_order
         failure = None if message is None else Failure(message=message, traceback="x" * 60_000)
         await world.release(
@@ -180,7 +180,7 @@ async def test_an_experiment_lists_why_its_runs_failed(world: World) -> None:
             failure=failure,
         )
         runs.append(job.run_ids[0])
-    await world.submit(definition(loop={"env_steps": 5}), seeds=[0])
+    await world.submit(make_definition(loop={"env_steps": 5}), seeds=[0])
     async with world.database.read() as session:
         page = await experiments.list_experiments(
             session, world.admin, experiments.ExperimentFilter(), PageRequest()
@@ -199,7 +199,7 @@ async def test_an_experiment_lists_at_most_five_failure_reasons(world: World) ->
     """Hundreds of runs may fail with different messages."""
     registered = await world.register(slots=8)
     for seed in range(7):
-        job = await world.one_job(seeds=[seed])
+        job = await world.submit_one_job(seeds=[seed])
         order = (await world.start(job.id, registered.worker_id, slot=seed)).work_order
         await world.release(
             order.attempt_id,
@@ -225,7 +225,7 @@ async def test_a_submission_restores_an_archived_experiment(
     world: World, database: Database
 ) -> None:
     experiment, _ = await world.submit()
-    (job,) = await world.jobs()
+    (job,) = await world.list_jobs()
     await world.cancel(job.id)
     async with database.write() as session:
         archived = await experiments.archive(session, world.admin, experiment.id)
@@ -240,13 +240,17 @@ async def test_a_submission_restores_an_archived_experiment(
     ("document", "code", "words"),
     [
         (
-            definition(env={"id": "CartPole-v999"}),
+            make_definition(env={"id": "CartPole-v999"}),
             "unknown_environment",
             "did you mean CartPole-v1",
         ),
-        (definition(env={"id": "Pendulum-v0"}), "unknown_environment", "did you mean Pendulum-v1"),
         (
-            definition(env={"id": "Pendulum-v1"}),
+            make_definition(env={"id": "Pendulum-v0"}),
+            "unknown_environment",
+            "did you mean Pendulum-v1",
+        ),
+        (
+            make_definition(env={"id": "Pendulum-v1"}),
             "action_space_mismatch",
             "DQN needs Discrete actions, the environment has Box(1)",
         ),
@@ -260,16 +264,16 @@ async def test_a_definition_that_no_worker_can_train_is_refused(
         await world.submit(document)
     assert refused.value.code == code
     assert words in refused.value.detail
-    assert await world.jobs() == []
+    assert await world.list_jobs() == []
 
 
 async def test_a_job_in_a_pool_without_workers_is_accepted_and_waits_for_one(world: World) -> None:
-    job = await world.one_job(resources={"gpus": 8})
+    job = await world.submit_one_job(resources={"gpus": 8})
     assert job.state is JobState.QUEUED
     assert job.waiting is not None
     assert "palestra worker --pool default" in job.waiting
     await world.register()
-    lonely = await world.one_job(seeds=[1], resources={"gpus": 8}, pool="default")
+    lonely = await world.submit_one_job(seeds=[1], resources={"gpus": 8}, pool="default")
     assert "offers 8 GPUs" in (lonely.waiting or "")
 
 
@@ -318,7 +322,7 @@ def test_a_newer_schema_is_refused(database_url: str) -> None:
 
 async def test_a_submission_that_cannot_learn_gets_a_warning(world: World) -> None:
     """For example, an agent that makes no update within its budget."""
-    first, _ = await world.submit(definition(agent={"name": "dqn", "learning_starts": 50_000}))
+    first, _ = await world.submit(make_definition(agent={"name": "dqn", "learning_starts": 50_000}))
     assert [(one.code, one.pointer) for one in first.warnings] == [
         ("no_updates", "/definition/agent/learning_starts")
     ]
@@ -344,7 +348,7 @@ async def test_a_resubmission_lists_the_options_that_were_not_applied(world: Wor
         "priority 5 was not applied: the run of 2 seeds, 0 the first, is there already, with 3"
         in told
     )
-    added = [job for job in await world.jobs() if job.pool == "lab"]
+    added = [job for job in await world.list_jobs() if job.pool == "lab"]
     assert [(job.priority, job.resources.gpus) for job in added] == [(5, 2)], (
         "the new seed has them"
     )
@@ -356,7 +360,7 @@ async def test_an_experiment_has_the_warnings_of_its_submission(
     world: World,
 ) -> None:
     """Regression: only the answer to the submission had the warnings."""
-    document = definition(agent={"name": "dqn", "learning_starts": 20_000})
+    document = make_definition(agent={"name": "dqn", "learning_starts": 20_000})
     submitted, _ = await world.submit(document)
     async with world.database.read() as session:
         read = await experiments.get(session, world.admin, submitted.id)
@@ -365,7 +369,7 @@ async def test_an_experiment_has_the_warnings_of_its_submission(
 
 async def test_names_with_letters_beyond_ascii_are_found(world: World) -> None:
     """Regression: lower-casing the text alone hid them on SQLite, in their own spelling too."""
-    made, _ = await world.submit(definition(name="\u00c9clair Noir"))
+    made, _ = await world.submit(make_definition(name="\u00c9clair Noir"))
     for text in ("\u00c9clair", "\u00c9CLAIR N", "\u00e9clair noir"):
         async with world.database.read() as session:
             wanted = experiments.ExperimentFilter(text=text)

@@ -14,7 +14,7 @@ from app.services.telemetry.batches import Delivery
 from app.services.telemetry.group_commit import Intake
 from tests.app.services.telemetry_training import Training
 from tests.support import records
-from tests.support.records import delivery
+from tests.support.records import make_delivery
 
 
 @pytest.fixture
@@ -32,26 +32,28 @@ async def test_batches_that_arrive_together_share_a_commit(
 ) -> None:
     commits: list[frozenset[str]] = []
     training.database.listeners.append(commits.append)
-    content = [[records.points(training.run_id, "loss", [seq])] for seq in range(1, 21)]
+    content = [[records.make_points(training.run_id, "loss", [seq])] for seq in range(1, 21)]
     answers = await asyncio.gather(
         *(
-            intake.take(delivery(training.attempt_id, seq, batch))
+            intake.take(make_delivery(training.attempt_id, seq, batch))
             for seq, batch in enumerate(content, start=1)
         ),
         return_exceptions=True,
     )
     assert answers == list(range(1, 21))
     assert len(commits) == 1
-    assert await training.stored("loss") == [float(seq) for seq in range(1, 21)]
+    assert await training.read_values("loss") == [float(seq) for seq in range(1, 21)]
 
 
 async def test_a_refused_batch_does_not_affect_the_others_of_its_group(
     training: Training, intake: Intake
 ) -> None:
-    good = delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])
-    gap = delivery(training.attempt_id, 9, [records.points(training.run_id, "loss", [9])])
-    reserved = delivery(
-        training.attempt_id, 2, [records.points(training.run_id, "evaluation/mean", [9])]
+    good = make_delivery(
+        training.attempt_id, 1, [records.make_points(training.run_id, "loss", [1])]
+    )
+    gap = make_delivery(training.attempt_id, 9, [records.make_points(training.run_id, "loss", [9])])
+    reserved = make_delivery(
+        training.attempt_id, 2, [records.make_points(training.run_id, "evaluation/mean", [9])]
     )
     answers = await asyncio.gather(
         intake.take(good), intake.take(gap), intake.take(reserved), return_exceptions=True
@@ -68,14 +70,16 @@ async def test_a_group_that_fails_is_retried_batch_by_batch(
 ) -> None:
     taken = batches.take
 
-    async def fails_for_the_second(session: Any, given: Delivery) -> int:
+    async def fail_for_second_batch(session: Any, given: Delivery) -> int:
         if given.batch.first_seq == 2:
             raise RuntimeError("a fault of ours")
         return await taken(session, given)
 
-    monkeypatch.setattr(batches, "take", fails_for_the_second)
+    monkeypatch.setattr(batches, "take", fail_for_second_batch)
     deliveries = [
-        delivery(training.attempt_id, seq, [records.points(training.run_id, "loss", [seq])])
+        make_delivery(
+            training.attempt_id, seq, [records.make_points(training.run_id, "loss", [seq])]
+        )
         for seq in (1, 2)
     ]
     answers = await asyncio.gather(
@@ -83,7 +87,7 @@ async def test_a_group_that_fails_is_retried_batch_by_batch(
     )
     assert answers[0] == 1
     assert isinstance(answers[1], UnavailableError)
-    assert await training.stored("loss") == [1.0]
+    assert await training.read_values("loss") == [1.0]
 
 
 async def test_batches_that_wait_at_a_shutdown_are_refused_and_not_written(
@@ -93,11 +97,13 @@ async def test_batches_that_wait_at_a_shutdown_are_refused_and_not_written(
     task = asyncio.create_task(intake.run())
     asked = asyncio.create_task(
         intake.take(
-            delivery(training.attempt_id, 1, [records.points(training.run_id, "loss", [1])])
+            make_delivery(
+                training.attempt_id, 1, [records.make_points(training.run_id, "loss", [1])]
+            )
         )
     )
     await asyncio.sleep(0.05)
     task.cancel()
     with pytest.raises(UnavailableError):
         await asked
-    assert await training.stored("loss") == []
+    assert await training.read_values("loss") == []

@@ -15,9 +15,9 @@ async def worker(world: World) -> str:
     return (await world.register()).worker_id
 
 
-async def new_job_in_state(world: World, worker: str, state: JobState) -> tuple[str, str | None]:
+async def make_job_in_state(world: World, worker: str, state: JobState) -> tuple[str, str | None]:
     """Brings a new job into a state; returns the job and its live attempt."""
-    job = await world.one_job()
+    job = await world.submit_one_job()
     if state is JobState.QUEUED:
         return job.id, None
     if state is JobState.PAUSED:
@@ -45,8 +45,10 @@ REACHABLE = [state for state in JobState if state not in {JobState.LOST, JobStat
 
 
 @pytest.mark.parametrize("state", REACHABLE)
-async def test_cancel_at_each_state(world: World, worker: str, state: JobState) -> None:
-    job_id, attempt = await new_job_in_state(world, worker, state)
+async def test_cancel_acts_according_to_the_state_of_the_job(
+    world: World, worker: str, state: JobState
+) -> None:
+    job_id, attempt = await make_job_in_state(world, worker, state)
     assert (await world.job(job_id)).state is state
     if state in {JobState.SUCCEEDED, JobState.FAILED}:
         with pytest.raises(ConflictError) as refused:
@@ -63,8 +65,10 @@ async def test_cancel_at_each_state(world: World, worker: str, state: JobState) 
 
 
 @pytest.mark.parametrize("state", REACHABLE)
-async def test_pause_at_each_state(world: World, worker: str, state: JobState) -> None:
-    job_id, attempt = await new_job_in_state(world, worker, state)
+async def test_pause_acts_according_to_the_state_of_the_job(
+    world: World, worker: str, state: JobState
+) -> None:
+    job_id, attempt = await make_job_in_state(world, worker, state)
     expected = {
         JobState.QUEUED: JobState.PAUSED,
         JobState.PAUSED: JobState.PAUSED,
@@ -84,8 +88,10 @@ async def test_pause_at_each_state(world: World, worker: str, state: JobState) -
 
 
 @pytest.mark.parametrize("state", REACHABLE)
-async def test_resume_at_each_state(world: World, worker: str, state: JobState) -> None:
-    job_id, _ = await new_job_in_state(world, worker, state)
+async def test_resume_acts_according_to_the_state_of_the_job(
+    world: World, worker: str, state: JobState
+) -> None:
+    job_id, _ = await make_job_in_state(world, worker, state)
     expected = {
         JobState.PAUSED: JobState.QUEUED,
         **{same: same for same in (JobState.QUEUED, JobState.STARTING, JobState.RUNNING)},
@@ -101,7 +107,7 @@ async def test_resume_at_each_state(world: World, worker: str, state: JobState) 
 async def test_fifty_concurrent_user_requests_leave_a_legal_state(
     world: World, worker: str
 ) -> None:
-    job_id, attempt = await new_job_in_state(world, worker, JobState.RUNNING)
+    job_id, attempt = await make_job_in_state(world, worker, JobState.RUNNING)
     assert attempt is not None
     wishes = [world.pause, world.cancel, world.resume] * 16
     answers = await asyncio.gather(*(wish(job_id) for wish in wishes), return_exceptions=True)
@@ -115,7 +121,7 @@ async def test_fifty_concurrent_user_requests_leave_a_legal_state(
 async def test_every_transition_is_in_the_audit_log_and_the_event_log(
     world: World, worker: str, database: Database
 ) -> None:
-    job_id, attempt = await new_job_in_state(world, worker, JobState.PAUSING)
+    job_id, attempt = await make_job_in_state(world, worker, JobState.PAUSING)
     assert attempt is not None
     await world.release(attempt, Outcome.PAUSED, Cause.USER)
     async with database.read() as session:
@@ -135,18 +141,18 @@ async def test_every_transition_is_in_the_audit_log_and_the_event_log(
 async def test_a_refused_change_writes_no_audit_entry_or_event(
     world: World, worker: str, database: Database
 ) -> None:
-    job_id, _ = await new_job_in_state(world, worker, JobState.SUCCEEDED)
+    job_id, _ = await make_job_in_state(world, worker, JobState.SUCCEEDED)
 
-    async def traces() -> tuple[int, int]:
+    async def count_entries_and_events() -> tuple[int, int]:
         async with database.read() as session:
             return len(
                 await audit.list_for_object(session, world.project_id, "job", job_id)
             ), await event_log.cursor(session)
 
-    before = await traces()
+    before = await count_entries_and_events()
     with pytest.raises(ConflictError):
         await world.cancel(job_id)
-    assert await traces() == before
+    assert await count_entries_and_events() == before
 
 
 async def test_the_state_of_runs_and_experiments_follows_their_jobs(
@@ -155,18 +161,18 @@ async def test_the_state_of_runs_and_experiments_follows_their_jobs(
     from app.services.experiments import experiments
 
     experiment, _ = await world.submit(seeds=[0, 1])
-    first, second = await world.jobs()
+    first, second = await world.list_jobs()
 
-    async def counts() -> dict[RunState, int]:
+    async def count_runs() -> dict[RunState, int]:
         async with world.database.read() as session:
             return (await experiments.get(session, world.admin, experiment.id)).runs
 
     attempt = (await world.start(first.id, worker)).work_order.attempt_id
-    assert await counts() == {RunState.RUNNING: 1, RunState.QUEUED: 1}
+    assert await count_runs() == {RunState.RUNNING: 1, RunState.QUEUED: 1}
     await world.pause(second.id)
-    assert await counts() == {RunState.RUNNING: 1, RunState.PAUSED: 1}
+    assert await count_runs() == {RunState.RUNNING: 1, RunState.PAUSED: 1}
     await world.release(attempt, Outcome.FAILED, Cause.USER_EXCEPTION)
-    assert await counts() == {RunState.FAILED: 1, RunState.PAUSED: 1}
+    assert await count_runs() == {RunState.FAILED: 1, RunState.PAUSED: 1}
 
 
 async def test_jobs_of_other_projects_are_not_found(world: World) -> None:

@@ -13,11 +13,11 @@ from palestra.contract.states import (
     RunState,
 )
 from palestra.contract.work_order import AttemptReport, Failure
-from tests.support.server_fixture import World, pass_time
+from tests.support.server_fixture import World, advance_clock
 
 
 async def test_the_first_renewal_sets_the_job_to_running(world: World, worker: str) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.claim(job.id, worker)).work_order.attempt_id
     answer = await world.renew(attempt, trainer_pid=5)
     assert answer.order is Order.CONTINUE
@@ -28,7 +28,7 @@ async def test_the_first_renewal_sets_the_job_to_running(world: World, worker: s
 async def test_a_user_request_reaches_the_supervisor_in_the_renewal_answer(
     world: World, worker: str
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await world.pause(job.id)
     assert (await world.renew(attempt)).order is Order.PAUSE
@@ -39,9 +39,9 @@ async def test_a_user_request_reaches_the_supervisor_in_the_renewal_answer(
 async def test_a_stale_attempt_is_refused_everywhere_as_stale(
     world: World, worker: str, database: Database
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     stale = (await world.start(job.id, worker)).work_order.attempt_id
-    await world.heartbeat(worker, dead=[stale])
+    await world.send_heartbeat(worker, dead=[stale])
     fresh = (await world.start(job.id, worker, attempt=2)).work_order
     assert (await world.renew(stale)).order is Order.STALE
     with pytest.raises(ConflictError) as refused:
@@ -56,9 +56,9 @@ async def test_a_stale_attempt_is_refused_everywhere_as_stale(
 async def test_a_lease_that_lapsed_but_was_not_reclaimed_is_renewed(
     world: World, worker: str
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
-    pass_time(600)
+    advance_clock(600)
     assert (await world.renew(attempt)).order is Order.CONTINUE
 
 
@@ -67,7 +67,7 @@ async def test_a_release_waits_for_all_telemetry_and_may_be_repeated(
 ) -> None:
     from app.db.models import AttemptRow
 
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt_id = (await world.start(job.id, worker)).work_order.attempt_id
     with pytest.raises(ConflictError) as refused:
         await world.release(attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=3)
@@ -103,7 +103,7 @@ async def test_a_release_waits_for_all_telemetry_and_may_be_repeated(
 async def test_the_report_of_an_attempt_decides_the_state_of_its_job(
     world: World, worker: str, outcome: Outcome, cause: Cause, state: JobState
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await world.release(
         attempt,
@@ -123,11 +123,11 @@ async def test_the_report_of_an_attempt_decides_the_state_of_its_job(
 async def test_a_trainer_that_crashes_during_a_requested_stop_counts_as_stopped(
     world: World, worker: str, wish: str, cause: Cause
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await (world.pause if wish == "pause" else world.cancel)(job.id)
     if cause is Cause.WORKER_LOST:
-        await world.heartbeat(worker, dead=[attempt])
+        await world.send_heartbeat(worker, dead=[attempt])
     else:
         await world.release(attempt, Outcome.FAILED, cause)
     assert (await world.job(job.id)).state == ("paused" if wish == "pause" else "cancelled")
@@ -136,7 +136,7 @@ async def test_a_trainer_that_crashes_during_a_requested_stop_counts_as_stopped(
 async def test_a_success_reported_before_a_cancel_arrived_stays_a_success(
     world: World, worker: str
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await world.cancel(job.id)
     await world.release(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
@@ -146,11 +146,11 @@ async def test_a_success_reported_before_a_cancel_arrived_stays_a_success(
 async def test_the_first_loss_is_queued_at_once_and_the_second_waits(
     world: World, worker: str
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     for number in (1, 2):
         attempt = (await world.start(job.id, worker, attempt=number)).work_order.attempt_id
-        pass_time(100)
-        await world.heartbeat(worker)
+        advance_clock(100)
+        await world.send_heartbeat(worker)
         await world.release(attempt, Outcome.FAILED, Cause.TRAINER_KILLED)
         again = await world.job(job.id)
         assert again.state is JobState.QUEUED
@@ -159,18 +159,18 @@ async def test_the_first_loss_is_queued_at_once_and_the_second_waits(
     assert "after a failure" in (again.waiting or "")
     with pytest.raises(ConflictError):
         await world.claim(job.id, worker, attempt=3)
-    pass_time(11)
+    advance_clock(11)
     await world.claim(job.id, worker, attempt=3)
 
 
 async def test_three_crashes_within_a_minute_fail_the_job_as_poison(
     world: World, worker: str
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     for number in (1, 2, 3):
         attempt = (await world.start(job.id, worker, attempt=number)).work_order.attempt_id
         await world.release(attempt, Outcome.FAILED, Cause.TRAINER_KILLED)
-        pass_time(30)
+        advance_clock(30)
     failed = await world.job(job.id)
     assert (failed.state, failed.cause) == (JobState.FAILED, Cause.POISON)
     assert failed.failure is not None
@@ -183,7 +183,7 @@ async def test_a_restarted_worker_keeps_its_attempts_and_a_rebooted_machine_lose
     world: World,
 ) -> None:
     worker = (await world.register()).worker_id
-    job = await world.one_job()
+    job = await world.submit_one_job()
     await world.start(job.id, worker)
     assert (await world.register(pid=200)).worker_id == worker
     assert (await world.job(job.id)).state is JobState.RUNNING
@@ -194,9 +194,9 @@ async def test_a_restarted_worker_keeps_its_attempts_and_a_rebooted_machine_lose
 
 async def test_a_worker_cannot_give_up_the_attempts_of_another(world: World, worker: str) -> None:
     other = (await world.register(name="w2", host="host-2")).worker_id
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
-    await world.heartbeat(other, dead=[attempt])
+    await world.send_heartbeat(other, dead=[attempt])
     assert (await world.job(job.id)).state is JobState.RUNNING
 
 
@@ -206,11 +206,11 @@ async def test_a_draining_worker_ends_what_it_has_and_claims_nothing(
     from app.services.workers import workers
 
     await world.submit(seeds=[0, 1])
-    first, second = await world.jobs()
+    first, second = await world.list_jobs()
     attempt = (await world.start(first.id, worker)).work_order.attempt_id
     async with database.write() as session:
         await workers.drain(session, world.admin, worker)
-    assert await world.heartbeat(worker) == "drain"
+    assert await world.send_heartbeat(worker) == "drain"
     assert (await world.renew(attempt)).order is Order.CONTINUE
     with pytest.raises(ConflictError) as refused:
         await world.claim(second.id, worker, slot=1)
@@ -222,7 +222,7 @@ async def test_a_report_is_kept_as_provenance(
 ) -> None:
     from app.services.runs import runs
 
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await world.release(
         attempt, Outcome.SUCCEEDED, Cause.BUDGET, provenance={"packages": {"torch": "2.13.0"}}

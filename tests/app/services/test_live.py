@@ -21,12 +21,12 @@ from app.services.events.hub import EventHub, ResyncError, StreamFilter
 from app.services.telemetry import batches
 from palestra.contract.queries import SeriesQuery
 from tests.support import records
-from tests.support.records import delivery
-from tests.support.server_fixture import World, token_of
+from tests.support.records import make_delivery
+from tests.support.server_fixture import World, make_token_caller
 
 
 @contextlib.asynccontextmanager
-async def running(database: Database, **limits: int) -> AsyncIterator[EventHub]:
+async def run_hub(database: Database, **limits: int) -> AsyncIterator[EventHub]:
     bus = MemoryBus()
     database.listeners.append(lambda topics: [bus.publish(topic) for topic in topics] and None)
     hub = EventHub(
@@ -43,21 +43,21 @@ async def running(database: Database, **limits: int) -> AsyncIterator[EventHub]:
 
 @pytest.fixture
 async def hub(database: Database) -> AsyncIterator[EventHub]:
-    async with running(database) as started:
+    async with run_hub(database) as started:
         yield started
 
 
 async def _start(world: World) -> tuple[str, str]:
     """Starts a training; returns the run and its attempt."""
     registered = await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     order = (await world.start(job.id, registered.worker_id)).work_order
     return order.runs[0].run_id, order.attempt_id
 
 
 async def _send(database: Database, attempt_id: str, seq: int, *content: dict[str, Any]) -> None:
     async with database.write() as session:
-        await batches.take(session, delivery(attempt_id, seq, content))
+        await batches.take(session, make_delivery(attempt_id, seq, content))
 
 
 def _query(run_id: str, buckets: int) -> SeriesQuery:
@@ -70,7 +70,7 @@ def _query(run_id: str, buckets: int) -> SeriesQuery:
     return SeriesQuery.model_validate_json(json.dumps(body))
 
 
-def _data(frames: list[bytes]) -> list[dict[str, Any]]:
+def _parse_data(frames: list[bytes]) -> list[dict[str, Any]]:
     parsed = [
         dict(line.split(": ", 1) for line in frame.decode().strip().split("\n")) for frame in frames
     ]
@@ -87,7 +87,7 @@ async def test_history_and_tail_join_without_gap_or_overlap(
 
     async def train() -> None:
         for seq in range(1, total + 1):
-            await _send(database, attempt_id, seq, records.points(run_id, "loss", [seq]))
+            await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
             await asyncio.sleep(chooser.random() * 0.004)
 
     async def watch(delay: float) -> list[int]:
@@ -99,7 +99,7 @@ async def test_history_and_tail_join_without_gap_or_overlap(
         with hub.open(wish, world.admin) as stream:
             async for events in hub.events(stream, loaded.cursor, 5.0):
                 assert events or len(merged) < total, "silence"
-                for data in _data([event.frame for event in events]):
+                for data in _parse_data([event.frame for event in events]):
                     merged += data["data"]["env_step"]
                 if len(merged) >= total:
                     return merged
@@ -121,7 +121,10 @@ async def test_streams_see_only_their_project_and_their_filter(
         types=frozenset({"log"}),
     )
     foreign = StreamFilter(project_ids=frozenset({"prj_other"}))
-    with hub.open(own, token_of("u")) as mine, hub.open(foreign, token_of("v")) as other:
+    with (
+        hub.open(own, make_token_caller("u")) as mine,
+        hub.open(foreign, make_token_caller("v")) as other,
+    ):
         first = asyncio.create_task(anext(hub.events(mine, None, 5.0)))
         second = asyncio.create_task(anext(hub.events(other, 0, 0.5)))
         await asyncio.sleep(0.1)
@@ -129,13 +132,13 @@ async def test_streams_see_only_their_project_and_their_filter(
             database,
             attempt_id,
             1,
-            records.points(run_id, "loss", [1]),
-            records.log(run_id, "a\nid: 1\ndata: x", "b"),
+            records.make_points(run_id, "loss", [1]),
+            records.make_log(run_id, "a\nid: 1\ndata: x", "b"),
         )
         (event,) = await first
         assert await second == []
     assert event.frame.count(b"\n") == 4, "no content begins a line of its own"
-    (view,) = _data([event.frame])
+    (view,) = _parse_data([event.frame])
     assert (view["type"], view["run_id"]) == ("log", run_id)
     assert [line["text"] for line in view["data"]["lines"]] == ["a\nid: 1\ndata: x", "b"]
     async with database.read() as session:
@@ -143,7 +146,7 @@ async def test_streams_see_only_their_project_and_their_filter(
     assert view["data"] == json.loads(read.model_dump_json())
 
 
-async def test_special_numbers_travel_as_strings(
+async def test_special_numbers_are_sent_as_strings(
     world: World, database: Database, hub: EventHub
 ) -> None:
     run_id, attempt_id = await _start(world)
@@ -151,14 +154,14 @@ async def test_special_numbers_travel_as_strings(
         database,
         attempt_id,
         1,
-        records.points(run_id, "loss", [1, 2, 3], ["NaN", 2.5, "-Infinity"]),
+        records.make_points(run_id, "loss", [1, 2, 3], ["NaN", 2.5, "-Infinity"]),
     )
     with hub.open(
         StreamFilter(project_ids=frozenset({world.project_id}), types=frozenset({"points"})),
-        token_of("u"),
+        make_token_caller("u"),
     ) as stream:
         (event,) = await anext(hub.events(stream, 0, 5.0))
-    (view,) = _data([event.frame])
+    (view,) = _parse_data([event.frame])
     assert view["data"]["value"] == ["NaN", 2.5, "-Infinity"]
     assert (view["data"]["fence"], view["data"]["seq"]) == (1, 1)
 
@@ -167,50 +170,54 @@ async def test_special_numbers_travel_as_strings(
 async def test_an_unknown_cursor_makes_the_client_reload(
     world: World, hub: EventHub, cursor: int
 ) -> None:
-    await world.one_job()
+    await world.submit_one_job()
     with (
-        hub.open(StreamFilter(project_ids=frozenset({world.project_id})), token_of("u")) as stream,
+        hub.open(
+            StreamFilter(project_ids=frozenset({world.project_id})), make_token_caller("u")
+        ) as stream,
         pytest.raises(ResyncError),
     ):
         await anext(hub.events(stream, cursor, 1.0))
 
 
-async def test_a_slow_client_is_told_to_reload(
+async def test_a_slow_client_is_asked_to_reload(
     world: World, database: Database, hub: EventHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_hub, "MAX_QUEUED", 3)
     run_id, attempt_id = await _start(world)
-    with hub.open(StreamFilter(project_ids=frozenset({world.project_id})), token_of("u")) as stream:
+    with hub.open(
+        StreamFilter(project_ids=frozenset({world.project_id})), make_token_caller("u")
+    ) as stream:
         events = hub.events(stream, None, 1.0)
         first = asyncio.create_task(anext(events))
         await asyncio.sleep(0.05)
         for seq in range(1, 8):
-            await _send(database, attempt_id, seq, records.points(run_id, "loss", [seq]))
+            await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
             await asyncio.sleep(0.01)
         await first
         for seq in range(8, 15):
-            await _send(database, attempt_id, seq, records.points(run_id, "loss", [seq]))
+            await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
             await asyncio.sleep(0.02)
         with pytest.raises(ResyncError):
             await anext(events)
 
 
 async def test_streams_are_limited_per_user_and_in_total(database: Database) -> None:
-    async with running(database, most=3, most_per_user=2) as hub:
+    async with run_hub(database, most=3, most_per_user=2) as hub:
         wish = StreamFilter(project_ids=frozenset({"prj_1"}))
-        with hub.open(wish, token_of("a")), hub.open(wish, token_of("a")):
+        with hub.open(wish, make_token_caller("a")), hub.open(wish, make_token_caller("a")):
             with pytest.raises(TooManyRequestsError):
-                hub.open(wish, token_of("a")).__enter__()
-            with hub.open(wish, token_of("b")), pytest.raises(UnavailableError):
-                hub.open(wish, token_of("c")).__enter__()
-        with hub.open(wish, token_of("a")):
+                hub.open(wish, make_token_caller("a")).__enter__()
+            with hub.open(wish, make_token_caller("b")), pytest.raises(UnavailableError):
+                hub.open(wish, make_token_caller("c")).__enter__()
+        with hub.open(wish, make_token_caller("a")):
             pass
 
 
 async def test_closing_the_hub_ends_its_streams(world: World, database: Database) -> None:
-    async with running(database) as hub:
+    async with run_hub(database) as hub:
         with hub.open(
-            StreamFilter(project_ids=frozenset({world.project_id})), token_of("a")
+            StreamFilter(project_ids=frozenset({world.project_id})), make_token_caller("a")
         ) as stream:
             task = asyncio.create_task(_collect(hub, stream))
             await asyncio.sleep(0.05)

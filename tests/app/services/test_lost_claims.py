@@ -16,7 +16,7 @@ from palestra.contract.names import Schedule
 from palestra.contract.states import AttemptState, Cause, JobState
 from palestra.contract.work_order import ClaimAnswer
 from tests.support.artifact_store import AttemptWithStore
-from tests.support.server_fixture import World, pass_time
+from tests.support.server_fixture import World, advance_clock
 
 
 @pytest.fixture
@@ -24,13 +24,15 @@ async def worker(world: World) -> str:
     return (await world.register()).worker_id
 
 
-async def refusal(world: World, *arguments: str, attempt: int = 1, slot: int = 0) -> str:
+async def claim_and_get_refusal(
+    world: World, *arguments: str, attempt: int = 1, slot: int = 0
+) -> str:
     with pytest.raises(ConflictError) as refused:
         await world.claim(*arguments, attempt=attempt, slot=slot)
     return refused.value.code
 
 
-async def state_of(world: World, claimed: ClaimAnswer) -> AttemptState:
+async def get_attempt_state(world: World, claimed: ClaimAnswer) -> AttemptState:
     run = await world.run(claimed.work_order.runs[0].run_id)
     return next(
         attempt.state for attempt in run.attempts if attempt.id == claimed.work_order.attempt_id
@@ -38,9 +40,9 @@ async def state_of(world: World, claimed: ClaimAnswer) -> AttemptState:
 
 
 async def test_the_same_claim_again_answers_the_same_lease(world: World, worker: str) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     first = await world.claim(job.id, worker, slot=2)
-    pass_time(40)
+    advance_clock(40)
     assert await world.claim(job.id, worker, slot=2) == first
     run = await world.run(job.run_ids[0])
     assert (run.fence, len(run.attempts)) == (1, 1)
@@ -53,27 +55,27 @@ async def test_the_same_claim_again_answers_the_same_lease(world: World, worker:
 
 
 async def test_a_resumed_training_is_answered_with_the_snapshot_of_the_first_answer(
-    storing: AttemptWithStore,
+    live_run: AttemptWithStore,
 ) -> None:
-    world, job_id, worker = storing.world, storing.job_id, storing.worker_id
-    snapshot_id = await storing.snapshot(100)
-    await world.heartbeat(worker, dead=[storing.attempt_id])
+    world, job_id, worker = live_run.world, live_run.job_id, live_run.worker_id
+    snapshot_id = await live_run.write_snapshot(100)
+    await world.send_heartbeat(worker, dead=[live_run.attempt_id])
     first = await world.claim(job_id, worker, attempt=2)
     assert first.work_order.runs[0].snapshot is not None
     assert first.work_order.runs[0].snapshot.snapshot_id == snapshot_id
     assert await world.claim(job_id, worker, attempt=2) == first
-    assert first.work_order.runs[0].fence == (await world.run(storing.run_id)).fence == 2
+    assert first.work_order.runs[0].fence == (await world.run(live_run.run_id)).fence == 2
 
 
-async def test_an_evaluation_is_answered_again_too(storing: AttemptWithStore) -> None:
-    await storing.snapshot(100)
-    job = await storing.world.add_job(storing.run_id, Schedule.EVALUATE)
-    first = await storing.world.claim(job.id, storing.worker_id, slot=3)
-    assert await storing.world.claim(job.id, storing.worker_id, slot=3) == first
+async def test_an_evaluation_is_answered_again_too(live_run: AttemptWithStore) -> None:
+    await live_run.write_snapshot(100)
+    job = await live_run.world.add_job(live_run.run_id, Schedule.EVALUATE)
+    first = await live_run.world.claim(job.id, live_run.worker_id, slot=3)
+    assert await live_run.world.claim(job.id, live_run.worker_id, slot=3) == first
 
 
 async def test_a_pack_is_answered_with_all_of_its_runs(world: World, worker: str) -> None:
-    job = await world.one_job(seeds=[1, 2, 3], resources={"pack": 3})
+    job = await world.submit_one_job(seeds=[1, 2, 3], resources={"pack": 3})
     first = await world.claim(job.id, worker)
     assert len(first.work_order.runs) == 3
     assert await world.claim(job.id, worker) == first
@@ -81,27 +83,27 @@ async def test_a_pack_is_answered_with_all_of_its_runs(world: World, worker: str
 
 async def test_a_repeated_claim_from_another_worker_is_refused(world: World, worker: str) -> None:
     other = (await world.register(name="w2", host="host-2")).worker_id
-    job = await world.one_job()
+    job = await world.submit_one_job()
     await world.claim(job.id, worker)
-    assert await refusal(world, job.id, worker, slot=1) == "not_claimable"
-    assert await refusal(world, job.id, other) == "not_claimable"
-    assert await refusal(world, job.id, worker, attempt=2) == "not_claimable"
+    assert await claim_and_get_refusal(world, job.id, worker, slot=1) == "not_claimable"
+    assert await claim_and_get_refusal(world, job.id, other) == "not_claimable"
+    assert await claim_and_get_refusal(world, job.id, worker, attempt=2) == "not_claimable"
     world.own[worker] = replace(world.own[worker], derivation_key="another credential")
-    assert await refusal(world, job.id, worker) == "not_claimable"
+    assert await claim_and_get_refusal(world, job.id, worker) == "not_claimable"
 
 
 async def test_an_attempt_with_a_supervisor_cannot_be_claimed_again(
     world: World, worker: str
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     await world.start(job.id, worker)
-    assert await refusal(world, job.id, worker) == "not_claimable"
+    assert await claim_and_get_refusal(world, job.id, worker) == "not_claimable"
 
 
 async def test_a_draining_worker_gets_the_same_answer_to_a_repeated_claim(
     world: World, worker: str
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     first = await world.claim(job.id, worker)
     async with world.database.write() as session:
         await workers.drain(session, world.admin, worker)
@@ -111,47 +113,47 @@ async def test_a_draining_worker_gets_the_same_answer_to_a_repeated_claim(
 async def test_a_claim_that_no_heartbeat_lists_is_given_up_within_seconds(
     world: World, worker: str
 ) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     lost = await world.claim(job.id, worker)
-    await world.heartbeat(worker, live=[])
+    await world.send_heartbeat(worker, live=[])
     assert (await world.job(job.id)).state is JobState.STARTING, "the answer may be under way"
-    pass_time(11)
-    await world.heartbeat(worker, live=[], busy=[0])
+    advance_clock(11)
+    await world.send_heartbeat(worker, live=[], busy=[0])
     assert (await world.job(job.id)).state is JobState.STARTING, "a claim of this slot is under way"
-    await world.heartbeat(worker, live=[], busy=[1])
+    await world.send_heartbeat(worker, live=[], busy=[1])
     job = await world.job(job.id)
     assert (job.state, job.cause) == (JobState.QUEUED, Cause.WORKER_LOST)
     assert "after a failure" not in (job.waiting or ""), "at once"
-    assert await state_of(world, lost) is AttemptState.LOST
+    assert await get_attempt_state(world, lost) is AttemptState.LOST
     await world.claim(job.id, worker, attempt=2, slot=0)
 
 
 async def test_three_lost_claim_answers_do_not_fail_the_job(world: World, worker: str) -> None:
-    job = await world.one_job()
+    job = await world.submit_one_job()
     for number in (1, 2, 3, 4):
         await world.claim(job.id, worker, attempt=number)
-        pass_time(30)
-        await world.heartbeat(worker, live=[])
+        advance_clock(30)
+        await world.send_heartbeat(worker, live=[])
         assert (await world.job(job.id)).state is JobState.QUEUED
-        pass_time(60)
-        await world.heartbeat(worker)
+        advance_clock(60)
+        await world.send_heartbeat(worker)
 
 
 async def test_a_running_attempt_without_supervisor_is_given_up_and_one_that_renews_is_not(
     world: World, worker: str
 ) -> None:
     await world.submit(seeds=[0, 1, 2])
-    gone, kept, known = await world.jobs()
+    gone, kept, known = await world.list_jobs()
     started = [
         await world.start(job.id, worker, slot=slot) for slot, job in enumerate((gone, kept, known))
     ]
-    pass_time(15)
-    await world.heartbeat(worker, live=[])
-    assert [job.state for job in await world.jobs()] == [JobState.RUNNING] * 3
-    pass_time(16)
+    advance_clock(15)
+    await world.send_heartbeat(worker, live=[])
+    assert [job.state for job in await world.list_jobs()] == [JobState.RUNNING] * 3
+    advance_clock(16)
     await world.renew(started[1].work_order.attempt_id)
-    await world.heartbeat(worker, live=[started[2].work_order.attempt_id])
-    states = {job.id: job.state for job in await world.jobs()}
+    await world.send_heartbeat(worker, live=[started[2].work_order.attempt_id])
+    states = {job.id: job.state for job in await world.list_jobs()}
     assert states == {
         gone.id: JobState.QUEUED,
         kept.id: JobState.RUNNING,

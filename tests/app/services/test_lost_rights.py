@@ -101,8 +101,8 @@ CASES = {
 }
 
 
-async def _bea(world: World, *, is_admin: bool) -> Principal:
-    """Returns the caller who is going to lose rights, as the request was authenticated."""
+async def _authenticate_bea(world: World, *, is_admin: bool) -> Principal:
+    """Returns bea as an authenticated caller; the test takes rights from her afterwards."""
     async with world.database.write() as session:
         await service_accounts.create(session, world.admin, ServiceAccountRequest(name="ci"))
         await users.change(session, world.admin, "bea", UserChange(is_admin=is_admin))
@@ -113,7 +113,7 @@ async def _bea(world: World, *, is_admin: bool) -> Principal:
 @pytest.mark.parametrize("name", CASES)
 async def test_a_right_lost_before_the_commit_gives_nothing(world: World, name: str) -> None:
     case = CASES[name]
-    bea = await _bea(world, is_admin=case.is_admin)
+    bea = await _authenticate_bea(world, is_admin=case.is_admin)
 
     async def act() -> None:
         async with world.database.write() as session:
@@ -129,7 +129,7 @@ async def test_a_right_lost_before_the_commit_gives_nothing(world: World, name: 
 
 
 async def test_an_invitation_before_the_demotion_is_revoked_with_it(world: World) -> None:
-    bea = await _bea(world, is_admin=True)
+    bea = await _authenticate_bea(world, is_admin=True)
 
     async def demote() -> None:
         async with world.database.write() as session:
@@ -147,7 +147,7 @@ async def test_an_invitation_before_the_demotion_is_revoked_with_it(world: World
 
 
 async def test_two_administrators_who_demote_each_other_leave_one(world: World) -> None:
-    bea = await _bea(world, is_admin=True)
+    bea = await _authenticate_bea(world, is_admin=True)
 
     async def demote(by: Principal, name: str) -> None:
         async with world.database.write() as session:

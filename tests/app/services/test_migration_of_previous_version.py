@@ -27,11 +27,11 @@ from app.main import create_app
 from app.services.audit.verification import verify
 from app.settings import Settings
 from tests.app.api.serving import ORIGIN
-from tests.support.killed_migration import content
+from tests.support.killed_migration import read_content
 from tests.support.postgres import PostgresServer
 from tests.support.previous_version import fill_database, write_previous_version
 from tests.support.process_stack import REPOSITORY
-from tests.support.server_fixture import definition, registration
+from tests.support.server_fixture import make_definition, registration
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -71,8 +71,8 @@ class Databases:
 
 
 @dataclass
-class Migrated:
-    """The migrated database as the present server shows it, and what the previous version knew."""
+class MigratedDatabase:
+    """A migrated database, its present server, and the facts that the previous version printed."""
 
     databases: Databases
     """The copy is of right after the migration."""
@@ -85,7 +85,7 @@ class Migrated:
     """Number of kills in each step."""
     app: Any
 
-    def client(self, who: str | None = None, **options: Any) -> httpx.AsyncClient:
+    def open_client(self, who: str | None = None, **options: Any) -> httpx.AsyncClient:
         headers = {} if who is None else {"Authorization": f"Bearer {self.facts['tokens'][who]}"}
         transport = httpx.ASGITransport(self.app)
         return httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers, **options)
@@ -111,30 +111,30 @@ def databases(
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def migrated(
+async def migrated_database(
     databases: Databases, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Migrated]:
+) -> AsyncIterator[MigratedDatabase]:
     """The previous version's database after a migration with many kills, and its server."""
     url = databases.url
     directory = tmp_path_factory.mktemp("previous")
     tree = write_previous_version(directory / "tree", "tests")
     facts = fill_database(tree, url, directory / "data", RUNS)
-    before = rows(url)
+    before = read_rows(url)
     program = [sys.executable, "-m", "tests.support.killed_migration", url]
     done = subprocess.run(
         program, capture_output=True, text=True, cwd=REPOSITORY, timeout=800, check=False
     )
     assert done.returncode == 0, done.stderr
-    after = rows(url)
-    row_counts = content(url)["rows"]
+    after = read_rows(url)
+    row_counts = read_content(url)["rows"]
     databases.copy()
     app = create_app(Settings(data_dir=directory / "data", database_url=url, daemons=False))
     kills = json.loads(done.stdout)
     async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30):
-        yield Migrated(databases, facts, before, after, row_counts, kills, app)
+        yield MigratedDatabase(databases, facts, before, after, row_counts, kills, app)
 
 
-def rows(url: str) -> dict[str, Any]:
+def read_rows(url: str) -> dict[str, Any]:
     """Returns the rows of the tables whose content a migration must keep."""
     with migrate._connection(url) as connection:
         return {
@@ -143,48 +143,58 @@ def rows(url: str) -> dict[str, Any]:
         }
 
 
-async def test_the_migration_was_killed_at_every_statement(migrated: Migrated) -> None:
-    print(f"kills by step: {migrated.kills}")  # noqa: T201 - the number is to be seen
-    assert next(iter(migrated.kills)) == "0010"
-    assert list(migrated.kills)[-1] == migrate.head()
-    assert min(migrated.kills.values()) >= 2, "each step has a statement and a commit"
-    assert sum(migrated.kills.values()) > 80
+async def test_the_migration_was_killed_at_every_statement(
+    migrated_database: MigratedDatabase,
+) -> None:
+    print(f"kills by step: {migrated_database.kills}")  # noqa: T201 - the number is to be seen
+    assert next(iter(migrated_database.kills)) == "0010"
+    assert list(migrated_database.kills)[-1] == migrate.head()
+    assert min(migrated_database.kills.values()) >= 2, "each step has a statement and a commit"
+    assert sum(migrated_database.kills.values()) > 80
 
 
-async def test_the_schema_is_that_of_an_undisturbed_migration(migrated: Migrated) -> None:
-    migrate.upgrade(migrated.databases.empty_url)
-    empty = content(migrated.databases.empty_url)
-    killed = content(migrated.databases.copy_url)
+async def test_the_schema_is_that_of_an_undisturbed_migration(
+    migrated_database: MigratedDatabase,
+) -> None:
+    migrate.upgrade(migrated_database.databases.empty_url)
+    empty = read_content(migrated_database.databases.empty_url)
+    killed = read_content(migrated_database.databases.copy_url)
     assert killed["schema"] == empty["schema"]
     assert killed["alembic_version"] == empty["alembic_version"] == migrate.head()
 
 
-async def test_no_row_is_lost_or_changed(migrated: Migrated) -> None:
-    dropped = [row for row in migrated.before["events"] if "'worker'" in row]
-    kept = [row for row in migrated.before["events"] if row not in dropped]
-    assert len(migrated.before["runs"]) == RUNS + 6
+async def test_no_row_is_lost_or_changed(migrated_database: MigratedDatabase) -> None:
+    dropped = [row for row in migrated_database.before["events"] if "'worker'" in row]
+    kept = [row for row in migrated_database.before["events"] if row not in dropped]
+    assert len(migrated_database.before["runs"]) == RUNS + 6
     assert dropped
     assert kept
-    assert migrated.after == {**migrated.before, "events": kept}
-    facts = migrated.facts["rows"]
-    assert {table: migrated.row_counts[table] for table in facts} == {**facts, "events": len(kept)}
+    assert migrated_database.after == {**migrated_database.before, "events": kept}
+    facts = migrated_database.facts["rows"]
+    assert {table: migrated_database.row_counts[table] for table in facts} == {
+        **facts,
+        "events": len(kept),
+    }
 
 
-async def test_each_step_can_be_taken_back(migrated: Migrated) -> None:
-    url = migrated.databases.copy_url
+async def test_each_step_can_be_taken_back(migrated_database: MigratedDatabase) -> None:
+    url = migrated_database.databases.copy_url
     script = ScriptDirectory.from_config(migrate.config())
     steps = [step.revision for step in script.walk_revisions(PREVIOUS_SCHEMA, "head")]
-    migrate.upgrade(migrated.databases.empty_url)
+    migrate.upgrade(migrated_database.databases.empty_url)
     for revision in steps[1:]:
-        for one in (url, migrated.databases.empty_url):
+        for one in (url, migrated_database.databases.empty_url):
             downgrade(one, revision)
-        assert content(url)["schema"] == content(migrated.databases.empty_url)["schema"]
-    counts = content(url)["rows"]
-    lost = {"events": migrated.row_counts["events"]}
-    facts = migrated.facts["rows"]
+        assert (
+            read_content(url)["schema"]
+            == read_content(migrated_database.databases.empty_url)["schema"]
+        )
+    counts = read_content(url)["rows"]
+    lost = {"events": migrated_database.row_counts["events"]}
+    facts = migrated_database.facts["rows"]
     assert {table: counts[table] for table in facts} == {**facts, **lost}
     migrate.upgrade(url)
-    assert rows(url) == migrated.after
+    assert read_rows(url) == migrated_database.after
 
 
 def downgrade(url: str, revision: str) -> None:
@@ -194,14 +204,14 @@ def downgrade(url: str, revision: str) -> None:
         command.downgrade(configuration, revision)
 
 
-async def test_all_foreign_keys_hold(migrated: Migrated) -> None:
-    with migrate._connection(migrated.databases.url) as connection:
+async def test_all_foreign_keys_hold(migrated_database: MigratedDatabase) -> None:
+    with migrate._connection(migrated_database.databases.url) as connection:
         inspector = sa.inspect(connection)
         checked = 0
         for table in inspector.get_table_names():
             for key in inspector.get_foreign_keys(table):
                 checked += 1
-                assert orphans(connection, table, key) == 0, (table, key)
+                assert count_orphans(connection, table, key) == 0, (table, key)
         assert checked > 20
         if connection.dialect.name == "sqlite":
             assert connection.execute(sa.text("PRAGMA foreign_key_check")).all() == []
@@ -211,7 +221,7 @@ async def test_all_foreign_keys_hold(migrated: Migrated) -> None:
             assert connection.execute(sa.text(invalid)).all() == []
 
 
-def orphans(connection: sa.Connection, table: str, key: Any) -> int:
+def count_orphans(connection: sa.Connection, table: str, key: Any) -> int:
     """Returns the number of rows that refer to a row that is not there."""
     child = sa.table(table, *map(sa.column, key["constrained_columns"])).alias("child")
     parent = sa.table(key["referred_table"], *map(sa.column, key["referred_columns"]))
@@ -223,14 +233,16 @@ def orphans(connection: sa.Connection, table: str, key: Any) -> int:
     return int(connection.scalar(query) or 0)
 
 
-async def test_the_audit_log_is_a_chain(migrated: Migrated) -> None:
-    answer = await verify(migrated.app.state.database, None)
+async def test_the_audit_log_is_a_chain(migrated_database: MigratedDatabase) -> None:
+    answer = await verify(migrated_database.app.state.database, None)
     assert answer.fault is None
-    assert answer.entries >= migrated.facts["rows"]["audit"]
+    assert answer.entries >= migrated_database.facts["rows"]["audit"]
 
 
-async def status(migrated: Migrated, who: str, method: str, path: str, **options: Any) -> int:
-    async with migrated.client(who) as client:
+async def request_status(
+    migrated: MigratedDatabase, who: str, method: str, path: str, **options: Any
+) -> int:
+    async with migrated.open_client(who) as client:
         return (await client.request(method, f"/api/v1{path}", **options)).status_code
 
 
@@ -252,27 +264,40 @@ async def status(migrated: Migrated, who: str, method: str, path: str, **options
     ],
 )
 async def test_old_tokens_permit_what_the_present_role_and_their_scopes_do(
-    migrated: Migrated, who: str, reads: int, submits: int, lists_users: int
+    migrated_database: MigratedDatabase, who: str, reads: int, submits: int, lists_users: int
 ) -> None:
     steps = 500 + 2 * sum(map(ord, who))
-    body = {"definition": definition(loop={"env_steps": steps})}
-    assert await status(migrated, who, "GET", "/runs") == reads
-    assert await status(migrated, who, "POST", "/experiments", json=body) == submits
-    assert await status(migrated, who, "GET", "/users") == lists_users
+    body = {"definition": make_definition(loop={"env_steps": steps})}
+    assert await request_status(migrated_database, who, "GET", "/runs") == reads
+    assert (
+        await request_status(migrated_database, who, "POST", "/experiments", json=body) == submits
+    )
+    assert await request_status(migrated_database, who, "GET", "/users") == lists_users
 
 
-async def test_each_old_token_sees_its_project_only(migrated: Migrated) -> None:
-    names = migrated.facts["names"]
-    assert await status(migrated, "user", "GET", f"/runs/{names['live_run']}") == 200
-    assert await status(migrated, "user", "GET", f"/runs/{names['foreign_run']}") == 404
-    assert await status(migrated, "foreign", "GET", f"/runs/{names['foreign_run']}") == 200
-    assert await status(migrated, "foreign", "GET", f"/runs/{names['live_run']}") == 404
+async def test_each_old_token_sees_its_project_only(migrated_database: MigratedDatabase) -> None:
+    names = migrated_database.facts["names"]
+    assert (
+        await request_status(migrated_database, "user", "GET", f"/runs/{names['live_run']}") == 200
+    )
+    assert (
+        await request_status(migrated_database, "user", "GET", f"/runs/{names['foreign_run']}")
+        == 404
+    )
+    assert (
+        await request_status(migrated_database, "foreign", "GET", f"/runs/{names['foreign_run']}")
+        == 200
+    )
+    assert (
+        await request_status(migrated_database, "foreign", "GET", f"/runs/{names['live_run']}")
+        == 404
+    )
 
 
-async def test_roles_are_those_of_decision_0011(migrated: Migrated) -> None:
+async def test_roles_are_those_of_decision_0011(migrated_database: MigratedDatabase) -> None:
     found = {}
     for who in ("user", "foreign", "member", "viewer"):
-        async with migrated.client(who) as client:
+        async with migrated_database.open_client(who) as client:
             session = (await client.get("/api/v1/session")).json()
         (project,) = session["projects"]
         found[who] = (session["user"], project["role"], "server.users" in session["permissions"])
@@ -284,31 +309,35 @@ async def test_roles_are_those_of_decision_0011(migrated: Migrated) -> None:
     }
 
 
-async def test_workers_and_attempts_go_on(migrated: Migrated) -> None:
-    names = migrated.facts["names"]
+async def test_workers_and_attempts_go_on(migrated_database: MigratedDatabase) -> None:
+    names = migrated_database.facts["names"]
     beat = f"/workers/{names['worker']}:heartbeat"
     body = {"live_attempts": [names["live_attempt"]]}
-    assert await status(migrated, "own_worker", "POST", beat, json=body) == 200
+    assert await request_status(migrated_database, "own_worker", "POST", beat, json=body) == 200
     renew = f"/leases/{names['live_attempt']}:renew"
-    assert await status(migrated, "live_attempt", "POST", renew, json={}) == 200
+    assert await request_status(migrated_database, "live_attempt", "POST", renew, json={}) == 200
     claim = {"expected_attempt": 1, "worker_id": names["worker"], "slot": 7}
     claim["job_id"] = names["queued_job"]
-    assert await status(migrated, "own_worker", "POST", "/leases", json=claim) == 201
+    assert (
+        await request_status(migrated_database, "own_worker", "POST", "/leases", json=claim) == 201
+    )
 
 
 async def test_the_old_enrolment_token_enrols_workers_in_the_pools_of_its_project(
-    migrated: Migrated,
+    migrated_database: MigratedDatabase,
 ) -> None:
     for pool, status_code in (("default", 201), ("gpu", 201), ("lab", 422)):
         body = registration(name=f"new-{pool}", pool=pool).model_dump(mode="json")
-        async with migrated.client("worker") as client:
+        async with migrated_database.open_client("worker") as client:
             answer = await client.post("/api/v1/workers", json=body)
         assert answer.status_code == status_code, answer.text
         assert bool(answer.json().get("secret")) == (status_code == 201)
 
 
-async def test_the_old_enrolment_token_is_listed_for_replacement(migrated: Migrated) -> None:
-    async with migrated.client("user") as client:
+async def test_the_old_enrolment_token_is_listed_for_replacement(
+    migrated_database: MigratedDatabase,
+) -> None:
+    async with migrated_database.open_client("user") as client:
         pools = (await client.get("/api/v1/pools")).json()["items"]
         assert {pool["name"] for pool in pools} == {"default", "gpu"}
         for pool in ("default", "gpu"):
@@ -317,10 +346,10 @@ async def test_the_old_enrolment_token_is_listed_for_replacement(migrated: Migra
             assert {token["name"] for token in listed if token["legacy"]} >= {"worker"}
 
 
-async def test_old_logins_links_and_passwords_work(migrated: Migrated) -> None:
-    facts = migrated.facts
+async def test_old_logins_links_and_passwords_work(migrated_database: MigratedDatabase) -> None:
+    facts = migrated_database.facts
     cookies = {"palestra_session": facts["cookie"]}
-    async with migrated.client(cookies=cookies) as browser:
+    async with migrated_database.open_client(cookies=cookies) as browser:
         session = (await browser.get("/api/v1/session")).json()
         assert (session["user"], session["csrf_token"]) == ("admin", facts["csrf"])
         headers = {"Origin": ORIGIN, "X-CSRF-Token": facts["csrf"]}
@@ -330,7 +359,7 @@ async def test_old_logins_links_and_passwords_work(migrated: Migrated) -> None:
         ("session", {"user": "admin", "password": facts["password"]}),
         ("session:redeem", {"code": facts["link"]}),
     ):
-        client = migrated.client()
+        client = migrated_database.open_client()
         async with contextlib.aclosing(client):
             headers = {"Origin": ORIGIN}
             answer = await client.post(f"/api/v1/{path}", json=body, headers=headers)

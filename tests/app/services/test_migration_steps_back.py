@@ -29,38 +29,38 @@ def test_each_step_back_restores_the_former_schema(url: str) -> None:
     schemas = {}
     for revision in reversed(revisions):
         migrate.upgrade(url, revision)
-        schemas[revision] = schema(url)
+        schemas[revision] = read_schema(url)
     assert schemas[FIRST] != schemas[migrate.head()]
     for revision in revisions[1:]:
         with migrate._connection(url) as connection:
             configuration = migrate.config()
             configuration.attributes["connection"] = connection
             command.downgrade(configuration, revision)
-        assert schema(url) == schemas[revision], f"after the step back to {revision}"
+        assert read_schema(url) == schemas[revision], f"after the step back to {revision}"
 
 
-def schema(url: str) -> dict[str, Any]:
+def read_schema(url: str) -> dict[str, Any]:
     """Returns columns, keys, indexes and constraints by table, without the order of columns."""
     with migrate._connection(url) as connection:
         inspector = sa.inspect(connection)
         return {
             table: {
-                "columns": _ordered(inspector.get_columns(table)),
+                "columns": _sort_texts(inspector.get_columns(table)),
                 "primary key": inspector.get_pk_constraint(table)["constrained_columns"],
-                "foreign keys": _ordered(inspector.get_foreign_keys(table)),
-                "indexes": _ordered(inspector.get_indexes(table)),
-                "unique": _ordered(inspector.get_unique_constraints(table)),
+                "foreign keys": _sort_texts(inspector.get_foreign_keys(table)),
+                "indexes": _sort_texts(inspector.get_indexes(table)),
+                "unique": _sort_texts(inspector.get_unique_constraints(table)),
             }
             for table in inspector.get_table_names()
         }
 
 
-def _ordered(found: Any) -> list[str]:
-    return sorted(_text(one) for one in found)
+def _sort_texts(found: Any) -> list[str]:
+    return sorted(_write_text(one) for one in found)
 
 
-def _text(value: Any) -> str:
+def _write_text(value: Any) -> str:
     # An index's condition is an object of SQLAlchemy, which str() writes as SQL.
     if isinstance(value, dict):
-        return str(sorted((key, _text(part)) for key, part in value.items()))
+        return str(sorted((key, _write_text(part)) for key, part in value.items()))
     return str(value)

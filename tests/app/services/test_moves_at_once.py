@@ -22,30 +22,30 @@ from app.services.experiments import experiments
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from tests.support.artifact_store import AttemptWithStore
-from tests.support.server_fixture import definition, submission
+from tests.support.server_fixture import make_definition, make_submission
 
 WAITS = 0.3
 """Seconds after which a request that could go on would have ended."""
 
 
-async def _end(storing: AttemptWithStore) -> None:
-    await storing.world.release(
-        storing.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=storing.seq
+async def _end(live_run: AttemptWithStore) -> None:
+    await live_run.world.release(
+        live_run.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET, last_seq=live_run.seq
     )
 
 
-async def _move(storing: AttemptWithStore, mover: Principal, session: Any) -> str:
-    experiment_id = (await storing.world.run(storing.run_id)).experiment_id
-    await moves.move(session, mover, storing.store, "default", experiment_id, "target")
+async def _move(live_run: AttemptWithStore, mover: Principal, session: Any) -> str:
+    experiment_id = (await live_run.world.run(live_run.run_id)).experiment_id
+    await moves.move(session, mover, live_run.store, "default", experiment_id, "target")
     return experiment_id
 
 
 async def _beside_a_move(
-    storing: AttemptWithStore, mover: Principal, request: Awaitable[Any]
+    live_run: AttemptWithStore, mover: Principal, request: Awaitable[Any]
 ) -> Any:
     """Returns the answer of a request that begins while the transaction of a move is open."""
-    async with storing.database.write() as session:
-        await _move(storing, mover, session)
+    async with live_run.database.write() as session:
+        await _move(live_run, mover, session)
         asked = asyncio.ensure_future(request)
         await asyncio.sleep(WAITS)
         assert not asked.done()
@@ -53,73 +53,75 @@ async def _beside_a_move(
 
 
 async def test_a_submission_beside_a_move_makes_the_experiment_anew(
-    storing: AttemptWithStore, mover: Principal
+    live_run: AttemptWithStore, mover: Principal
 ) -> None:
-    await _end(storing)
-    document = definition(snapshot={"keep_last": 2, "keep_best": True})
-    moved = (await storing.world.run(storing.run_id)).experiment_id
-    submission = storing.world.submit(document, seeds=[0])
-    made, is_new = await _beside_a_move(storing, mover, submission)
+    await _end(live_run)
+    document = make_definition(snapshot={"keep_last": 2, "keep_best": True})
+    moved = (await live_run.world.run(live_run.run_id)).experiment_id
+    submission = live_run.world.submit(document, seeds=[0])
+    made, is_new = await _beside_a_move(live_run, mover, submission)
     assert (made.id, made.project, is_new) == (moved, "default", True)
-    (job,) = await storing.world.jobs()
-    assert job.run_ids != (storing.run_id,)
+    (job,) = await live_run.world.list_jobs()
+    assert job.run_ids != (live_run.run_id,)
 
 
 async def test_a_job_on_a_run_that_is_being_moved_is_refused(
-    storing: AttemptWithStore, mover: Principal
+    live_run: AttemptWithStore, mover: Principal
 ) -> None:
-    await _end(storing)
-    job = storing.world.add_job(storing.run_id, Schedule.TRAIN)
+    await _end(live_run)
+    job = live_run.world.add_job(live_run.run_id, Schedule.TRAIN)
     with pytest.raises(NotFoundError):
-        await _beside_a_move(storing, mover, job)
+        await _beside_a_move(live_run, mover, job)
 
 
 async def test_a_move_beside_a_submission_sees_its_jobs(
-    storing: AttemptWithStore, mover: Principal
+    live_run: AttemptWithStore, mover: Principal
 ) -> None:
-    await _end(storing)
+    await _end(live_run)
 
     async def move() -> None:
-        async with storing.database.write() as session:
-            await _move(storing, mover, session)
+        async with live_run.database.write() as session:
+            await _move(live_run, mover, session)
 
-    experiment_id = (await storing.world.run(storing.run_id)).experiment_id
-    document = definition(snapshot={"keep_last": 2, "keep_best": True})
-    async with storing.database.write() as session:
-        await experiments.submit(session, storing.world.admin, submission(document, seeds=[1]))
+    experiment_id = (await live_run.world.run(live_run.run_id)).experiment_id
+    document = make_definition(snapshot={"keep_last": 2, "keep_best": True})
+    async with live_run.database.write() as session:
+        await experiments.submit(
+            session, live_run.world.admin, make_submission(document, seeds=[1])
+        )
         asked = asyncio.ensure_future(move())
         await asyncio.sleep(WAITS)
         assert not asked.done()
     with pytest.raises(ConflictError) as refusal:
         await asked
     assert refusal.value.code == "experiment_active"
-    assert (await storing.world.run(storing.run_id)).experiment_id == experiment_id
+    assert (await live_run.world.run(live_run.run_id)).experiment_id == experiment_id
 
 
 async def test_opposite_moves_and_uploads_at_once_keep_the_counters(
-    storing: AttemptWithStore, mover: Principal
+    live_run: AttemptWithStore, mover: Principal
 ) -> None:
     for number in range(4):
-        await storing.put(f"file-{number}", b"%d" % number * 9)
-    await _end(storing)
-    experiment_id = (await storing.world.run(storing.run_id)).experiment_id
+        await live_run.put(f"file-{number}", b"%d" % number * 9)
+    await _end(live_run)
+    experiment_id = (await live_run.world.run(live_run.run_id)).experiment_id
     own, target = (one.project_id for one in mover.memberships)
 
     async def move(source: str, to: str) -> None:
-        async with storing.database.write() as session:
-            await moves.move(session, mover, storing.store, source, experiment_id, to)
+        async with live_run.database.write() as session:
+            await moves.move(session, mover, live_run.store, source, experiment_id, to)
 
     async def add(project_id: str, number: int) -> None:
-        async with storing.database.write() as session:
+        async with live_run.database.write() as session:
             row = {"id": f"{random.getrandbits(128):032x}", "project_id": project_id}
             await blob_rows.add_blob(session, {**row, "sha256": f"{number:064d}", "size": number})
 
     await move("default", "target")
     changes = [add(project_id, n % 7 + 1) for n in range(20) for project_id in (own, target)]
-    sweeps = [blob_sweep(storing.database) for _ in range(5)]
+    sweeps = [blob_sweep(live_run.database) for _ in range(5)]
     back = move("target", "default")
     await asyncio.gather(*changes[:20], back, *sweeps, *changes[20:])
-    assert await faults(storing.database) == []
+    assert await faults(live_run.database) == []
 
 
 async def blob_sweep(database: Database) -> None:
@@ -143,19 +145,19 @@ async def faults(database: Database) -> list[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_the_counter_is_the_size_of_the_blobs_after_any_sequence_of_changes(
-    storing: AttemptWithStore, mover: Principal, seed: int
+    live_run: AttemptWithStore, mover: Principal, seed: int
 ) -> None:
     random_numbers = random.Random(seed)
     for number in range(3):
-        await storing.put(f"file-{number}", b"%d" % number * (number + 5))
-    await _end(storing)
-    changes = _Changes(storing, mover, random_numbers)
+        await live_run.put(f"file-{number}", b"%d" % number * (number + 5))
+    await _end(live_run)
+    changes = _Changes(live_run, mover, random_numbers)
     done = []
     for _ in range(25):
         change = random_numbers.choice([changes.add, changes.drop, changes.move, changes.remove])
         await change()
         done.append(change.__name__)
-        assert await faults(storing.database) == [], done
+        assert await faults(live_run.database) == [], done
     assert set(done) == {"add", "drop", "move", "remove"}
 
 
@@ -163,9 +165,9 @@ class _Changes:
     """Changes of the stored files of two projects."""
 
     def __init__(
-        self, storing: AttemptWithStore, mover: Principal, random_numbers: random.Random
+        self, live_run: AttemptWithStore, mover: Principal, random_numbers: random.Random
     ) -> None:
-        self._storing, self._mover, self._random = storing, mover, random_numbers
+        self._storing, self._mover, self._random = live_run, mover, random_numbers
         self._slugs = [one.slug for one in mover.memberships]
         self._ids = [one.project_id for one in mover.memberships]
 
@@ -202,16 +204,16 @@ class _Changes:
 
 
 async def test_a_move_of_1000_runs_takes_seconds(
-    storing: AttemptWithStore, mover: Principal
+    live_run: AttemptWithStore, mover: Principal
 ) -> None:
-    document = definition(loop={"env_steps": 30_000})
-    made, _ = await storing.world.submit(document, seeds=list(range(1_000)))
-    async with storing.database.write() as session:
+    document = make_definition(loop={"env_steps": 30_000})
+    made, _ = await live_run.world.submit(document, seeds=list(range(1_000)))
+    async with live_run.database.write() as session:
         of_experiment = JobRow.experiment_id == made.id
         await session.execute(update(JobRow).where(of_experiment).values(state="cancelled"))
     began = time.perf_counter()
-    async with storing.database.write() as session:
-        moved = await moves.move(session, mover, storing.store, "default", made.id, "target")
+    async with live_run.database.write() as session:
+        moved = await moves.move(session, mover, live_run.store, "default", made.id, "target")
     seconds = time.perf_counter() - began
     print(f"a move of 1,000 runs: {seconds:.2f} s")  # noqa: T201 - the time is to be seen
     assert sum(moved.runs.values()) == 1_000

@@ -35,7 +35,7 @@ def old_url(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str) -> s
         url = server.create_database(f"pools_{worker_id}")
     upgrade(url, BEFORE)
     with migrate._connection(url) as connection:
-        at = _instant(connection, 0)
+        at = _encode_time(connection, 0)
         for table, columns, values in (
             ("projects", "id, name, slug", "'prj_1', 'one', 'one'"),
             ("projects", "id, name, slug", "'prj_2', 'two', 'two'"),
@@ -46,8 +46,8 @@ def old_url(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str) -> s
         connection.execute(
             sa.insert(WORKERS),
             [
-                _worker(connection, "wrk_1", "prj_1", "gpu", 60),
-                _worker(connection, "wrk_2", "prj_2", "lab", 90),
+                _make_worker_row(connection, "wrk_1", "prj_1", "gpu", 60),
+                _make_worker_row(connection, "wrk_2", "prj_2", "lab", 90),
             ],
         )
         connection.execute(
@@ -57,16 +57,16 @@ def old_url(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str) -> s
     return url
 
 
-def _instant(connection: sa.Connection, second: int) -> Any:
+def _encode_time(connection: sa.Connection, second: int) -> Any:
     at = datetime(2026, 3, 1, 12, second // 60, second % 60, tzinfo=UTC)
     is_sqlite = connection.dialect.name == "sqlite"
     return int(at.timestamp()) * 10**6 if is_sqlite else at
 
 
-def _worker(
+def _make_worker_row(
     connection: sa.Connection, worker_id: str, project_id: str, pool: str, second: int
 ) -> dict[str, Any]:
-    at = _instant(connection, second)
+    at = _encode_time(connection, second)
     same = {"host": "h", "boot_id": "b", "pid": 1, "slots": 1, "gpu_count": 0, "version": "1"}
     documents = {"gpus": [], "work_order_versions": [1], "hardware": {}, "packages": {}}
     return {
@@ -85,7 +85,7 @@ def _worker(
     }
 
 
-def _rows(url: str, query: str) -> list[tuple[Any, ...]]:
+def _read_rows(url: str, query: str) -> list[tuple[Any, ...]]:
     with migrate._connection(url) as connection:
         return [tuple(row) for row in connection.execute(sa.text(query))]
 
@@ -99,19 +99,19 @@ ADMITTED = (
 
 def test_pools_admit_the_projects_that_used_their_names(old_url: str) -> None:
     upgrade(old_url, "0017")
-    assert _rows(old_url, ADMITTED) == [
+    assert _read_rows(old_url, ADMITTED) == [
         ("default", "one"),
         ("default", "two"),
         ("gpu", "one"),
         ("lab", "two"),
     ]
-    assert _rows(old_url, "SELECT count(*) FROM events") == [(0,)]
+    assert _read_rows(old_url, "SELECT count(*) FROM events") == [(0,)]
 
 
 def test_of_workers_with_one_name_the_latest_keeps_it(old_url: str) -> None:
     upgrade(old_url, "0017")
     names = "SELECT id, name, former_name FROM workers ORDER BY id"
-    assert _rows(old_url, names) == [("wrk_1", "rig-2", "rig"), ("wrk_2", "rig", None)]
+    assert _read_rows(old_url, names) == [("wrk_1", "rig-2", "rig"), ("wrk_2", "rig", None)]
 
 
 def test_the_step_back_gives_workers_to_a_project_of_their_pool(old_url: str) -> None:
@@ -121,9 +121,9 @@ def test_the_step_back_gives_workers_to_a_project_of_their_pool(old_url: str) ->
         configuration.attributes["connection"] = connection
         command.downgrade(configuration, BEFORE)
     workers = "SELECT id, project_id, name, created_by FROM workers ORDER BY id"
-    assert _rows(old_url, workers) == [
+    assert _read_rows(old_url, workers) == [
         ("wrk_1", "prj_1", "rig", "usr_1"),
         ("wrk_2", "prj_2", "rig", "usr_1"),
     ]
     upgrade(old_url, "0017")
-    assert len(_rows(old_url, ADMITTED)) == 4
+    assert len(_read_rows(old_url, ADMITTED)) == 4

@@ -25,8 +25,8 @@ from palestra.contract.service_accounts import ServiceAccountRequest
 from palestra.contract.states import Order
 from tests.app.services.continuous_evaluations import start_continuous_eval
 from tests.support import records
-from tests.support.artifact_store import AttemptWithStore, chunks
-from tests.support.server_fixture import World, definition, pass_time
+from tests.support.artifact_store import AttemptWithStore, yield_chunks
+from tests.support.server_fixture import World, advance_clock, make_definition
 
 DAY = 86_400
 SHARED = {
@@ -36,35 +36,35 @@ SHARED = {
 """Tables of which a removal deletes nothing that these tests look at."""
 
 
-async def fill(storing: AttemptWithStore) -> None:
+async def add_rows_to_every_table(live_run: AttemptWithStore) -> None:
     """Gives the project a row in every table that a project can have rows in."""
-    run = storing.run_id
-    await storing.send(
-        records.points(run, "loss", [1, 2, 3]),
-        records.episodes(run, [1]),
-        records.stats(run, 5),
-        records.log(run, "a line"),
-        records.evaluation(run, 5, 1.0),
+    run = live_run.run_id
+    await live_run.send(
+        records.make_points(run, "loss", [1, 2, 3]),
+        records.make_episodes(run, [1]),
+        records.make_stats(run, 5),
+        records.make_log(run, "a line"),
+        records.make_evaluation(run, 5, 1.0),
     )
-    await storing.snapshot(10)
-    await storing.put("model.onnx", b"exported")
-    await storing.world.submit(definition(name="another"), seeds=[1, 2])
-    async with storing.database.write() as session:
+    await live_run.write_snapshot(10)
+    await live_run.put("model.onnx", b"exported")
+    await live_run.world.submit(make_definition(name="another"), seeds=[1, 2])
+    async with live_run.database.write() as session:
         request = ServiceAccountRequest(name="robot", role=Role.MEMBER)
-        await service_accounts.create(session, storing.world.admin, request)
-    evaluation = await start_continuous_eval(storing)
+        await service_accounts.create(session, live_run.world.admin, request)
+    evaluation = await start_continuous_eval(live_run)
     await evaluation.world.job(evaluation.job_id)
 
 
 async def delete(world: World, *, after: float = 30 * DAY + 1) -> None:
-    """Archives and deletes the project, and lets time pass."""
+    """Archives and deletes the project, and advances the clock by `after` seconds."""
     async with world.database.write() as session:
         await projects.archive(session, world.admin, "default")
         await deletion.delete(session, world.admin, "default", "default", Settings())
-    pass_time(after)
+    advance_clock(after)
 
 
-async def counts(database: Database) -> dict[str, int]:
+async def count_rows(database: Database) -> dict[str, int]:
     """Returns the number of rows of each table that is not empty."""
     async with database.read() as session:
         found = {
@@ -75,40 +75,42 @@ async def counts(database: Database) -> dict[str, int]:
 
 
 @pytest.fixture
-def remover(storing: AttemptWithStore) -> ProjectRemover:
-    return ProjectRemover(storing.database, storing.store)
+def remover(live_run: AttemptWithStore) -> ProjectRemover:
+    return ProjectRemover(live_run.database, live_run.store)
 
 
-async def other_project(world: World) -> World:
+async def make_other_project(world: World) -> World:
     """Makes a second project with an experiment; returns the world as its maintainer sees it."""
     async with world.database.write() as session:
         made = await projects.create(session, world.admin, ProjectRequest(name="other"))
     own = Membership(project_id=made.id, slug="other", name="other", role=Role.MAINTAINER)
     admin: Principal = replace(world.admin, memberships=(own,))
     theirs = replace(world, project_id=made.id, admin=admin)
-    await theirs.submit(definition(name="kept"), seeds=[1])
+    await theirs.submit(make_definition(name="kept"), seeds=[1])
     return theirs
 
 
 async def test_everything_of_the_project_is_removed_and_nothing_else(
-    storing: AttemptWithStore, remover: ProjectRemover, world: World, database: Database
+    live_run: AttemptWithStore, remover: ProjectRemover, world: World, database: Database
 ) -> None:
-    other = await other_project(world)
-    kept = {name: count for name, count in (await counts(database)).items() if name not in SHARED}
-    filled = await _fill_and_count(storing)
+    other = await make_other_project(world)
+    kept = {
+        name: count for name, count in (await count_rows(database)).items() if name not in SHARED
+    }
+    filled = await _fill_and_count(live_run)
     missing = {table.name for table in Base.metadata.sorted_tables} - set(filled) - SHARED
     assert missing <= {"idempotency_keys", "invitations", "login_links", "login_sessions", "tokens"}
     await delete(world)
     assert await remover.tick() > 40
-    left = await counts(database)
-    (job,) = await other.jobs()
+    left = await count_rows(database)
+    (job,) = await other.list_jobs()
     assert job.state == "queued"
     of_first = {"experiments": 1, "runs": 1, "jobs": 1, "submissions": 1, "job_runs": 1}
     assert {name: left[name] for name in of_first} == of_first
     rest = {"projects", "project_pools", "memberships", "events"}
     assert set(left) - SHARED == {*of_first, *rest}
     assert left["project_pools"] == 1
-    assert storing.files() == []
+    assert live_run.read_files() == []
     async with database.read() as session:
         assert list(await session.scalars(select(ProjectRow.slug))) == ["other"]
         names = set(await session.scalars(select(UserRow.name)))
@@ -129,20 +131,20 @@ async def test_everything_of_the_project_is_removed_and_nothing_else(
     assert kept["experiments"] == 2
 
 
-async def _fill_and_count(storing: AttemptWithStore) -> dict[str, int]:
-    await fill(storing)
-    return await counts(storing.database)
+async def _fill_and_count(live_run: AttemptWithStore) -> dict[str, int]:
+    await add_rows_to_every_table(live_run)
+    return await count_rows(live_run.database)
 
 
 async def test_name_and_slug_are_free_after_the_removal(
-    storing: AttemptWithStore, remover: ProjectRemover, world: World
+    live_run: AttemptWithStore, remover: ProjectRemover, world: World
 ) -> None:
     await delete(world, after=30 * DAY - 60)
     assert await remover.tick() == 0, "a minute before the end of the window"
     async with world.database.write() as session:
         with pytest.raises(ConflictError):
             await projects.create(session, world.admin, ProjectRequest(name="default"))
-    pass_time(61)
+    advance_clock(61)
     await remover.tick()
     async with world.database.write() as session:
         made = await projects.create(session, world.admin, ProjectRequest(name="default"))
@@ -150,38 +152,38 @@ async def test_name_and_slug_are_free_after_the_removal(
     assert made.id != world.project_id
 
 
-class KilledError(Exception):
-    """Stands for the end of the process."""
+class SimulatedKillError(Exception):
+    """Simulates the end of the process: only the test catches it."""
 
 
 async def test_a_removal_that_is_killed_anywhere_goes_on(
-    storing: AttemptWithStore,
+    live_run: AttemptWithStore,
     world: World,
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Kills the removal before and after the commit of every transaction, and then goes on."""
     monkeypatch.setattr(removal, "STEP_SECONDS", 0.0)
-    await fill(storing)
+    await add_rows_to_every_table(live_run)
     await delete(world)
-    fragile = _Fragile(database)
+    fragile = _FragileDatabase(database)
     kills = 0
-    while await counts(database) and fragile.last_kill < fragile.transactions + 1:
+    while await count_rows(database) and fragile.last_kill < fragile.transactions + 1:
         fragile.reset()
         try:
-            await ProjectRemover(fragile, storing.store).tick()  # type: ignore[arg-type]
+            await ProjectRemover(fragile, live_run.store).tick()  # type: ignore[arg-type]
             break
-        except KilledError:
+        except SimulatedKillError:
             kills += 1
     assert kills > 20
     async with database.read() as session:
         assert list(await session.scalars(select(ProjectRow.id))) == []
-    assert set(await counts(database)) <= {*SHARED, "events"}
-    swept = await artifacts.sweep(database, storing.store)
+    assert set(await count_rows(database)) <= {*SHARED, "events"}
+    swept = await artifacts.sweep(database, live_run.store)
     assert swept == 0, "files of removed blobs are young: the compactor takes them after an hour"
 
 
-class _Fragile:
+class _FragileDatabase:
     """A database whose process ends at the third transaction after `reset`.
 
     At every other kill that transaction is committed.
@@ -207,90 +209,93 @@ class _Fragile:
         async with self._database.write() as session:
             yield session
             if kills and not self._commits:
-                raise KilledError
+                raise SimulatedKillError
         if kills:
-            raise KilledError
+            raise SimulatedKillError
 
 
 async def test_a_project_cannot_be_restored_while_it_is_being_removed(
-    storing: AttemptWithStore, world: World, database: Database, monkeypatch: pytest.MonkeyPatch
+    live_run: AttemptWithStore, world: World, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal, "STEP_SECONDS", 0.0)
-    await fill(storing)
+    await add_rows_to_every_table(live_run)
     await delete(world)
-    fragile = _Fragile(database)
-    with pytest.raises(KilledError):
-        await ProjectRemover(fragile, storing.store).tick()  # type: ignore[arg-type]
-    pass_time(-30 * DAY - 1)
+    fragile = _FragileDatabase(database)
+    with pytest.raises(SimulatedKillError):
+        await ProjectRemover(fragile, live_run.store).tick()  # type: ignore[arg-type]
+    advance_clock(-30 * DAY - 1)
     async with database.write() as session:
         with pytest.raises(ConflictError) as caught:
             await deletion.undelete(session, world.admin, "default")
     assert caught.value.code == "removal_started"
-    (view,) = await _deleted(world)
+    (view,) = await _list_deleted(world)
     assert view.removal_started_at is not None
 
 
-async def _deleted(world: World) -> list[Any]:
+async def _list_deleted(world: World) -> list[Any]:
     async with world.database.read() as session:
         request = deletion.PageRequest(limit=10, sort="name")
         return (await deletion.list_deleted(session, world.admin, request)).items
 
 
-async def test_a_running_attempt_hears_of_it_and_may_finish_until_the_removal(
-    storing: AttemptWithStore, world: World, remover: ProjectRemover
+async def test_a_running_attempt_is_cancelled_and_may_finish_until_the_removal(
+    live_run: AttemptWithStore, world: World, remover: ProjectRemover
 ) -> None:
-    """Restoring the project brings back what the cancelled training saved."""
+    """A restored project has the snapshots that the cancelled training saved."""
     await delete(world, after=0)
-    assert (await world.renew(storing.attempt_id)).order is Order.CANCEL
-    await storing.snapshot(20)
-    (view,) = await _deleted(world)
+    assert (await world.renew(live_run.attempt_id)).order is Order.CANCEL
+    await live_run.write_snapshot(20)
+    (view,) = await _list_deleted(world)
     assert view.unfinished_jobs == 1
     assert await remover.tick() == 0
-    await storing.send(records.points(storing.run_id, "loss", [30]))
+    await live_run.send(records.make_points(live_run.run_id, "loss", [30]))
 
 
-async def test_what_arrives_during_the_removal_is_refused_with_its_own_code(
-    storing: AttemptWithStore,
+async def test_requests_during_the_removal_are_refused_with_their_own_code(
+    live_run: AttemptWithStore,
     world: World,
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(removal, "STEP_SECONDS", 0.0)
-    declared = await storing.declare("model.onnx", b"exported")
+    declared = await live_run.declare("model.onnx", b"exported")
     await delete(world)
     async with database.write() as session:
         assert await deletion.rows.start_removal(session, world.project_id)
-    await storing.send(records.points(storing.run_id, "loss", [1]))  # what is live may still write
+    # A live attempt may still write.
+    await live_run.send(records.make_points(live_run.run_id, "loss", [1]))
     await removal.end_attempts(database, world.project_id)
     for refused in (
-        storing.send(records.points(storing.run_id, "loss", [2])),
-        storing.declare("more.onnx", b"more"),
-        storing.upload(declared.id, b"exported"),
+        live_run.send(records.make_points(live_run.run_id, "loss", [2])),
+        live_run.declare("more.onnx", b"more"),
+        live_run.upload(declared.id, b"exported"),
     ):
         with pytest.raises(ConflictError) as caught:
             await refused
         assert caught.value.code == "project_deleted"
-    assert (await world.renew(storing.attempt_id)).order is Order.STALE
-    await ProjectRemover(database, storing.store).tick()
+    assert (await world.renew(live_run.attempt_id)).order is Order.STALE
+    await ProjectRemover(database, live_run.store).tick()
     with pytest.raises(NotFoundError):
-        await storing.send(records.points(storing.run_id, "loss", [2]))
+        await live_run.send(records.make_points(live_run.run_id, "loss", [2]))
 
 
 async def test_an_upload_that_ends_during_the_removal_leaves_no_file(
-    storing: AttemptWithStore, world: World, database: Database
+    live_run: AttemptWithStore, world: World, database: Database
 ) -> None:
-    """The content streams while the project is removed."""
-    declared = await storing.declare("model.onnx", b"exported")
+    """The content is still being sent while the project is removed."""
+    declared = await live_run.declare("model.onnx", b"exported")
     await delete(world)
 
-    async def slowly() -> AsyncIterator[bytes]:
-        async for chunk in chunks(b"exported"):
+    async def yield_slowly() -> AsyncIterator[bytes]:
+        async for chunk in yield_chunks(b"exported"):
             yield chunk
-        await ProjectRemover(database, storing.store).tick()
+        await ProjectRemover(database, live_run.store).tick()
 
     with pytest.raises(NotFoundError):
-        await artifacts.upload(database, storing.store, storing.attempt_id, declared.id, slowly())
-    assert storing.files() == []
+        await artifacts.upload(
+            database, live_run.store, live_run.attempt_id, declared.id, yield_slowly()
+        )
+    assert live_run.read_files() == []
 
 
 async def test_jobs_beyond_the_first_hundred_are_cancelled_by_the_daemon(
@@ -299,15 +304,15 @@ async def test_jobs_beyond_the_first_hundred_are_cancelled_by_the_daemon(
     await world.submit(seeds=list(range(230)), resources={"pack": "off"})
     await world.register()
     await delete(world, after=0)
-    (view,) = await _deleted(world)
+    (view,) = await _list_deleted(world)
     assert view.unfinished_jobs == 130
-    queued = next(job for job in await world.jobs() if job.state == "queued")
+    queued = next(job for job in await world.list_jobs() if job.state == "queued")
     (worker_id,) = world.own
     with pytest.raises(ConflictError) as caught:
         await world.claim(queued.id, worker_id)
     assert caught.value.code == "project_deleted"
     await ProjectRemover(database, removal.BlobStore(tmp_path)).tick()
-    assert {job.state for job in await world.jobs()} == {"cancelled"}
+    assert {job.state for job in await world.list_jobs()} == {"cancelled"}
 
 
 def test_every_table_is_removed_or_named_here() -> None:

@@ -5,7 +5,7 @@ from app.daemons.reaper import Reaper
 from app.db.engine import Database
 from app.settings import SettingsError, load_settings
 from palestra.contract.states import Cause, JobState, Outcome
-from tests.support.server_fixture import World, pass_time
+from tests.support.server_fixture import World, advance_clock
 
 
 class Clock:
@@ -19,7 +19,7 @@ class Clock:
 
     def advance(self, seconds: float) -> None:
         self.seconds += seconds
-        pass_time(seconds)
+        advance_clock(seconds)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ async def test_an_attempt_without_renewals_is_lost_and_its_job_queued_again(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
-    job = await world.one_job()
+    job = await world.submit_one_job()
     await world.start(job.id, worker)
     await reaper.tick()
     assert await run_reaper(reaper, clock, 90) == 0
@@ -65,7 +65,7 @@ async def test_an_attempt_that_renews_is_never_lost(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
-    attempt = (await world.start((await world.one_job()).id, worker)).work_order.attempt_id
+    attempt = (await world.start((await world.submit_one_job()).id, worker)).work_order.attempt_id
     await reaper.tick()
     for _ in range(10):
         assert await run_reaper(reaper, clock, 60) == 0
@@ -76,7 +76,7 @@ async def test_a_fresh_reaper_waits_for_the_whole_limit(
     world: World, database: Database, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
-    await world.start((await world.one_job()).id, worker)
+    await world.start((await world.submit_one_job()).id, worker)
     clock.advance(5_000)
     reaper = Reaper(database, reclaim_seconds=100, monotonic=clock)
     assert await reaper.tick() == 0
@@ -88,7 +88,7 @@ async def test_time_without_a_reaper_does_not_count(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
-    await world.start((await world.one_job()).id, worker)
+    await world.start((await world.submit_one_job()).id, worker)
     assert await run_reaper(reaper, clock, 90) == 0
     clock.advance(3_600)
     assert await reaper.tick() == 0
@@ -101,7 +101,7 @@ async def test_time_without_a_server_does_not_count(
 ) -> None:
     """The reaper may run in another process than the server that workers send renewals to."""
     worker = (await world.register()).worker_id
-    job = await world.one_job()
+    job = await world.submit_one_job()
     await world.start(job.id, worker)
     await reaper.tick()
     assert await run_reaper(reaper, clock, 60) == 0
@@ -114,9 +114,9 @@ async def test_time_without_a_server_does_not_count(
 async def test_time_in_which_the_server_process_was_suspended_does_not_count(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
-    """After a suspended server continues, workers have the time to renew that they had before."""
+    """After a suspended server continues, each worker has its remaining time to renew."""
     worker = (await world.register()).worker_id
-    await world.start((await world.one_job()).id, worker)
+    await world.start((await world.submit_one_job()).id, worker)
     await reaper.tick()
     for _ in range(8):
         assert await run_reaper(reaper, clock, 10) == 0
@@ -125,7 +125,6 @@ async def test_time_in_which_the_server_process_was_suspended_does_not_count(
 
 
 def test_the_default_reclaim_time_is_two_minutes() -> None:
-    """Tests the default of the setting."""
     assert load_settings({}, environ={}).reclaim_seconds == 120
     with pytest.raises(SettingsError, match="reclaim_seconds 50 must be at least lease_seconds 60"):
         load_settings({"reclaim_seconds": "50"}, environ={})
@@ -135,11 +134,11 @@ async def test_a_jump_of_the_databases_clock_loses_no_attempt(
     world: World, reaper: Reaper, clock: Clock
 ) -> None:
     worker = (await world.register()).worker_id
-    await world.start((await world.one_job()).id, worker)
+    await world.start((await world.submit_one_job()).id, worker)
     assert await run_reaper(reaper, clock, 120) == 1
-    again = await world.jobs()
+    again = await world.list_jobs()
     await world.start(again[0].id, worker, attempt=2)
-    pass_time(7_200)
+    advance_clock(7_200)
     assert await reaper.tick() == 0
     assert await run_reaper(reaper, clock, 90) == 0
 
@@ -151,7 +150,7 @@ async def test_a_mass_expiry_is_delayed_before_attempts_are_lost(
     await world.submit(seeds=[0, 1, 2])
     attempts = [
         (await world.start(job.id, worker, slot=slot)).work_order.attempt_id
-        for slot, job in enumerate(await world.jobs())
+        for slot, job in enumerate(await world.list_jobs())
     ]
     assert await run_reaper(reaper, clock, 110) == 0
     assert await run_reaper(reaper, clock, 80) == 0
@@ -166,13 +165,13 @@ async def test_a_delayed_mass_expiry_ends_when_the_workers_renew(
     await world.submit(seeds=[0, 1, 2])
     attempts = [
         (await world.start(job.id, worker, slot=slot)).work_order.attempt_id
-        for slot, job in enumerate(await world.jobs())
+        for slot, job in enumerate(await world.list_jobs())
     ]
     assert await run_reaper(reaper, clock, 150) == 0
     for attempt in attempts:
         await world.renew(attempt)
     assert await run_reaper(reaper, clock, 90) == 0
-    assert {job.state for job in await world.jobs()} == {JobState.RUNNING}
+    assert {job.state for job in await world.list_jobs()} == {JobState.RUNNING}
 
 
 _ENDS = [
@@ -187,7 +186,7 @@ async def test_the_reaper_never_touches_a_finished_job(
     world: World, reaper: Reaper, clock: Clock, outcome: Outcome, cause: Cause
 ) -> None:
     worker = (await world.register()).worker_id
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
     await world.release(attempt, outcome, cause)
     before = await world.job(job.id)
@@ -201,9 +200,9 @@ async def test_a_renewal_between_check_and_update_keeps_the_attempt(
     from app.services.attempts import endings
 
     worker = (await world.register()).worker_id
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.start(job.id, worker)).work_order.attempt_id
-    pass_time(200)
+    advance_clock(200)
     await world.renew(attempt)
     async with database.write() as session:
         assert not await endings.end_as_expired(session, attempt, 100, "daemon:reaper")

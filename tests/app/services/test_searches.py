@@ -14,13 +14,13 @@ from app.services.views.jobs import job_views
 from app.services.views.login_names import DELETED_USER
 from app.services.views.runs import run_views
 from palestra.contract.people import UserChange
-from tests.support.server_fixture import World, definition
+from tests.support.server_fixture import World, make_definition
 
 
 async def test_a_search_takes_wildcards_of_sql_literally(world: World) -> None:
     made = {}
     for steps, name in enumerate(("100% sure", "100 x sure", "a_b", "axb", "a\\b"), start=50):
-        view, _ = await world.submit(definition(name=name, loop={"env_steps": steps}))
+        view, _ = await world.submit(make_definition(name=name, loop={"env_steps": steps}))
         made[name] = view.id
     found = {}
     for text in ("0%", "a_b", "A_B", "a\\b", "%", "_"):

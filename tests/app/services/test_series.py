@@ -13,34 +13,35 @@ from palestra.contract.states import Cause, Outcome
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
 from tests.support.records import Json
-from tests.support.server_fixture import World, definition, supervised
-from tests.support.training import evaluations, train
+from tests.support.server_fixture import World, make_definition, make_supervised_definition
+from tests.support.training import make_evaluations, train
 
 
-def evaluation_with_success_rate(
+def make_evaluation_with_success_rate(
     run_id: str, env_step: int, success_rate: float | None, **changes: str
 ) -> Json:
     return {
-        **records.evaluation(run_id, env_step, float(env_step)),
+        **records.make_evaluation(run_id, env_step, float(env_step)),
         "success_rate": success_rate,
         **changes,
     }
 
 
 async def test_a_success_rate_is_a_curve_where_an_evaluation_has_one(
-    storing: AttemptWithStore, database: Database
+    live_run: AttemptWithStore, database: Database
 ) -> None:
-    run = storing.run_id
-    await storing.send(evaluation_with_success_rate(run, 10, None))
-    assert "evaluation/success_rate" not in await names(storing, database)
-    await storing.send(
-        evaluation_with_success_rate(run, 20, 0.25),
-        evaluation_with_success_rate(run, 30, 0.75),
-        evaluation_with_success_rate(run, 30, 0.5, source="train_data"),
+    run = live_run.run_id
+    await live_run.send(make_evaluation_with_success_rate(run, 10, None))
+    assert "evaluation/success_rate" not in await list_series(live_run, database)
+    await live_run.send(
+        make_evaluation_with_success_rate(run, 20, 0.25),
+        make_evaluation_with_success_rate(run, 30, 0.75),
+        make_evaluation_with_success_rate(run, 30, 0.5, source="train_data"),
     )
-    assert {"evaluation/success_rate", "evaluation_on_train_data/success_rate"} <= await names(
-        storing, database
-    )
+    assert {
+        "evaluation/success_rate",
+        "evaluation_on_train_data/success_rate",
+    } <= await list_series(live_run, database)
     body = {
         "select": [{"run_id": run, "series": "evaluation/success_rate"}],
         "start": 1,
@@ -48,7 +49,7 @@ async def test_a_success_rate_is_a_curve_where_an_evaluation_has_one(
         "buckets": 3,
     }
     answer = await curves.query(
-        database, storing.world.admin, SeriesQuery.model_validate_json(json.dumps(body))
+        database, live_run.world.admin, SeriesQuery.model_validate_json(json.dumps(body))
     )
     assert (answer.series[0].mean, answer.series[0].n) == ([None, 0.25, 0.75], [0, 1, 1])
 
@@ -64,26 +65,28 @@ class TestScoreOfAnExperiment:
     ) -> None:
         registered = await world.register(slots=2)
         await world.submit(seeds=(0, 1))
-        one, two = await world.jobs()
-        assert await self.score_after(world, one, registered.worker_id, 0, 100.0) == (
+        one, two = await world.list_jobs()
+        assert await self.compute_score_after(world, one, registered.worker_id, 0, 100.0) == (
             1,
             None,
             100.0,
             None,
         )
-        runs, metric, mean, stdev = await self.score_after(
+        runs, metric, mean, stdev = await self.compute_score_after(
             world, two, registered.worker_id, 1, 104.0
         )
         assert (runs, metric, mean, stdev) == (2, None, 102.0, pytest.approx(2.8284, abs=1e-3))
 
     async def test_a_supervised_score_is_its_metric_as_it_was_measured(self, world: World) -> None:
         registered = await world.register()
-        await world.submit(supervised())
-        (job,) = await world.jobs()
-        found = await self.score_after(world, job, registered.worker_id, 0, -0.25, supervised())
+        await world.submit(make_supervised_definition())
+        (job,) = await world.list_jobs()
+        found = await self.compute_score_after(
+            world, job, registered.worker_id, 0, -0.25, make_supervised_definition()
+        )
         assert found == (1, "loss", 0.25, None)
 
-    async def score_after(
+    async def compute_score_after(
         self,
         world: World,
         job: JobView,
@@ -96,7 +99,7 @@ class TestScoreOfAnExperiment:
 
         Returns number of runs, metric, mean and standard deviation of the experiment's score.
         """
-        await train(world, job, (worker_id, slot), evaluations(mean))
+        await train(world, job, (worker_id, slot), make_evaluations(mean))
         experiment, _ = await world.submit(document, seeds=(0,))
         score = experiment.latest_evaluation
         assert score is not None
@@ -112,10 +115,10 @@ class TestCarryForward:
     async def test_only_succeeded_runs_are_carried_forward_and_counted(
         self, world: World, database: Database
     ) -> None:
-        group = await three_runs(world, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
-        plain = await group.statistics(database)
+        group = await train_three_runs(world, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
+        plain = await group.query_statistics(database)
         assert (plain.mean, plain.n, plain.carried) == ([100.0, 280.0, 300.0], [3, 3, 2], [0, 0, 0])
-        carried = await group.statistics(database, carry_forward=True)
+        carried = await group.query_statistics(database, carry_forward=True)
         assert (carried.mean, carried.n, carried.carried) == (
             [100.0, 280.0, 350.0],
             [3, 3, 3],
@@ -125,15 +128,15 @@ class TestCarryForward:
     async def test_the_carried_value_may_lie_before_the_queried_range(
         self, world: World, database: Database
     ) -> None:
-        group = await three_runs(world, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
-        zoomed = await group.statistics(database, carry_forward=True, start=25, buckets=1)
+        group = await train_three_runs(world, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
+        zoomed = await group.query_statistics(database, carry_forward=True, start=25, buckets=1)
         assert (zoomed.mean, zoomed.n, zoomed.carried) == ([350.0], [3], [1])
 
     async def test_a_failed_run_is_not_carried_forward(
         self, world: World, database: Database
     ) -> None:
-        group = await three_runs(world, Outcome.FAILED, Cause.DIVERGED)
-        carried = await group.statistics(database, carry_forward=True)
+        group = await train_three_runs(world, Outcome.FAILED, Cause.DIVERGED)
+        carried = await group.query_statistics(database, carry_forward=True)
         assert (carried.n, carried.carried) == ([3, 3, 2], [0, 0, 0])
 
 
@@ -144,7 +147,7 @@ class Group:
     world: World
     run_ids: list[str]
 
-    async def statistics(
+    async def query_statistics(
         self, database: Database, *, carry_forward: bool = False, start: int = 1, buckets: int = 3
     ) -> GridGroup:
         group = {
@@ -160,30 +163,30 @@ class Group:
         return answer.groups[0]
 
 
-async def three_runs(world: World, outcome: Outcome, cause: Cause) -> Group:
+async def train_three_runs(world: World, outcome: Outcome, cause: Cause) -> Group:
     """Trains three runs.
 
     The first ends after its second evaluation; its mean of 450 is the highest.
     """
     registered = await world.register(slots=3)
-    await world.submit(definition(), seeds=(0, 1, 2))
+    await world.submit(make_definition(), seeds=(0, 1, 2))
     means = ((100.0, 450.0), (100.0, 190.0, 306.0), (100.0, 200.0, 294.0))
     ends = ((outcome, cause), None, None)
-    jobs = enumerate(await world.jobs())
+    jobs = enumerate(await world.list_jobs())
     return Group(
         world,
         [
             await train(
-                world, job, (registered.worker_id, slot), evaluations(*means[slot]), ends[slot]
+                world, job, (registered.worker_id, slot), make_evaluations(*means[slot]), ends[slot]
             )
             for slot, job in jobs
         ],
     )
 
 
-async def names(storing: AttemptWithStore, database: Database) -> set[str]:
+async def list_series(live_run: AttemptWithStore, database: Database) -> set[str]:
     async with database.read() as session:
         page = await series.list_for_run(
-            session, storing.world.admin, storing.run_id, after="", limit=100
+            session, live_run.world.admin, live_run.run_id, after="", limit=100
         )
     return {info.name for info in page.items}

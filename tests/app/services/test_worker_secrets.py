@@ -13,12 +13,12 @@ from palestra.contract.names import Scope
 from palestra.contract.registration import RegistrationAnswer, WorkerHeartbeat
 from palestra.contract.states import JobState
 from palestra.contract.work_order import Claim
-from tests.support.server_fixture import World, pass_time
+from tests.support.server_fixture import World, advance_clock
 
 NUMBER, OTHER = "1" * 64, "2" * 64
 
 
-async def refusal(world: World, **changes: str | int) -> str:
+async def register_and_get_refusal(world: World, **changes: str | int) -> str:
     with pytest.raises(ConflictError) as refused:
         await world.register(by=world.machine, **changes)
     return refused.value.code
@@ -52,7 +52,7 @@ async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) ->
 async def test_a_repeated_enrolment_gets_the_same_answer(world: World) -> None:
     first = await world.register(enrolment=NUMBER)
     assert await world.register(by=world.machine, enrolment=NUMBER) == first
-    assert await refusal(world, enrolment=OTHER) == "worker_name_taken"
+    assert await register_and_get_refusal(world, enrolment=OTHER) == "worker_name_taken"
     other = await world.register(by=world.machine, name="w2", enrolment=NUMBER)
     assert other.secret != first.secret
 
@@ -62,10 +62,10 @@ async def test_the_name_of_a_live_worker_is_refused_whatever_host_is_claimed(
     world: World, host: str
 ) -> None:
     worker = await world.register()
-    assert await refusal(world, host=host) == "worker_name_taken"
-    assert await refusal(world, host=host, enrolment=NUMBER) == "worker_name_taken"
-    pass_time(world.settings.reclaim_seconds - 10)
-    assert await refusal(world, host=host) == "worker_name_taken"
+    assert await register_and_get_refusal(world, host=host) == "worker_name_taken"
+    assert await register_and_get_refusal(world, host=host, enrolment=NUMBER) == "worker_name_taken"
+    advance_clock(world.settings.reclaim_seconds - 10)
+    assert await register_and_get_refusal(world, host=host) == "worker_name_taken"
     assert await is_good(world, worker)
 
 
@@ -73,11 +73,13 @@ async def test_a_dead_workers_name_is_free_after_the_reclaim_time_and_its_secret
     world: World,
 ) -> None:
     first = await world.register()
-    attempt = (await world.start((await world.one_job()).id, first.worker_id)).work_order.attempt_id
-    pass_time(world.settings.reclaim_seconds + 1)
-    assert await refusal(world) == "worker_name_taken", "its attempt lives"
-    await world.heartbeat(first.worker_id, dead=[attempt])
-    pass_time(world.settings.reclaim_seconds + 1)
+    attempt = (
+        await world.start((await world.submit_one_job()).id, first.worker_id)
+    ).work_order.attempt_id
+    advance_clock(world.settings.reclaim_seconds + 1)
+    assert await register_and_get_refusal(world) == "worker_name_taken", "its attempt lives"
+    await world.send_heartbeat(first.worker_id, dead=[attempt])
+    advance_clock(world.settings.reclaim_seconds + 1)
     second = await world.register(by=world.machine, boot_id="boot-2")
     assert second.worker_id == first.worker_id
     assert await is_good(world, second)
@@ -86,7 +88,7 @@ async def test_a_dead_workers_name_is_free_after_the_reclaim_time_and_its_secret
 
 async def test_a_worker_sends_heartbeats_only_for_itself(world: World) -> None:
     mine, other = (await world.register()).worker_id, (await world.register(name="w2")).worker_id
-    job = await world.one_job()
+    job = await world.submit_one_job()
     attempt = (await world.start(job.id, mine)).work_order.attempt_id
     for caller in (world.own[other], world.machine):
         async with world.database.write() as session:
@@ -95,7 +97,7 @@ async def test_a_worker_sends_heartbeats_only_for_itself(world: World) -> None:
                     session, caller, mine, WorkerHeartbeat(dead_attempts=(attempt,)), world.settings
                 )
             assert refused.value.code == "other_worker"
-    await world.heartbeat(other, dead=[attempt])
+    await world.send_heartbeat(other, dead=[attempt])
     assert (await world.job(job.id)).state is JobState.RUNNING
 
 
@@ -103,7 +105,7 @@ async def test_a_worker_claims_only_for_itself(world: World) -> None:
     from app.services.attempts import claims
 
     mine, other = (await world.register()).worker_id, (await world.register(name="w2")).worker_id
-    job = await world.one_job()
+    job = await world.submit_one_job()
     claim = Claim(job_id=job.id, expected_attempt=1, worker_id=mine, slot=0)
     async with world.database.write() as session:
         with pytest.raises(ForbiddenError) as refused:
@@ -120,7 +122,7 @@ async def test_a_worker_cannot_register_under_another_name(world: World) -> None
 
 async def test_an_admin_frees_the_name_of_a_worker_whose_secret_was_lost(world: World) -> None:
     first = await world.register()
-    job = await world.one_job()
+    job = await world.submit_one_job()
     await world.start(job.id, first.worker_id)
     async with world.database.write() as session:
         await workers.forget(session, world.admin, first.worker_id)

@@ -19,7 +19,7 @@ from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import WorkOrder
 from tests.support import records
-from tests.support.artifact_store import AttemptWithStore, file_entry
+from tests.support.artifact_store import AttemptWithStore, make_file_entry
 from tests.support.server_fixture import World
 
 EVALUATION_SLOT = 5
@@ -29,10 +29,10 @@ EVALUATION_SLOT = 5
 async def pack(world: World, database: Database, tmp_path: Path) -> AttemptWithStore:
     """A live attempt that trains two runs as one pack.
 
-    The methods of `Storing` act on the first run.
+    The methods of `AttemptWithStore` act on the first run.
     """
     registered = await world.register(slots=12)
-    first = await world.one_job(seeds=(0, 1), resources={"pack": 2})
+    first = await world.submit_one_job(seeds=(0, 1), resources={"pack": 2})
     order = (await world.start(first.id, registered.worker_id)).work_order
     directory = tmp_path / "blobs"
     run_id = first.run_ids[0]
@@ -50,7 +50,7 @@ async def pack(world: World, database: Database, tmp_path: Path) -> AttemptWithS
 
 async def _lose_pack(pack: AttemptWithStore) -> None:
     """Marks the attempt of the pack as lost and cancels its job; its process may still run."""
-    await pack.world.heartbeat(pack.worker_id, dead=[pack.attempt_id])
+    await pack.world.send_heartbeat(pack.worker_id, dead=[pack.attempt_id])
     await pack.world.cancel(pack.job_id)
 
 
@@ -66,24 +66,24 @@ async def _start_continuous_eval(training: AttemptWithStore) -> AttemptWithStore
     return await _take(training, job.id, slot=EVALUATION_SLOT)
 
 
-async def _take(storing: AttemptWithStore, job_id: str, *, slot: int) -> AttemptWithStore:
-    order = (await storing.world.start(job_id, storing.worker_id, slot=slot)).work_order
-    return replace(storing, job_id=job_id, attempt_id=order.attempt_id, seq=0)
+async def _take(live_run: AttemptWithStore, job_id: str, *, slot: int) -> AttemptWithStore:
+    order = (await live_run.world.start(job_id, live_run.worker_id, slot=slot)).work_order
+    return replace(live_run, job_id=job_id, attempt_id=order.attempt_id, seq=0)
 
 
-async def _values(storing: AttemptWithStore, name: str) -> list[list[float]]:
+async def _read_values(live_run: AttemptWithStore, name: str) -> list[list[float]]:
     """Returns the values of a series of the first run: one list per stored block, in order."""
     query = (
         select(BlockRow.content)
         .join(SeriesRow)
-        .where(SeriesRow.run_id == storing.run_id, SeriesRow.name == name)
+        .where(SeriesRow.run_id == live_run.run_id, SeriesRow.name == name)
     )
-    async with storing.database.read() as session:
+    async with live_run.database.read() as session:
         found = await session.scalars(query.order_by(BlockRow.fence, BlockRow.first_seq))
         return [blocks.decode(content).value.tolist() for content in found]
 
 
-async def _refused(writer: AttemptWithStore, *content: records.Json) -> str:
+async def _send_refused(writer: AttemptWithStore, *content: records.Json) -> str:
     """Sends a batch that must be refused; returns the error code."""
     with pytest.raises((ConflictError, InvalidError)) as refusal:
         await writer.send(*content)
@@ -93,7 +93,7 @@ async def _refused(writer: AttemptWithStore, *content: records.Json) -> str:
 async def test_a_pack_raises_the_fence_of_each_of_its_runs(pack: AttemptWithStore) -> None:
     both = (await pack.world.job(pack.job_id)).run_ids
     assert [(await pack.world.run(run_id)).fence for run_id in both] == [1, 1]
-    await pack.world.heartbeat(pack.worker_id, dead=[pack.attempt_id])
+    await pack.world.send_heartbeat(pack.worker_id, dead=[pack.attempt_id])
     order: WorkOrder = (await pack.world.claim(pack.job_id, pack.worker_id, attempt=2)).work_order
     assert [(run.run_id, run.fence) for run in order.runs] == [(run_id, 2) for run_id in both]
 
@@ -110,33 +110,36 @@ async def test_late_batches_of_a_pack_are_refused_after_one_run_was_resumed(
 ) -> None:
     """This holds for records of the resumed run and of the run that no attempt trains."""
     partner = (await pack.world.job(pack.job_id)).run_ids[1]
-    first = await pack.snapshot(100)
+    first = await pack.write_snapshot(100)
     await pack.send(
-        records.points(pack.run_id, "loss", [50, 150]), records.points(partner, "loss", [50])
+        records.make_points(pack.run_id, "loss", [50, 150]),
+        records.make_points(partner, "loss", [50]),
     )
     await _lose_pack(pack)
     alone = await _resume_first_run(pack)
     await alone.send(
-        records.points(alone.run_id, "loss", [150], [7.0]),
-        records.evaluation(alone.run_id, 150, 3.0),
+        records.make_points(alone.run_id, "loss", [150], [7.0]),
+        records.make_evaluation(alone.run_id, 150, 3.0),
     )
-    late = records.snapshot(pack.run_id, "snp_" + "0" * 26, 200, [file_entry("state", b"late")])
+    late = records.make_snapshot(
+        pack.run_id, "snp_" + "0" * 26, 200, [make_file_entry("state", b"late")]
+    )
     for content in (
-        records.points(pack.run_id, "loss", [160]),
-        records.points(partner, "loss", [160]),
+        records.make_points(pack.run_id, "loss", [160]),
+        records.make_points(partner, "loss", [160]),
         late,
     ):
         assert (
-            await _refused(pack, content, records.evaluation(pack.run_id, 150, 9.0))
+            await _send_refused(pack, content, records.make_evaluation(pack.run_id, 150, 9.0))
             == "stale_attempt"
         )
     with pytest.raises(ConflictError, match="ended"):
         await pack.declare("state", b"late", "snp_" + "0" * 26)
-    assert [row.mean for row in await alone.evaluations(superseded=True)] == [3.0]
-    assert {name: view.superseded for name, view in (await alone.snapshots()).items()} == {
+    assert [row.mean for row in await alone.list_evaluations(superseded=True)] == [3.0]
+    assert {name: view.superseded for name, view in (await alone.list_snapshots()).items()} == {
         first: False
     }
-    assert await _values(alone, "loss") == [[50.0, 150.0], [7.0]]
+    assert await _read_values(alone, "loss") == [[50.0, 150.0], [7.0]]
     assert (await pack.world.run(pack.run_id)).progress.env_step == 150
 
 
@@ -147,26 +150,28 @@ async def test_a_live_pack_is_stale_once_the_fence_of_one_run_is_higher(
     async with pack.database.write() as session:
         await attempts.raise_fences(session, [pack.run_id])
     partner = (await pack.world.job(pack.job_id)).run_ids[1]
-    assert await _refused(pack, records.points(partner, "loss", [1])) == "stale_attempt"
+    assert await _send_refused(pack, records.make_points(partner, "loss", [1])) == "stale_attempt"
 
 
 async def test_a_continuous_eval_continues_after_its_pack_is_stale(pack: AttemptWithStore) -> None:
     """The `continuous_eval` may send evaluations but no training points; the pack may send
     neither.
     """
-    first = await pack.snapshot(100)
+    first = await pack.write_snapshot(100)
     start_continuous_eval = await _start_continuous_eval(pack)
     await _lose_pack(pack)
     assert (
-        await _refused(pack, records.evaluation(pack.run_id, 100, 1.0, snapshot_id=first))
+        await _send_refused(pack, records.make_evaluation(pack.run_id, 100, 1.0, snapshot_id=first))
         == "stale_attempt"
     )
-    await start_continuous_eval.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
+    await start_continuous_eval.send(
+        records.make_evaluation(pack.run_id, 100, 8.0, snapshot_id=first)
+    )
     assert (
-        await _refused(start_continuous_eval, records.points(pack.run_id, "loss", [100]))
+        await _send_refused(start_continuous_eval, records.make_points(pack.run_id, "loss", [100]))
         == "not_training"
     )
-    assert [(row.mean, row.superseded) for row in await pack.evaluations(superseded=True)] == [
+    assert [(row.mean, row.superseded) for row in await pack.list_evaluations(superseded=True)] == [
         (8.0, False)
     ]
     assert (await pack.world.run(pack.run_id)).fence == 1, "who only reads raises no fence"
@@ -176,20 +181,23 @@ async def test_a_continuous_eval_continues_concurrently_with_a_resumed_run(
     pack: AttemptWithStore,
 ) -> None:
     """Its evaluation of a superseded snapshot is kept and marked as superseded."""
-    first = await pack.snapshot(100)
+    first = await pack.write_snapshot(100)
     start_continuous_eval = await _start_continuous_eval(pack)
-    await start_continuous_eval.send(records.evaluation(pack.run_id, 100, 8.0, snapshot_id=first))
-    left_behind = await pack.snapshot(200, upload=False)
+    await start_continuous_eval.send(
+        records.make_evaluation(pack.run_id, 100, 8.0, snapshot_id=first)
+    )
+    left_behind = await pack.write_snapshot(200, upload=False)
     await _lose_pack(pack)
     alone = await _resume_first_run(pack)
-    await alone.send(records.evaluation(alone.run_id, 150, 3.0))
+    await alone.send(records.make_evaluation(alone.run_id, 150, 3.0))
     await start_continuous_eval.send(
-        records.evaluation(pack.run_id, 200, 9.0, snapshot_id=left_behind)
+        records.make_evaluation(pack.run_id, 200, 9.0, snapshot_id=left_behind)
     )
-    shown = [(row.mean, row.superseded) for row in await alone.evaluations(superseded=True)]
+    shown = [(row.mean, row.superseded) for row in await alone.list_evaluations(superseded=True)]
     assert sorted(shown) == [(3.0, False), (8.0, False), (9.0, True)]
     assert (
-        await _refused(start_continuous_eval, records.episodes(pack.run_id, [1])) == "not_training"
+        await _send_refused(start_continuous_eval, records.make_episodes(pack.run_id, [1]))
+        == "not_training"
     )
     await pack.world.release(
         start_continuous_eval.attempt_id,
@@ -197,5 +205,5 @@ async def test_a_continuous_eval_continues_concurrently_with_a_resumed_run(
         Cause.BUDGET,
         last_seq=start_continuous_eval.seq,
     )
-    await alone.send(records.points(alone.run_id, "loss", [150]))
+    await alone.send(records.make_points(alone.run_id, "loss", [150]))
     assert (await pack.world.run(pack.run_id)).fence == 2

@@ -35,7 +35,7 @@ def test_interval_bounds_are_the_extreme_shares_that_the_test_accepts() -> None:
             )
 
 
-def line(peer: str, seeds: str, returns: list[float], task: str = "ppo") -> dict[str, object]:
+def make_line(peer: str, seeds: str, returns: list[float], task: str = "ppo") -> dict[str, object]:
     return {
         "peer": peer,
         "task": task,
@@ -48,9 +48,9 @@ def line(peer: str, seeds: str, returns: list[float], task: str = "ppo") -> dict
 def test_seeds_with_stored_results_are_not_trained_again(tmp_path: Path) -> None:
     file, task = tmp_path / "kept", TASKS["ppo"]
     kept = StoredReturns(task, file)
-    kept.add(line(PACK, "0,1", [500.0, 300.0]))
-    kept.add(line("sb3", "1", [475.0]))
-    file.write_text(file.read_text() + json.dumps(line("sb3", "0", [9.0], task="dqn1")) + "\n")
+    kept.add(make_line(PACK, "0,1", [500.0, 300.0]))
+    kept.add(make_line("sb3", "1", [475.0]))
+    file.write_text(file.read_text() + json.dumps(make_line("sb3", "0", [9.0], task="dqn1")) + "\n")
     again = StoredReturns(task, file)
     assert list(rows(again, ["sb3", "plain"], range(4), 475.0)) == [(OURS, 1, 2), ("sb3", 1, 1)]
     commands = [

@@ -7,12 +7,12 @@ import pytest
 
 from palestra.cli.main import main
 from tests.support.commands import DOCUMENT, RunCommand
-from tests.support.fake_http_server import FakeHttpServer, running_fake_server
+from tests.support.fake_http_server import FakeHttpServer, run_fake_server
 
 
 @pytest.fixture
 def peer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeHttpServer]:
-    with running_fake_server() as running:
+    with run_fake_server() as running:
         monkeypatch.setenv("PALESTRA_SERVER", running.url)
         monkeypatch.setenv("PALESTRA_TOKEN", "plr_test")
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

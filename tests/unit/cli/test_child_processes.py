@@ -10,7 +10,7 @@ from palestra.cli.embedded.datadir import DataDir
 from tests.support.process_stack import wait_for
 
 
-def children_with_one_ended(data: Path, code: int) -> tuple[Children, list[str]]:
+def make_children_with_ended_child(data: Path, code: int) -> tuple[Children, list[str]]:
     """Returns children of which one has ended with `code`, and the lines that they reported."""
     said: list[str] = []
     directory = DataDir(data)
@@ -23,7 +23,7 @@ def children_with_one_ended(data: Path, code: int) -> tuple[Children, list[str]]
 
 def test_a_worker_whose_directory_is_in_use_is_started_again(tmp_path: Path) -> None:
     """`palestra up` waits until the processes of the previous worker have ended."""
-    children, said = children_with_one_ended(tmp_path, 75)
+    children, said = make_children_with_ended_child(tmp_path, 75)
     first = children.pid("worker")
     children.restart_ended()
     assert "starting it again" in said[0]
@@ -37,6 +37,6 @@ def test_a_worker_whose_directory_is_in_use_is_started_again(tmp_path: Path) -> 
 
 
 def test_a_worker_with_wrong_options_is_not_started_again(tmp_path: Path) -> None:
-    children, _ = children_with_one_ended(tmp_path, 2)
+    children, _ = make_children_with_ended_child(tmp_path, 2)
     with pytest.raises(ChildFailedError):
         children.restart_ended()

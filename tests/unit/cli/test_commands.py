@@ -11,18 +11,18 @@ from palestra.contract.catalogue import Catalogue
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
 from tests.support.commands import DOCUMENT, RunCommand
-from tests.support.fake_http_server import Answer, FakeHttpServer, problem
-from tests.support.server_fixture import catalogue_with_walk
+from tests.support.fake_http_server import Answer, FakeHttpServer, make_problem
+from tests.support.server_fixture import make_catalogue_with_walk
 
 
 def test_submit_sends_the_document_and_prints_the_runs(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
-    peer.on(
+    peer.set_answers(
         "POST",
         "/experiments",
-        Answer(201, api_samples.experiment()),
-        Answer(200, api_samples.experiment()),
+        Answer(201, api_samples.make_experiment()),
+        Answer(200, api_samples.make_experiment()),
     )
     code, out, _ = palestra(
         "submit", "x.yaml", "--seeds", "0-2", "--pool", "gpu", "--priority", "5"
@@ -55,25 +55,27 @@ def test_submit_prints_warnings(peer: FakeHttpServer, palestra: RunCommand) -> N
         "pointer": "/definition/agent/learning_starts",
         "message": "no update is made",
     }
-    peer.on("POST", "/experiments", Answer(201, api_samples.experiment(warnings=[told])))
+    peer.set_answers(
+        "POST", "/experiments", Answer(201, api_samples.make_experiment(warnings=[told]))
+    )
     code, out, err = palestra("submit", "x.yaml", "--no-provenance", "--json")
     assert (code, json.loads(out)["warnings"]) == (0, [told])
     assert "warning: definition.agent.learning_starts: no update is made" in " ".join(err.split())
-    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
+    peer.set_answers("POST", "/experiments", Answer(201, api_samples.make_experiment()))
     assert palestra("submit", "x.yaml", "--no-provenance")[2] == ""
 
 
 @pytest.mark.parametrize(("state", "expected"), [("succeeded", 0), ("failed", 1)])
-def test_submit_and_watch(
+def test_submit_watches_the_runs_if_asked(
     peer: FakeHttpServer, palestra: RunCommand, state: str, expected: int
 ) -> None:
-    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
-    done = api_samples.run(state=state, latest_evaluation=api_samples.evaluation(481.0))
-    peer.on(
+    peer.set_answers("POST", "/experiments", Answer(201, api_samples.make_experiment()))
+    done = api_samples.make_run(state=state, latest_evaluation=api_samples.make_evaluation(481.0))
+    peer.set_answers(
         "GET",
         "/runs",
-        Answer(200, api_samples.page(api_samples.run())),
-        Answer(200, api_samples.page(done)),
+        Answer(200, api_samples.make_page(api_samples.make_run())),
+        Answer(200, api_samples.make_page(done)),
     )
     code, out, _ = palestra("submit", "x.yaml", "--watch")
     assert code == expected
@@ -83,12 +85,15 @@ def test_submit_and_watch(
 def test_watch_shows_the_metrics_of_a_supervised_run(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
-    evaluated = api_samples.evaluation(-0.25, metrics={"loss": 0.25, "accuracy": 0.9375})
-    peer.on(
+    evaluated = api_samples.make_evaluation(-0.25, metrics={"loss": 0.25, "accuracy": 0.9375})
+    peer.set_answers(
         "GET",
         "/runs",
         Answer(
-            200, api_samples.page(api_samples.run(state="succeeded", latest_evaluation=evaluated))
+            200,
+            api_samples.make_page(
+                api_samples.make_run(state="succeeded", latest_evaluation=evaluated)
+            ),
         ),
     )
     code, out, _ = palestra("watch", "sample-0123456789abcdef")
@@ -99,18 +104,21 @@ def test_watch_shows_the_metrics_of_a_supervised_run(
 def test_an_evaluation_of_one_episode_shows_no_deviation(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
-    only = api_samples.evaluation(481.0, episodes=1, stdev=0.0)
-    peer.on(
+    only = api_samples.make_evaluation(481.0, episodes=1, stdev=0.0)
+    peer.set_answers(
         "GET",
         "/runs",
-        Answer(200, api_samples.page(api_samples.run(state="succeeded", latest_evaluation=only))),
+        Answer(
+            200,
+            api_samples.make_page(api_samples.make_run(state="succeeded", latest_evaluation=only)),
+        ),
     )
     out = palestra("watch", "sample-0123456789abcdef")[1]
     assert "evaluation 481.0" in out
     assert "±" not in out
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(only)))
+    peer.set_answers("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.make_job(state="queued")))
+    peer.set_answers("GET", f"/jobs/{JOB}", Answer(200, api_samples.make_job(state="succeeded")))
+    peer.set_answers("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.make_page(only)))
     row = palestra("evaluate", RUN, "--wait", "--episodes", "1")[1].splitlines()[-1].split()
     assert row == ["500", "1", "481.0", "-", "480.0", "481.0", "482.0"]
 
@@ -118,23 +126,34 @@ def test_an_evaluation_of_one_episode_shows_no_deviation(
 def test_unusual_file_names_are_used_literally(
     peer: FakeHttpServer, palestra: RunCommand, tmp_path: Path
 ) -> None:
-    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
+    peer.set_answers("POST", "/experiments", Answer(201, api_samples.make_experiment()))
     for name in ("name; rm -rf ~", "-x.yaml", "*.yaml"):
         (tmp_path / name).write_text(DOCUMENT)
         assert palestra("submit", "--no-provenance", "--", name)[0] == 0
 
 
-def test_lists(peer: FakeHttpServer, palestra: RunCommand) -> None:
-    peer.on(
-        "GET", "/experiments", Answer(200, api_samples.page(api_samples.experiment(id="[bold]x")))
+def test_lists_are_printed_as_tables(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    peer.set_answers(
+        "GET",
+        "/experiments",
+        Answer(200, api_samples.make_page(api_samples.make_experiment(id="[bold]x"))),
     )
-    peer.on(
+    peer.set_answers(
         "GET",
         "/runs",
-        Answer(200, api_samples.page(api_samples.run(latest_evaluation=api_samples.evaluation()))),
+        Answer(
+            200,
+            api_samples.make_page(
+                api_samples.make_run(latest_evaluation=api_samples.make_evaluation())
+            ),
+        ),
     )
-    peer.on("GET", "/jobs", Answer(200, api_samples.page(api_samples.job(waiting="no free slot"))))
-    peer.on("GET", "/workers", Answer(200, api_samples.page()))
+    peer.set_answers(
+        "GET",
+        "/jobs",
+        Answer(200, api_samples.make_page(api_samples.make_job(waiting="no free slot"))),
+    )
+    peer.set_answers("GET", "/workers", Answer(200, api_samples.make_page()))
     assert "[bold]x" in palestra("experiments")[1]
     assert "480.0" in palestra("runs", "exp")[1]
     assert "no free slot" in palestra("jobs", RUN)[1]
@@ -144,8 +163,10 @@ def test_lists(peer: FakeHttpServer, palestra: RunCommand) -> None:
         assert isinstance(json.loads(palestra(command, "--json")[1]), list)
 
 
-def test_submit_with_a_schedule(peer: FakeHttpServer, palestra: RunCommand) -> None:
-    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
+def test_submit_sends_a_schedule_with_its_options(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    peer.set_answers("POST", "/experiments", Answer(201, api_samples.make_experiment()))
     assert (
         palestra(
             "submit", "x.yaml", "--schedule", "continuous_train_and_evaluate", "--no-provenance"
@@ -171,8 +192,8 @@ def _log(first: int, *texts: str, complete: bool) -> dict[str, Any]:
     }
 
 
-def test_logs(peer: FakeHttpServer, palestra: RunCommand) -> None:
-    peer.on(
+def test_logs_prints_the_lines_of_a_run(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/log",
         Answer(200, _log(1, "one [red]", "\x1b[31mtwo", complete=False)),
@@ -185,26 +206,28 @@ def test_logs(peer: FakeHttpServer, palestra: RunCommand) -> None:
 
 def test_logs_follow_until_the_run_ended(peer: FakeHttpServer, palestra: RunCommand) -> None:
     pieces = [_log(1, "a", complete=True), _log(2, "b", complete=True), _log(3, complete=True)]
-    peer.on("GET", f"/runs/{RUN}/log", *(Answer(200, piece) for piece in pieces))
-    peer.on(
+    peer.set_answers("GET", f"/runs/{RUN}/log", *(Answer(200, piece) for piece in pieces))
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}",
-        Answer(200, api_samples.run_detail()),
-        Answer(200, api_samples.run_detail(state="failed")),
+        Answer(200, api_samples.make_run_detail()),
+        Answer(200, api_samples.make_run_detail(state="failed")),
     )
     _, out, _ = palestra("logs", RUN, "--follow", "--json")
     assert [json.loads(line)["text"] for line in out.splitlines()] == ["a", "b"]
 
 
 def test_watch_of_a_run_shows_its_experiment(peer: FakeHttpServer, palestra: RunCommand) -> None:
-    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
-    peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(state="succeeded"))))
+    peer.set_answers("GET", f"/runs/{RUN}", Answer(200, api_samples.make_run_detail()))
+    peer.set_answers(
+        "GET", "/runs", Answer(200, api_samples.make_page(api_samples.make_run(state="succeeded")))
+    )
     code, out, _ = palestra("watch", RUN, "--json")
     assert (code, json.loads(out)["state"]) == (0, "succeeded")
     assert peer.asked[1].query["experiment"] == "sample-0123456789abcdef"
 
 
-def test_provenance(peer: FakeHttpServer, palestra: RunCommand) -> None:
+def test_provenance_prints_the_record_of_a_run(peer: FakeHttpServer, palestra: RunCommand) -> None:
     record = {
         "run_id": RUN,
         "experiment_id": "x",
@@ -212,7 +235,7 @@ def test_provenance(peer: FakeHttpServer, palestra: RunCommand) -> None:
         "submission": {"command": "palestra submit"},
         "attempts": [],
     }
-    peer.on("GET", f"/runs/{RUN}/provenance", Answer(200, record))
+    peer.set_answers("GET", f"/runs/{RUN}/provenance", Answer(200, record))
     assert json.loads(palestra("provenance", RUN)[1])["submission"]["command"] == "palestra submit"
 
 
@@ -222,8 +245,8 @@ def test_login_keeps_the_token_for_this_user_only(
     token = tmp_path / "token"
     token.touch(mode=0o600)
     token.write_text("plr_kept\n")
-    peer.on("GET", "/session", Answer(200, api_samples.session()))
-    peer.on("GET", "/runs", Answer(200, api_samples.page()))
+    peer.set_answers("GET", "/session", Answer(200, api_samples.make_session()))
+    peer.set_answers("GET", "/runs", Answer(200, api_samples.make_page()))
     assert palestra("login", peer.url, "--token-file", str(token))[0] == 0
     assert logins_path().stat().st_mode & 0o077 == 0
     monkeypatch.delenv("PALESTRA_SERVER")
@@ -237,8 +260,10 @@ def test_a_refused_login_stores_no_token(
 ) -> None:
     import io
 
-    peer.on(
-        "GET", "/session", Answer(401, problem(401, "unauthenticated", "This token is unknown."))
+    peer.set_answers(
+        "GET",
+        "/session",
+        Answer(401, make_problem(401, "unauthenticated", "This token is unknown.")),
     )
     monkeypatch.setattr("sys.stdin", io.StringIO("plr_wrong\n"))
     assert palestra("login", peer.url) == (1, "", "palestra: This token is unknown.\n")
@@ -250,7 +275,7 @@ def test_a_token_file_that_others_can_read_gets_a_warning(
 ) -> None:
     (tmp_path / "token").write_text("plr_x")
     (tmp_path / "token").chmod(0o644)
-    peer.on("GET", "/runs", Answer(200, api_samples.page()))
+    peer.set_answers("GET", "/runs", Answer(200, api_samples.make_page()))
     code, _, err = palestra("runs", "--token-file", str(tmp_path / "token"))
     assert (code, "chmod 600" in err) == (0, True)
 
@@ -274,7 +299,7 @@ def test_the_server_of_the_current_data_directory_is_found(
     (tmp_path / ".palestra" / "tokens" / "user").write_text("plr_embedded")
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
-    peer.on("GET", "/runs", Answer(200, api_samples.page()))
+    peer.set_answers("GET", "/runs", Answer(200, api_samples.make_page()))
     assert palestra("runs")[0] == 0
     assert peer.asked[-1].headers["authorization"] == "Bearer plr_embedded"
 
@@ -300,7 +325,7 @@ def test_wrong_usage_exits_with_2_and_no_traceback(
     assert "Traceback" not in err
 
 
-def test_version_and_help(palestra: RunCommand) -> None:
+def test_version_and_help_are_printed(palestra: RunCommand) -> None:
     assert palestra("--version") == (0, "palestra 0.1.0\n", "")
     code, out, _ = palestra("--help")
     assert code == 0
@@ -339,10 +364,12 @@ def test_the_catalogue_lists_agents_and_environments_with_their_code(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
     """These are the parts that the workers of a pool can build."""
-    offered = Catalogue.model_validate_json(json.dumps(catalogue_with_walk())).model_dump(
+    offered = Catalogue.model_validate_json(json.dumps(make_catalogue_with_walk())).model_dump(
         mode="json"
     )
-    peer.on("GET", "/catalogue", Answer(200, {"pool": "gpu", "known": True, "catalogue": offered}))
+    peer.set_answers(
+        "GET", "/catalogue", Answer(200, {"pool": "gpu", "known": True, "catalogue": offered})
+    )
     code, out, _ = palestra("catalogue", "--pool", "gpu")
     assert (code, peer.asked[0].query["pool"]) == (0, "gpu")
     rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}

@@ -9,16 +9,16 @@ import pytest
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
 from tests.support.commands import RunCommand
-from tests.support.fake_http_server import Answer, FakeHttpServer, problem
+from tests.support.fake_http_server import Answer, FakeHttpServer, make_problem
 
 
 def test_forget_worker_takes_the_name_of_a_worker(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
     """The command looks the worker's ID up."""
-    worker = api_samples.worker(id=f"wrk_{'0' * 26}", name="gpu-1")
-    peer.on("GET", "/workers", Answer(200, api_samples.page(worker)))
-    peer.on("POST", f"/workers/{worker['id']}:forget", Answer(200, worker))
+    worker = api_samples.make_worker(id=f"wrk_{'0' * 26}", name="gpu-1")
+    peer.set_answers("GET", "/workers", Answer(200, api_samples.make_page(worker)))
+    peer.set_answers("POST", f"/workers/{worker['id']}:forget", Answer(200, worker))
     code, out, _ = palestra("forget-worker", "gpu-1")
     assert (code, out) == (0, "gpu-1 can be enrolled again\n")
     code, _, errors = palestra("forget-worker", "gpu-2")
@@ -28,24 +28,34 @@ def test_forget_worker_takes_the_name_of_a_worker(
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "cancel"])
-def test_control_of_a_job(peer: FakeHttpServer, palestra: RunCommand, verb: str) -> None:
-    peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.job(state="paused")))
+def test_a_job_is_controlled_by_its_id(
+    peer: FakeHttpServer, palestra: RunCommand, verb: str
+) -> None:
+    peer.set_answers(
+        "POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.make_job(state="paused"))
+    )
     code, out, _ = palestra(verb, JOB, "--reason", "why", "--json")
     assert (code, json.loads(out)[0]["state"]) == (0, "paused")
     assert peer.asked[0].body == {"reason": "why"}
 
 
-def test_control_of_a_run_and_of_an_experiment(peer: FakeHttpServer, palestra: RunCommand) -> None:
-    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
-    peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
+def test_control_of_a_run_or_experiment_reaches_its_unfinished_jobs(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    peer.set_answers("GET", f"/runs/{RUN}", Answer(200, api_samples.make_run_detail()))
+    peer.set_answers("GET", "/experiments/exp", Answer(200, api_samples.make_experiment()))
     ended, evaluation = (
-        api_samples.job(id="job_a", state="succeeded"),
-        api_samples.job(id="job_b", schedule="evaluate"),
+        api_samples.make_job(id="job_a", state="succeeded"),
+        api_samples.make_job(id="job_b", schedule="evaluate"),
     )
-    peer.on("GET", "/jobs", Answer(200, api_samples.page(api_samples.job(), ended, evaluation)))
+    peer.set_answers(
+        "GET",
+        "/jobs",
+        Answer(200, api_samples.make_page(api_samples.make_job(), ended, evaluation)),
+    )
     for name in (JOB, "job_b"):
-        peer.on("POST", f"/jobs/{name}:pause", Answer(200, api_samples.job(id=name)))
-        peer.on("POST", f"/jobs/{name}:cancel", Answer(200, api_samples.job(id=name)))
+        peer.set_answers("POST", f"/jobs/{name}:pause", Answer(200, api_samples.make_job(id=name)))
+        peer.set_answers("POST", f"/jobs/{name}:cancel", Answer(200, api_samples.make_job(id=name)))
     palestra("pause", RUN)
     palestra("cancel", "exp")
     assert [asked.path.rpartition("/")[2] for asked in peer.asked if asked.method == "POST"] == [
@@ -60,10 +70,10 @@ def test_control_of_a_run_and_of_an_experiment(peer: FakeHttpServer, palestra: R
 def test_control_of_a_run_names_the_other_runs_of_its_pack(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
-    packed = api_samples.job(run_ids=[RUN, "run_b", "run_c"])
-    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
-    peer.on("GET", "/jobs", Answer(200, api_samples.page(packed)))
-    peer.on("POST", f"/jobs/{JOB}:cancel", Answer(200, packed))
+    packed = api_samples.make_job(run_ids=[RUN, "run_b", "run_c"])
+    peer.set_answers("GET", f"/runs/{RUN}", Answer(200, api_samples.make_run_detail()))
+    peer.set_answers("GET", "/jobs", Answer(200, api_samples.make_page(packed)))
+    peer.set_answers("POST", f"/jobs/{JOB}:cancel", Answer(200, packed))
     assert f"this was done to all 3 runs of {JOB}" in " ".join(palestra("cancel", RUN)[1].split())
     assert "runs of" not in palestra("cancel", JOB)[1]
 
@@ -74,25 +84,31 @@ def test_cancel_of_an_experiment_continues_after_a_refusal(
     """Regression: a 409 for a job that had just ended kept the command from
     cancelling the others.
     """
-    peer.on("GET", "/experiments/exp", Answer(200, api_samples.experiment()))
-    peer.on(
+    peer.set_answers("GET", "/experiments/exp", Answer(200, api_samples.make_experiment()))
+    peer.set_answers(
         "GET",
         "/jobs",
         Answer(
             200,
-            api_samples.page(*(api_samples.job(id=name) for name in ("job_a", "job_b", "job_c"))),
+            api_samples.make_page(
+                *(api_samples.make_job(id=name) for name in ("job_a", "job_b", "job_c"))
+            ),
         ),
     )
-    peer.on(
-        "POST", "/jobs/job_a:cancel", Answer(200, api_samples.job(id="job_a", state="cancelling"))
+    peer.set_answers(
+        "POST",
+        "/jobs/job_a:cancel",
+        Answer(200, api_samples.make_job(id="job_a", state="cancelling")),
     )
-    peer.on(
+    peer.set_answers(
         "POST",
         "/jobs/job_b:cancel",
-        Answer(409, problem(409, "already_final", "The job has already succeeded.")),
+        Answer(409, make_problem(409, "already_final", "The job has already succeeded.")),
     )
-    peer.on(
-        "POST", "/jobs/job_c:cancel", Answer(200, api_samples.job(id="job_c", state="cancelled"))
+    peer.set_answers(
+        "POST",
+        "/jobs/job_c:cancel",
+        Answer(200, api_samples.make_job(id="job_c", state="cancelled")),
     )
     code, out, err = palestra("cancel", "exp", "--json")
     assert [(job["id"], job["state"]) for job in json.loads(out)] == [
@@ -105,31 +121,37 @@ def test_cancel_of_an_experiment_continues_after_a_refusal(
     )
 
 
-def test_archive_and_unarchive(peer: FakeHttpServer, palestra: RunCommand) -> None:
+def test_archive_and_unarchive_send_their_actions(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
     """Regression: no command could restore an archived experiment."""
-    peer.on(
+    peer.set_answers(
         "POST",
         "/experiments/exp:archive",
-        Answer(200, api_samples.experiment(archived_at=api_samples.NOW)),
+        Answer(200, api_samples.make_experiment(archived_at=api_samples.NOW)),
     )
-    peer.on("POST", "/experiments/exp:unarchive", Answer(200, api_samples.experiment()))
+    peer.set_answers(
+        "POST", "/experiments/exp:unarchive", Answer(200, api_samples.make_experiment())
+    )
     assert palestra("archive", "exp")[1] == "archived  sample-0123456789abcdef\n"
     assert palestra("unarchive", "exp")[1] == "back in lists  sample-0123456789abcdef\n"
     assert json.loads(palestra("unarchive", "exp", "--json")[1])["archived_at"] is None
 
 
 def test_cancel_of_a_finished_job_says_so(peer: FakeHttpServer, palestra: RunCommand) -> None:
-    peer.on(
+    peer.set_answers(
         "POST",
         f"/jobs/{JOB}:cancel",
-        Answer(409, problem(409, "final", "The job has already succeeded.")),
+        Answer(409, make_problem(409, "final", "The job has already succeeded.")),
     )
     assert palestra("cancel", JOB) == (1, "", "palestra: The job has already succeeded.\n")
 
 
 def test_retry_trains_a_failed_run_again(peer: FakeHttpServer, palestra: RunCommand) -> None:
     """The command sends the run's ID and prints the new job."""
-    peer.on("POST", f"/runs/{RUN}:retry", Answer(201, api_samples.job(state="queued")))
+    peer.set_answers(
+        "POST", f"/runs/{RUN}:retry", Answer(201, api_samples.make_job(state="queued"))
+    )
     assert palestra("retry", RUN)[:2] == (0, f"queued  {JOB}\n")
     assert peer.asked[0].body == {"origin": "newest", "allow_code_change": False, "reason": ""}
     code, out, _ = palestra(
@@ -144,12 +166,12 @@ def test_resume_has_an_option_that_permits_changed_code(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
     """Without the option a resume with changed code is refused."""
-    refusal = problem(409, "code_changed", "The experiment was made with tiny 1.0.")
-    peer.on(
+    refusal = make_problem(409, "code_changed", "The experiment was made with tiny 1.0.")
+    peer.set_answers(
         "POST",
         f"/jobs/{JOB}:resume",
         Answer(409, refusal),
-        Answer(200, api_samples.job(state="queued")),
+        Answer(200, api_samples.make_job(state="queued")),
     )
     code, _, err = palestra("resume", JOB)
     assert (code, "made with tiny 1.0" in err) == (1, True)

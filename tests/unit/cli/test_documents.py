@@ -27,7 +27,7 @@ options:
 """
 
 
-def refusal(path: Path | str) -> str:
+def read_refused(path: Path | str) -> str:
     with pytest.raises(CommandError) as caught:
         read_submission(str(path))
     assert caught.value.exit_code == 2
@@ -109,69 +109,69 @@ def test_errors_name_line_and_column(
     if told is None:
         assert read_submission(str(file)).definition.name == "2020-01-01"
         return
-    sentence = refusal(file)
+    sentence = read_refused(file)
     assert told in sentence
     assert sentence.startswith(f"{file}:{place}:" if place else str(file))
 
 
 def test_every_error_of_a_file_is_reported_with_its_line(file: Path) -> None:
     file.write_text(GOOD.replace("learning_rate: 1e-3", "learning_rate: -1\n    gamma: 7"))
-    assert len(refusal(file).splitlines()) == 2
+    assert len(read_refused(file).splitlines()) == 2
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    assert "no such file" in refusal(tmp_path / "nothing.yaml")
-    assert "is a directory" in refusal(tmp_path)
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    assert "no such file" in read_refused(tmp_path / "nothing.yaml")
+    assert "is a directory" in read_refused(tmp_path)
     (tmp_path / "latin.yaml").write_bytes(b"name: ok\nx: \xe9\n")
-    assert refusal(tmp_path / "latin.yaml").startswith(
+    assert read_refused(tmp_path / "latin.yaml").startswith(
         f"{tmp_path / 'latin.yaml'}:2:4: is not UTF-8"
     )
     (tmp_path / "empty.yaml").write_text("# nothing\n")
-    assert "is empty" in refusal(tmp_path / "empty.yaml")
+    assert "is empty" in read_refused(tmp_path / "empty.yaml")
     (tmp_path / "large.yaml").write_text("x" * 1_100_000)
-    assert "larger than" in refusal(tmp_path / "large.yaml")
+    assert "larger than" in read_refused(tmp_path / "large.yaml")
     (tmp_path / "null.yaml").write_bytes(b"name: \x00\n")
-    assert "not YAML" in refusal(tmp_path / "null.yaml")
+    assert "not YAML" in read_refused(tmp_path / "null.yaml")
 
 
-def test_empty_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    assert refusal("-") == "-: is empty"
+    assert read_refused("-") == "-: is empty"
 
 
 @pytest.mark.timeout(20)
 def test_documents_that_expand_exponentially_are_refused_quickly(file: Path) -> None:
     levels = [f"a{n}: &a{n} [{', '.join(f'*a{n - 1}' for _ in range(9))}]" for n in range(1, 7)]
     file.write_text("a0: &a0 x\n" + "\n".join(levels) + "\n")
-    assert "too large once its aliases are followed" in refusal(file)
+    assert "too large once its aliases are followed" in read_refused(file)
     file.write_text("a: &a x\nb: [" + ", ".join(["*a"] * 100) + "]\n")
-    assert "more than 64 aliases" in refusal(file)
+    assert "more than 64 aliases" in read_refused(file)
     file.write_text("[" * 5_000)
-    assert str(file) in refusal(file)
+    assert str(file) in read_refused(file)
     file.write_text("a: " + "[" * 40 + "]" * 40)
-    assert "nested deeper than 32" in refusal(file)
+    assert "nested deeper than 32" in read_refused(file)
     file.write_text("a: &a [*a]\n")
-    assert str(file) in refusal(file)
+    assert str(file) in read_refused(file)
     file.write_text(GOOD.replace("1_000", "9" * 5_000))
-    assert str(file) in refusal(file)
+    assert str(file) in read_refused(file)
 
 
 def test_a_newer_schema_asks_for_a_newer_palestra(file: Path) -> None:
     file.write_text(GOOD.replace("kind: rl", "kind: rl\n  schema_version: 99"))
-    assert "upgrade Palestra" in refusal(file)
+    assert "upgrade Palestra" in read_refused(file)
 
 
 @pytest.mark.parametrize(
     ("text", "seeds"), [("0-2", (0, 1, 2)), ("7", (7,)), ("0-1,5", (0, 1, 5)), (" 3 - 4 ", (3, 4))]
 )
-def test_seeds(text: str, seeds: tuple[int, ...]) -> None:
+def test_seeds_are_parsed(text: str, seeds: tuple[int, ...]) -> None:
     assert parse_seeds(text) == seeds
 
 
 @pytest.mark.parametrize(
     "text", ["", "a", "2-0", "1,1", "-1", "0-99999999", "4294967296", "1;rm -rf ~"]
 )
-def test_bad_seeds(text: str) -> None:
+def test_bad_seeds_are_refused(text: str) -> None:
     with pytest.raises(CommandError, match="--seeds") as caught:
         parse_seeds(text)
     assert caught.value.exit_code == 2

@@ -15,13 +15,13 @@ from tests.support.fake_http_server import (
     Answer,
     FakeHttpServer,
     RecordedRequest,
-    running_fake_server,
+    run_fake_server,
 )
 
 
 @pytest.fixture
 def peer() -> Iterator[FakeHttpServer]:
-    with running_fake_server() as running:
+    with run_fake_server() as running:
         yield running
 
 
@@ -45,7 +45,7 @@ def start(peer: FakeHttpServer, tmp_path: Path, *arguments: str) -> subprocess.P
 
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_exits_with_130(peer: FakeHttpServer, tmp_path: Path, presses: int) -> None:
-    peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run())))
+    peer.set_answers("GET", "/runs", Answer(200, api_samples.make_page(api_samples.make_run())))
     process = start(peer, tmp_path, "watch", "exp")
     assert process.stdout is not None
     process.stdout.readline()
@@ -56,7 +56,7 @@ def test_ctrl_c_exits_with_130(peer: FakeHttpServer, tmp_path: Path, presses: in
 
 
 def test_a_broken_pipe_exits_with_141(peer: FakeHttpServer, tmp_path: Path) -> None:
-    def endless(asked: RecordedRequest) -> Answer:
+    def answer_with_more_lines(asked: RecordedRequest) -> Answer:
         first = int(asked.query["after"]) + 1
         lines = [
             {"n": n, "attempt_id": "a", "stream": "stdout", "wall": 1.0, "text": "x" * 200}
@@ -66,7 +66,7 @@ def test_a_broken_pipe_exits_with_141(peer: FakeHttpServer, tmp_path: Path) -> N
             200, {"run_id": RUN, "lines": lines, "next_after": first + 499, "complete": False}
         )
 
-    peer.on("GET", f"/runs/{RUN}/log", endless)
+    peer.set_answers("GET", f"/runs/{RUN}/log", answer_with_more_lines)
     process = start(peer, tmp_path, "logs", RUN)
     with process:
         assert process.stdout is not None
@@ -77,14 +77,14 @@ def test_a_broken_pipe_exits_with_141(peer: FakeHttpServer, tmp_path: Path) -> N
     assert (process.returncode, errors) == (141, "")
 
 
-def test_a_pipe_that_breaks_under_json(peer: FakeHttpServer, tmp_path: Path) -> None:
-    peer.on(
+def test_a_pipe_that_breaks_under_json_exits_with_141(peer: FakeHttpServer, tmp_path: Path) -> None:
+    peer.set_answers(
         "GET",
         "/runs",
         Answer(
             200,
-            api_samples.page(
-                *(api_samples.run(id=api_samples.make_id("run", n)) for n in range(300))
+            api_samples.make_page(
+                *(api_samples.make_run(id=api_samples.make_id("run", n)) for n in range(300))
             ),
         ),
     )

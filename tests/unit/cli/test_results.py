@@ -19,7 +19,7 @@ FAILURE = {
 }
 
 
-def _stored(name: str, content: bytes, number: int = 1, **changes: Any) -> dict[str, Any]:
+def _make_artifact(name: str, content: bytes, number: int = 1, **changes: Any) -> dict[str, Any]:
     file = {"name": name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     owner = {
         "run_id": RUN,
@@ -37,7 +37,7 @@ def _stored(name: str, content: bytes, number: int = 1, **changes: Any) -> dict[
     }
 
 
-def _snapshot(name: str, **changes: Any) -> dict[str, Any]:
+def _make_snapshot(name: str, **changes: Any) -> dict[str, Any]:
     marks = {
         "best": False,
         "newest": False,
@@ -68,9 +68,9 @@ def _snapshot(name: str, **changes: Any) -> dict[str, Any]:
 
 def test_watch_prints_why_runs_failed(peer: FakeHttpServer, palestra: RunCommand) -> None:
     """Regression: `submit --watch` ended with exit code 1 and did not print why."""
-    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
+    peer.set_answers("POST", "/experiments", Answer(201, api_samples.make_experiment()))
     failed = [
-        api_samples.run(
+        api_samples.make_run(
             id=api_samples.make_id("run", seed),
             seed=seed,
             state="failed",
@@ -79,20 +79,20 @@ def test_watch_prints_why_runs_failed(peer: FakeHttpServer, palestra: RunCommand
         )
         for seed in (0, 1)
     ]
-    other = api_samples.run(
+    other = api_samples.make_run(
         id=api_samples.make_id("run", 2),
         seed=2,
         state="failed",
         cause="diverged",
         failure={"message": "NaN"},
     )
-    peer.on(
+    peer.set_answers(
         "GET",
         "/runs",
         Answer(
             200,
-            api_samples.page(
-                *failed, other, api_samples.run(seed=3, state="cancelled", cause="user")
+            api_samples.make_page(
+                *failed, other, api_samples.make_run(seed=3, state="cancelled", cause="user")
             ),
         ),
     )
@@ -119,10 +119,10 @@ def test_watch_exits_differently_for_failures_and_cancellations(
 ) -> None:
     """Regression: the exit code was 1 in both cases."""
     runs = [
-        api_samples.run(id=api_samples.make_id("run", seed), seed=seed, state=state)
+        api_samples.make_run(id=api_samples.make_id("run", seed), seed=seed, state=state)
         for seed, state in enumerate(states)
     ]
-    peer.on("GET", "/runs", Answer(200, api_samples.page(*runs)))
+    peer.set_answers("GET", "/runs", Answer(200, api_samples.make_page(*runs)))
     assert palestra("watch", "exp")[0] == expected
     assert "3 cancelled" in palestra("--help")[1]
 
@@ -130,25 +130,27 @@ def test_watch_exits_differently_for_failures_and_cancellations(
 def test_lists_show_why_runs_and_jobs_failed(peer: FakeHttpServer, palestra: RunCommand) -> None:
     """Regression: `runs`, `jobs` and `experiments` never showed the cause."""
     why = {"state": "failed", "cause": "user_exception", "failure": FAILURE}
-    peer.on("GET", "/runs", Answer(200, api_samples.page(api_samples.run(**why))))
-    peer.on(
+    peer.set_answers(
+        "GET", "/runs", Answer(200, api_samples.make_page(api_samples.make_run(**why)))
+    )
+    peer.set_answers(
         "GET",
         "/jobs",
         Answer(
             200,
-            api_samples.page(
-                api_samples.job(**why), api_samples.job(state="failed", cause="no_result")
+            api_samples.make_page(
+                api_samples.make_job(**why), api_samples.make_job(state="failed", cause="no_result")
             ),
         ),
     )
     count = {"cause": "user_exception", "message": "x" * 500, "runs": 2, "run_id": RUN}
-    peer.on(
+    peer.set_answers(
         "GET",
         "/experiments",
         Answer(
             200,
-            api_samples.page(
-                api_samples.experiment(runs={"failed": 2, "queued": 1}, failures=[count])
+            api_samples.make_page(
+                api_samples.make_experiment(runs={"failed": 2, "queued": 1}, failures=[count])
             ),
         ),
     )
@@ -167,8 +169,10 @@ def test_waiting_for_a_cancelled_job_exits_with_3(
     peer: FakeHttpServer, palestra: RunCommand
 ) -> None:
     """For a failed job the exit code is 1."""
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="cancelled", cause="user")))
+    peer.set_answers("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.make_job(state="queued")))
+    peer.set_answers(
+        "GET", f"/jobs/{JOB}", Answer(200, api_samples.make_job(state="cancelled", cause="user"))
+    )
     assert palestra("evaluate", RUN, "--wait") == (3, "", f"palestra: {JOB} cancelled: user\n")
 
 
@@ -194,30 +198,33 @@ def test_show_prints_a_run_with_its_attempts_jobs_and_results(
         "ended_at": None,
         "acked_seq": 3,
     }
-    failed = api_samples.run_detail(
+    failed = api_samples.make_run_detail(
         state="failed",
         cause="user_exception",
         failure=FAILURE,
         attempts=[attempt],
-        jobs=[api_samples.job()],
+        jobs=[api_samples.make_job()],
     )
-    peer.on("GET", f"/runs/{RUN}", Answer(200, failed))
-    peer.on(
+    peer.set_answers("GET", f"/runs/{RUN}", Answer(200, failed))
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/snapshots",
         Answer(
-            200, api_samples.page(_snapshot("snp_a", newest=True), _snapshot("snp_b", best=True))
+            200,
+            api_samples.make_page(
+                _make_snapshot("snp_a", newest=True), _make_snapshot("snp_b", best=True)
+            ),
         ),
     )
-    peer.on(
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/evaluations",
-        Answer(200, api_samples.page(api_samples.evaluation(481.0, episodes=1))),
+        Answer(200, api_samples.make_page(api_samples.make_evaluation(481.0, episodes=1))),
     )
-    peer.on(
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/artifacts",
-        Answer(200, api_samples.page(_stored("policy.pt2", b"program"))),
+        Answer(200, api_samples.make_page(_make_artifact("policy.pt2", b"program"))),
     )
     code, out, _ = palestra("show", RUN)
     assert code == 0
@@ -246,10 +253,10 @@ def test_show_prints_a_run_with_its_attempts_jobs_and_results(
 
 def test_artifacts_lists_the_files_of_a_run(peer: FakeHttpServer, palestra: RunCommand) -> None:
     """Regression: no command listed them."""
-    peer.on(
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/artifacts",
-        Answer(200, api_samples.page(_stored("policy.pt2", b"program", stored=False))),
+        Answer(200, api_samples.make_page(_make_artifact("policy.pt2", b"program", stored=False))),
     )
     code, out, _ = palestra("artifacts", RUN, "--kind", "export")
     assert (code, "policy.pt2" in out, "not yet" in out) == (0, True, True)
@@ -261,33 +268,39 @@ def test_artifacts_lists_the_files_of_a_run(peer: FakeHttpServer, palestra: RunC
 def test_download_stores_files_in_a_directory_named_like_the_run(
     peer: FakeHttpServer, palestra: RunCommand, tmp_path: Path
 ) -> None:
-    """It downloads a snapshot, an export or one file."""
-    best = {**_stored("weights.bin", b"1234", 2), "artifact_id": api_samples.make_id("art", 2)}
+    """The command downloads a snapshot, an export or one file."""
+    best = {
+        **_make_artifact("weights.bin", b"1234", 2),
+        "artifact_id": api_samples.make_id("art", 2),
+    }
     file = {name: best[name] for name in ("name", "size", "sha256", "artifact_id")}
-    peer.on(
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/snapshots",
         Answer(
             200,
-            api_samples.page(
-                _snapshot("snp_a", newest=True), _snapshot("snp_b", best=True, files=[file])
+            api_samples.make_page(
+                _make_snapshot("snp_a", newest=True),
+                _make_snapshot("snp_b", best=True, files=[file]),
             ),
         ),
     )
-    peer.on(
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/artifacts",
-        Answer(200, api_samples.page(_stored("policy.pt2", b"program"))),
+        Answer(200, api_samples.make_page(_make_artifact("policy.pt2", b"program"))),
     )
-    peer.on(
+    peer.set_answers(
         "GET", f"/artifacts/{api_samples.make_id('art', 1)}/content", Answer(200, raw=b"program")
     )
-    peer.on(
+    peer.set_answers(
         "GET",
         f"/artifacts/{api_samples.make_id('art', 1)}",
-        Answer(200, _stored("policy.pt2", b"program")),
+        Answer(200, _make_artifact("policy.pt2", b"program")),
     )
-    peer.on("GET", f"/artifacts/{api_samples.make_id('art', 2)}/content", Answer(200, raw=b"1234"))
+    peer.set_answers(
+        "GET", f"/artifacts/{api_samples.make_id('art', 2)}/content", Answer(200, raw=b"1234")
+    )
     assert palestra("download", RUN) == (0, f"{RUN}/snp_b\n", "")
     assert (tmp_path / RUN / "snp_b" / "weights.bin").read_bytes() == b"1234"
     assert (

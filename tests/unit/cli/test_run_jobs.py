@@ -10,13 +10,15 @@ from tests.support.commands import RunCommand
 from tests.support.fake_http_server import Answer, FakeHttpServer
 
 
-def test_evaluate(peer: FakeHttpServer, palestra: RunCommand) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
-    peer.on(
+def test_evaluate_queues_a_job_and_prints_its_result(
+    peer: FakeHttpServer, palestra: RunCommand
+) -> None:
+    peer.set_answers("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.make_job(state="queued")))
+    peer.set_answers("GET", f"/jobs/{JOB}", Answer(200, api_samples.make_job(state="succeeded")))
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/evaluations",
-        Answer(200, api_samples.page(api_samples.evaluation(477.0))),
+        Answer(200, api_samples.make_page(api_samples.make_evaluation(477.0))),
     )
     assert JOB in palestra("evaluate", RUN)[1]
     code, out, _ = palestra("evaluate", RUN, "--wait", "--json", "--episodes", "5", "--seed", "3")
@@ -24,15 +26,17 @@ def test_evaluate(peer: FakeHttpServer, palestra: RunCommand) -> None:
     assert "477.0" in palestra("evaluate", RUN, "--wait")[1]
 
 
-def test_evaluate_follows_a_training(peer: FakeHttpServer, palestra: RunCommand) -> None:
-    peer.on(
+def test_evaluate_can_follow_a_training(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    peer.set_answers(
         "POST",
         f"/runs/{RUN}/jobs",
-        Answer(201, api_samples.job(state="queued", schedule="continuous_eval")),
+        Answer(201, api_samples.make_job(state="queued", schedule="continuous_eval")),
     )
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
-    made = [api_samples.evaluation(mean, env_step=step) for step, mean in ((900, 9.0), (300, 3.0))]
-    peer.on("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.page(*made)))
+    peer.set_answers("GET", f"/jobs/{JOB}", Answer(200, api_samples.make_job(state="succeeded")))
+    made = [
+        api_samples.make_evaluation(mean, env_step=step) for step, mean in ((900, 9.0), (300, 3.0))
+    ]
+    peer.set_answers("GET", f"/runs/{RUN}/evaluations", Answer(200, api_samples.make_page(*made)))
     code, out, _ = palestra("evaluate", RUN, "--follow", "--throttle", "2", "--wait", "--json")
     assert (code, [row["mean"] for row in json.loads(out)]) == (0, [3.0, 9.0])
     assert (peer.asked[0].body["schedule"], peer.asked[0].body["evaluate"]["throttle_seconds"]) == (
@@ -60,35 +64,39 @@ def test_conflicting_options_of_evaluate_are_refused(
     assert not peer.asked
 
 
-def test_test(peer: FakeHttpServer, palestra: RunCommand) -> None:
-    peer.on(
-        "POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued", schedule="test"))
+def test_test_queues_a_job_and_waits_for_it(peer: FakeHttpServer, palestra: RunCommand) -> None:
+    peer.set_answers(
+        "POST",
+        f"/runs/{RUN}/jobs",
+        Answer(201, api_samples.make_job(state="queued", schedule="test")),
     )
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job(state="succeeded")))
-    peer.on(
+    peer.set_answers("GET", f"/jobs/{JOB}", Answer(200, api_samples.make_job(state="succeeded")))
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/evaluations",
-        Answer(200, api_samples.page(api_samples.evaluation(12.0, source="test"))),
+        Answer(200, api_samples.make_page(api_samples.make_evaluation(12.0, source="test"))),
     )
     assert "12.0" in palestra("test", RUN, "--wait")[1]
     assert peer.asked[0].body["schedule"] == "test"
 
 
 def test_a_failed_evaluation_exits_with_1(peer: FakeHttpServer, palestra: RunCommand) -> None:
-    peer.on("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(state="queued")))
-    failed = api_samples.job(state="failed", failure={"message": "The snapshot is gone."})
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, failed))
+    peer.set_answers("POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.make_job(state="queued")))
+    failed = api_samples.make_job(state="failed", failure={"message": "The snapshot is gone."})
+    peer.set_answers("GET", f"/jobs/{JOB}", Answer(200, failed))
     code, _, err = palestra("evaluate", RUN, "--wait")
     assert (code, "The snapshot is gone." in err) == (1, True)
 
 
 def test_export_sends_formats_and_pool(peer: FakeHttpServer, palestra: RunCommand) -> None:
     """An unknown format is refused before a request is sent."""
-    done = api_samples.job(schedule="export", state="succeeded")
-    peer.on(
-        "POST", f"/runs/{RUN}/jobs", Answer(201, api_samples.job(schedule="export", state="queued"))
+    done = api_samples.make_job(schedule="export", state="succeeded")
+    peer.set_answers(
+        "POST",
+        f"/runs/{RUN}/jobs",
+        Answer(201, api_samples.make_job(schedule="export", state="queued")),
     )
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, done))
+    peer.set_answers("GET", f"/jobs/{JOB}", Answer(200, done))
     assert palestra("export", RUN)[:2] == (0, f"queued  {JOB}\n")
     assert (peer.asked[0].body["evaluate"]["formats"], peer.asked[0].body["pool"]) == (None, None)
     asked = (

@@ -20,7 +20,7 @@ class _SignalInFinalizer:
             pass
 
 
-def _stopped(on_later_signal: Callable[[], None], act: Callable[[], None]) -> Stopped:
+def _run_until_stopped(on_later_signal: Callable[[], None], act: Callable[[], None]) -> Stopped:
     def block() -> None:
         with stop_signals(on_later_signal):
             act()
@@ -34,14 +34,17 @@ def _stopped(on_later_signal: Callable[[], None], act: Callable[[], None]) -> St
 
 def test_the_first_signal_raises_with_its_exit_code() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    assert _stopped(lambda: None, lambda: os.kill(os.getpid(), signal.SIGTERM)).exit_code == 0
+    assert (
+        _run_until_stopped(lambda: None, lambda: os.kill(os.getpid(), signal.SIGTERM)).exit_code
+        == 0
+    )
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_signal_whose_exception_was_ignored_raises_again() -> None:
     hurried: list[int] = []
     held = [_SignalInFinalizer()]
-    assert _stopped(lambda: hurried.append(1), held.clear).args == (signal.SIGTERM,)
+    assert _run_until_stopped(lambda: hurried.append(1), held.clear).args == (signal.SIGTERM,)
     assert hurried == [], "a reminder is no second signal"
 
 

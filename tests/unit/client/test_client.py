@@ -18,12 +18,12 @@ from palestra.contract.queries import SeriesQuery
 from palestra.contract.states import JobState, RunState
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
-from tests.support.fake_http_server import Answer, FakeHttpServer, problem, running_fake_server
+from tests.support.fake_http_server import Answer, FakeHttpServer, make_problem, run_fake_server
 
 
 @pytest.fixture
 def peer() -> Iterator[FakeHttpServer]:
-    with running_fake_server() as running:
+    with run_fake_server() as running:
         yield running
 
 
@@ -34,8 +34,8 @@ def client(peer: FakeHttpServer) -> Iterator[Client]:
         yield made
 
 
-def definition() -> Definition:
-    return read_definition(canonical_json(api_samples.definition()))
+def make_definition() -> Definition:
+    return read_definition(canonical_json(api_samples.make_definition()))
 
 
 def test_the_package_exports_the_client() -> None:
@@ -45,8 +45,8 @@ def test_the_package_exports_the_client() -> None:
 
 
 def test_submit_sends_the_whole_document_with_a_key(peer: FakeHttpServer, client: Client) -> None:
-    peer.on("POST", "/experiments", Answer(201, api_samples.experiment()))
-    made = client.submit(definition(), JobOptions(seeds=(0, 1)), provenance={"command": "x"})
+    peer.set_answers("POST", "/experiments", Answer(201, api_samples.make_experiment()))
+    made = client.submit(make_definition(), JobOptions(seeds=(0, 1)), provenance={"command": "x"})
     (asked,) = peer.asked
     assert made.id == "sample-0123456789abcdef"
     assert asked.headers["authorization"] == "Bearer plr_test"
@@ -62,27 +62,27 @@ def test_submit_document_returns_whether_the_experiment_is_new(
 ) -> None:
     from palestra.contract.job_options import Submission
 
-    peer.on("POST", "/experiments", Answer(status, api_samples.experiment()))
-    assert client.submit_document(Submission(definition=definition()))[1] is created
+    peer.set_answers("POST", "/experiments", Answer(status, api_samples.make_experiment()))
+    assert client.submit_document(Submission(definition=make_definition()))[1] is created
 
 
 def test_a_request_with_a_lost_answer_is_repeated_with_the_same_key(
     peer: FakeHttpServer, client: Client
 ) -> None:
-    peer.on(
+    peer.set_answers(
         "POST",
         "/experiments",
         Answer(drop=True),
-        Answer(503, problem(503, "unavailable", "Later.")),
-        Answer(201, api_samples.experiment()),
+        Answer(503, make_problem(503, "unavailable", "Later.")),
+        Answer(201, api_samples.make_experiment()),
     )
-    client.submit(definition())
+    client.submit(make_definition())
     keys = {asked.headers["idempotency-key"] for asked in peer.asked}
     assert (len(peer.asked), len(keys)) == (3, 1)
 
 
 def test_an_action_without_a_key_is_never_repeated(peer: FakeHttpServer, client: Client) -> None:
-    peer.on("POST", f"/jobs/{JOB}:cancel", Answer(drop=True))
+    peer.set_answers("POST", f"/jobs/{JOB}:cancel", Answer(drop=True))
     with pytest.raises(errors.UnreachableError, match="palestra up"):
         client.cancel(JOB)
     assert len(peer.asked) == 1
@@ -90,13 +90,16 @@ def test_an_action_without_a_key_is_never_repeated(peer: FakeHttpServer, client:
 
 def test_lists_follow_their_cursor(peer: FakeHttpServer, client: Client) -> None:
     first = Answer(
-        200, api_samples.page(api_samples.run(id=api_samples.make_id("run", 1)), cursor="next")
+        200,
+        api_samples.make_page(
+            api_samples.make_run(id=api_samples.make_id("run", 1)), cursor="next"
+        ),
     )
-    peer.on(
+    peer.set_answers(
         "GET",
         "/runs",
         first,
-        Answer(200, api_samples.page(api_samples.run(id=api_samples.make_id("run", 2)))),
+        Answer(200, api_samples.make_page(api_samples.make_run(id=api_samples.make_id("run", 2)))),
     )
     assert [run.id for run in client.runs("exp", state="running")] == [
         api_samples.make_id("run", 1),
@@ -107,8 +110,10 @@ def test_lists_follow_their_cursor(peer: FakeHttpServer, client: Client) -> None
     assert peer.asked[1].query["state"] == "running"
 
 
-def test_filters_of_experiments(peer: FakeHttpServer, client: Client) -> None:
-    peer.on("GET", "/experiments", Answer(200, api_samples.page(api_samples.experiment())))
+def test_filters_of_experiments_are_query_parameters(peer: FakeHttpServer, client: Client) -> None:
+    peer.set_answers(
+        "GET", "/experiments", Answer(200, api_samples.make_page(api_samples.make_experiment()))
+    )
     assert [row.agent for row in client.experiments(agent="dqn", text="sam", archived=True)] == [
         "dqn"
     ]
@@ -120,18 +125,20 @@ def test_filters_of_experiments(peer: FakeHttpServer, client: Client) -> None:
     }
 
 
-def test_control(peer: FakeHttpServer, client: Client) -> None:
+def test_control_methods_send_their_actions(peer: FakeHttpServer, client: Client) -> None:
     for verb in ("pause", "resume", "cancel"):
-        peer.on("POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.job(state="pausing")))
+        peer.set_answers(
+            "POST", f"/jobs/{JOB}:{verb}", Answer(200, api_samples.make_job(state="pausing"))
+        )
         assert getattr(client, verb)(JOB, "why").state is JobState.PAUSING
         assert peer.asked[-1].body == {"reason": "why"}
 
 
 def test_evaluate_queues_a_schedule(peer: FakeHttpServer, client: Client) -> None:
-    peer.on(
+    peer.set_answers(
         "POST",
         f"/runs/{RUN}/jobs",
-        Answer(201, api_samples.job(schedule="evaluate", state="queued")),
+        Answer(201, api_samples.make_job(schedule="evaluate", state="queued")),
     )
     assert client.evaluate(RUN, snapshot="best", episodes=20, seed=7).schedule == "evaluate"
     sent = peer.asked[0].body["evaluate"]
@@ -144,10 +151,10 @@ def test_evaluate_queues_a_schedule(peer: FakeHttpServer, client: Client) -> Non
 
 
 def test_follow_and_test_queue_their_schedules(peer: FakeHttpServer, client: Client) -> None:
-    peer.on(
+    peer.set_answers(
         "POST",
         f"/runs/{RUN}/jobs",
-        *(Answer(201, api_samples.job(state="queued")) for _ in range(3)),
+        *(Answer(201, api_samples.make_job(state="queued")) for _ in range(3)),
     )
     client.follow(
         RUN, EvaluateOptions(episodes=5, throttle_seconds=30, delay_seconds=1, only_once=False)
@@ -164,28 +171,31 @@ def test_follow_and_test_queue_their_schedules(peer: FakeHttpServer, client: Cli
     assert (third["schedule"], third["pool"]) == ("test", "small")
 
 
-def test_evaluations_of_one_source(peer: FakeHttpServer, client: Client) -> None:
-    peer.on(
+def test_evaluations_are_filtered_by_source(peer: FakeHttpServer, client: Client) -> None:
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/evaluations",
-        Answer(200, api_samples.page(api_samples.evaluation(source="train_data"))),
+        Answer(200, api_samples.make_page(api_samples.make_evaluation(source="train_data"))),
     )
     (found,) = client.evaluations(RUN, source=EvaluationSource.TRAIN_DATA)
     assert (found.source, peer.asked[0].query["source"]) == ("train_data", "train_data")
 
 
-def test_reads(peer: FakeHttpServer, client: Client) -> None:
-    peer.on("GET", "/session", Answer(200, api_samples.session()))
-    peer.on("GET", f"/runs/{RUN}", Answer(200, api_samples.run_detail()))
-    peer.on(
+def test_reading_methods_parse_their_answers(peer: FakeHttpServer, client: Client) -> None:
+    peer.set_answers("GET", "/session", Answer(200, api_samples.make_session()))
+    peer.set_answers("GET", f"/runs/{RUN}", Answer(200, api_samples.make_run_detail()))
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/evaluations",
         Answer(
-            200, api_samples.page(api_samples.evaluation() | {"mean": "NaN", "max": "Infinity"})
+            200,
+            api_samples.make_page(
+                api_samples.make_evaluation() | {"mean": "NaN", "max": "Infinity"}
+            ),
         ),
     )
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, api_samples.job()))
-    peer.on(
+    peer.set_answers("GET", f"/jobs/{JOB}", Answer(200, api_samples.make_job()))
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/log",
         Answer(200, {"run_id": RUN, "lines": [], "next_after": 0, "complete": True}),
@@ -208,7 +218,7 @@ def test_series_are_queried_with_a_body(peer: FakeHttpServer, client: Client) ->
         "groups": [],
         "cursor": 9,
     }
-    peer.on("POST", "/series:query", Answer(200, answer))
+    peer.set_answers("POST", "/series:query", Answer(200, answer))
     assert client.series(SeriesQuery(buckets=1)).cursor == 9
     assert peer.asked[0].body["buckets"] == 1
 
@@ -239,7 +249,9 @@ def test_series_are_queried_with_a_body(peer: FakeHttpServer, client: Client) ->
 def test_each_refusal_is_its_own_exception(
     peer: FakeHttpServer, client: Client, status: int, kind: type[errors.ApiError]
 ) -> None:
-    peer.on("GET", f"/jobs/{JOB}", Answer(status, problem(status, "some_code", "Do this.")))
+    peer.set_answers(
+        "GET", f"/jobs/{JOB}", Answer(status, make_problem(status, "some_code", "Do this."))
+    )
     with pytest.raises(kind, match="Do this") as caught:
         client.job(JOB)
     assert (caught.value.code, caught.value.status) == ("some_code", status)
@@ -252,20 +264,20 @@ def test_every_error_of_a_document_is_in_the_exception(
         {"pointer": "/a", "code": "x", "message": "is wrong"},
         {"pointer": "/b", "code": "x", "message": "is worse"},
     )
-    peer.on(
+    peer.set_answers(
         "POST",
         "/experiments",
-        Answer(422, problem(422, "invalid_document", "/a: is wrong (and 1 more).", faults)),
+        Answer(422, make_problem(422, "invalid_document", "/a: is wrong (and 1 more).", faults)),
     )
     with pytest.raises(errors.InvalidRequestError, match=r"(?s)/a: is wrong.*/b: is worse"):
-        client.submit(definition())
+        client.submit(make_definition())
 
 
 @pytest.mark.parametrize("raw", [b"<html>hello</html>", b"", b"[]", b'{"id": 3}'])
 def test_an_answer_of_another_program_raises_an_error_that_says_so(
     peer: FakeHttpServer, client: Client, raw: bytes
 ) -> None:
-    peer.on("GET", f"/jobs/{JOB}", Answer(200, raw=raw))
+    peer.set_answers("GET", f"/jobs/{JOB}", Answer(200, raw=raw))
     with pytest.raises(errors.UnexpectedAnswerError, match="is it a Palestra server"):
         client.job(JOB)
 
@@ -280,8 +292,8 @@ def test_an_unreachable_server_raises_an_error_of_one_sentence() -> None:
 def test_busy_servers_are_retried_after_retry_after(peer: FakeHttpServer, client: Client) -> None:
     waits: list[float] = []
     client._connection._sleep = waits.append
-    busy = Answer(429, problem(429, "slow_down", "Wait."), headers={"Retry-After": "3"})
-    peer.on("GET", "/session", busy, Answer(200, api_samples.session()))
+    busy = Answer(429, make_problem(429, "slow_down", "Wait."), headers={"Retry-After": "3"})
+    peer.set_answers("GET", "/session", busy, Answer(200, api_samples.make_session()))
     client.session()
     assert waits == [3.0]
 
@@ -298,17 +310,18 @@ def test_events_continue_after_the_last_one_when_the_connection_is_lost(
     stream = {"Content-Type": "text/event-stream"}
     first = Answer(
         200,
-        raw=b": hello\n\n" + api_samples.sse(api_samples.event(3), api_samples.event(5)),
+        raw=b": hello\n\n"
+        + api_samples.encode_events(api_samples.make_event(3), api_samples.make_event(5)),
         headers=stream,
     )
-    busy = Answer(503, problem(503, "unavailable", "Later."))
-    peer.on(
+    busy = Answer(503, make_problem(503, "unavailable", "Later."))
+    peer.set_answers(
         "GET",
         "/events",
         first,
         Answer(drop=True),
         busy,
-        Answer(200, raw=api_samples.sse(api_samples.event(6)), headers=stream),
+        Answer(200, raw=api_samples.encode_events(api_samples.make_event(6)), headers=stream),
     )
     seen = [
         row.id for row in islice(client.events(after=2, types=["run", "points"], run_id=RUN), 3)
@@ -319,12 +332,12 @@ def test_events_continue_after_the_last_one_when_the_connection_is_lost(
 
 
 def test_events_without_reconnection_end(peer: FakeHttpServer, client: Client) -> None:
-    peer.on(
+    peer.set_answers(
         "GET",
         "/events",
         Answer(
             200,
-            raw=api_samples.sse(api_samples.event(3)),
+            raw=api_samples.encode_events(api_samples.make_event(3)),
             headers={"Content-Type": "text/event-stream"},
         ),
     )
@@ -332,7 +345,7 @@ def test_events_without_reconnection_end(peer: FakeHttpServer, client: Client) -
 
 
 def test_a_refused_stream_is_an_exception(peer: FakeHttpServer, client: Client) -> None:
-    peer.on("GET", "/events", Answer(401, problem(401, "unauthenticated", "Log in.")))
+    peer.set_answers("GET", "/events", Answer(401, make_problem(401, "unauthenticated", "Log in.")))
     with pytest.raises(errors.UnauthenticatedError):
         next(client.events())
 
@@ -340,12 +353,13 @@ def test_a_refused_stream_is_an_exception(peer: FakeHttpServer, client: Client) 
 def test_watch_ends_with_the_last_run(peer: FakeHttpServer, client: Client) -> None:
     second = api_samples.make_id("run", 2)
     pages = [
-        api_samples.page(api_samples.run(seed=1, id=second), api_samples.run()),
-        api_samples.page(
-            api_samples.run(seed=1, id=second, state="succeeded"), api_samples.run(state="failed")
+        api_samples.make_page(api_samples.make_run(seed=1, id=second), api_samples.make_run()),
+        api_samples.make_page(
+            api_samples.make_run(seed=1, id=second, state="succeeded"),
+            api_samples.make_run(state="failed"),
         ),
     ]
-    peer.on("GET", "/runs", *(Answer(200, page) for page in pages))
+    peer.set_answers("GET", "/runs", *(Answer(200, page) for page in pages))
     looks = [
         [(run.seed, run.state.value) for run in runs] for runs in client.watch("exp", period=0)
     ]
@@ -353,10 +367,10 @@ def test_watch_ends_with_the_last_run(peer: FakeHttpServer, client: Client) -> N
 
 
 def test_wait_returns_the_ended_job(peer: FakeHttpServer, client: Client) -> None:
-    peer.on(
+    peer.set_answers(
         "GET",
         f"/jobs/{JOB}",
-        Answer(200, api_samples.job()),
-        Answer(200, api_samples.job(state="succeeded")),
+        Answer(200, api_samples.make_job()),
+        Answer(200, api_samples.make_job(state="succeeded")),
     )
     assert client.wait(JOB, period=0).state is JobState.SUCCEEDED

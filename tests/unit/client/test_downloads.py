@@ -18,23 +18,23 @@ from tests.support.fake_http_server import (
     Answer,
     FakeHttpServer,
     RecordedRequest,
-    problem,
-    running_fake_server,
+    make_problem,
+    run_fake_server,
 )
 
 CONTENT = bytes(range(256)) * 40
 ART = api_samples.make_id("art", 1)
 
 
-def stored(name: str = "weights.bin", content: bytes = CONTENT) -> StoredFile:
+def make_stored_file(name: str = "weights.bin", content: bytes = CONTENT) -> StoredFile:
     return StoredFile(ART, name, len(content), hashlib.sha256(content).hexdigest())
 
 
-def whole(content: bytes = CONTENT) -> Callable[[int], Iterator[bytes]]:
+def make_reader(content: bytes = CONTENT) -> Callable[[int], Iterator[bytes]]:
     return lambda offset: iter([content[offset:]])
 
 
-def left_in(directory: Path) -> set[str]:
+def list_files(directory: Path) -> set[str]:
     return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
 
 
@@ -70,32 +70,32 @@ def test_a_long_path_keeps_its_last_components() -> None:
 
 
 def test_content_is_downloaded_completely_and_once(tmp_path: Path) -> None:
-    target = store(stored("memory/part.npz"), tmp_path / "new", whole())
+    target = store(make_stored_file("memory/part.npz"), tmp_path / "new", make_reader())
     assert (target, target.read_bytes()) == (tmp_path / "new" / "memory" / "part.npz", CONTENT)
-    assert left_in(tmp_path) == {"new/memory/part.npz"}
+    assert list_files(tmp_path) == {"new/memory/part.npz"}
 
-    def never(_offset: int) -> Iterator[bytes]:
+    def refuse_to_read(_offset: int) -> Iterator[bytes]:
         raise AssertionError("what is there already is not sent again")
 
-    assert store(stored("memory/part.npz"), tmp_path / "new", never) == target
+    assert store(make_stored_file("memory/part.npz"), tmp_path / "new", refuse_to_read) == target
 
 
 def test_an_interrupted_download_continues_at_its_offset(tmp_path: Path) -> None:
     asked: list[int] = []
 
-    def broken(offset: int) -> Iterator[bytes]:
+    def yield_part(offset: int) -> Iterator[bytes]:
         asked.append(offset)
         yield CONTENT[offset : offset + 4_000]
 
-    assert store(stored(), tmp_path, broken).read_bytes() == CONTENT
+    assert store(make_stored_file(), tmp_path, yield_part).read_bytes() == CONTENT
     assert asked == [0, 4_000, 8_000]
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (whole(CONTENT[:-1] + b"x"), "SHA-256"),
-        (whole(CONTENT + b"x"), "is larger than"),
+        (make_reader(CONTENT[:-1] + b"x"), "SHA-256"),
+        (make_reader(CONTENT + b"x"), "is larger than"),
         (lambda offset: iter([CONTENT[offset:100]]), "ended after 100 of 10240 bytes"),
     ],
 )
@@ -103,14 +103,14 @@ def test_content_with_a_wrong_digest_leaves_no_file(
     tmp_path: Path, content: Callable[[int], Iterator[bytes]], words: str
 ) -> None:
     with pytest.raises(DownloadError, match=words):
-        store(stored(), tmp_path, content)
-    assert left_in(tmp_path) == set()
+        store(make_stored_file(), tmp_path, content)
+    assert list_files(tmp_path) == set()
 
 
 def test_a_file_with_other_content_is_never_replaced(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_text("mine")
     with pytest.raises(DownloadError, match="exists with another content"):
-        store(stored(), tmp_path, whole())
+        store(make_stored_file(), tmp_path, make_reader())
     assert (tmp_path / "weights.bin").read_text() == "mine"
 
 
@@ -125,13 +125,13 @@ def test_symbolic_links_are_not_followed_out_of_the_directory(tmp_path: Path) ->
         ("weights.bin", "exists with another content"),
     ):
         with pytest.raises(DownloadError, match=words):
-            store(stored(name), inside, whole())
-    assert left_in(outside) == set()
+            store(make_stored_file(name), inside, make_reader())
+    assert list_files(outside) == set()
 
 
 @pytest.fixture
 def peer() -> Iterator[FakeHttpServer]:
-    with running_fake_server() as running:
+    with run_fake_server() as running:
         yield running
 
 
@@ -142,8 +142,8 @@ def client(peer: FakeHttpServer) -> Iterator[Client]:
         yield made
 
 
-def view(**changes: object) -> dict[str, object]:
-    file = stored()
+def make_view(**changes: object) -> dict[str, object]:
+    file = make_stored_file()
     document = {
         "id": ART,
         "run_id": RUN,
@@ -177,11 +177,11 @@ def answer_partially(asked: RecordedRequest) -> Answer:
 def test_a_lost_connection_is_resumed_by_a_range_request(
     peer: FakeHttpServer, client: Client, tmp_path: Path
 ) -> None:
-    peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
-    peer.on(
+    peer.set_answers("GET", f"/artifacts/{ART}", Answer(200, make_view()))
+    peer.set_answers(
         "GET",
         f"/artifacts/{ART}/content",
-        Answer(503, problem(503, "unavailable", "Later.")),
+        Answer(503, make_problem(503, "unavailable", "Later.")),
         answer_partially,
     )
     assert client.download(ART, tmp_path).read_bytes() == CONTENT
@@ -192,9 +192,9 @@ def test_a_lost_connection_is_resumed_by_a_range_request(
 def test_a_server_without_range_requests_sends_the_whole_file_again(
     peer: FakeHttpServer, client: Client, tmp_path: Path
 ) -> None:
-    peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
+    peer.set_answers("GET", f"/artifacts/{ART}", Answer(200, make_view()))
     octets = {"Content-Type": "application/octet-stream"}
-    peer.on(
+    peer.set_answers(
         "GET",
         f"/artifacts/{ART}/content",
         answer_partially,
@@ -206,22 +206,22 @@ def test_a_server_without_range_requests_sends_the_whole_file_again(
 def test_a_refused_download_raises_the_servers_error(
     peer: FakeHttpServer, client: Client, tmp_path: Path
 ) -> None:
-    peer.on("GET", f"/artifacts/{ART}", Answer(200, view()))
+    peer.set_answers("GET", f"/artifacts/{ART}", Answer(200, make_view()))
     with pytest.raises(errors.NotFoundError):
         client.download(ART, tmp_path)
-    assert left_in(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 def test_the_error_of_a_missing_export_says_how_to_make_one(
     peer: FakeHttpServer, client: Client, tmp_path: Path
 ) -> None:
-    peer.on(
+    peer.set_answers(
         "GET",
         f"/runs/{RUN}/artifacts",
         Answer(
             200,
-            api_samples.page(
-                view(name="weights.safetensors"), view(name="policy.onnx", stored=False)
+            api_samples.make_page(
+                make_view(name="weights.safetensors"), make_view(name="policy.onnx", stored=False)
             ),
         ),
     )

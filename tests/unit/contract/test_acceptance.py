@@ -16,13 +16,13 @@ from palestra.contract.names import Title
 from palestra.contract.problems import explain
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import Release
-from tests.support.server_fixture import definition
+from tests.support.server_fixture import make_definition
 
 SCHEDULE = {"name": "learning_rate_schedule", "env_steps": 5}
 
 
-def refused(changes: dict[str, Any], **more: Any) -> list[str]:
-    document = {"definition": definition(**changes), **more}
+def list_refused_pointers(changes: dict[str, Any], **more: Any) -> list[str]:
+    document = {"definition": make_definition(**changes), **more}
     with pytest.raises(ValidationError) as error:
         Submission.model_validate_json(json.dumps(document))
     return [problem.pointer for problem in explain(error.value, Submission)]
@@ -52,17 +52,17 @@ def refused(changes: dict[str, Any], **more: Any) -> list[str]:
 def test_contradictory_values_are_refused(
     changes: dict[str, Any], more: dict[str, Any], pointer: str
 ) -> None:
-    assert refused(changes, **more) == [pointer]
+    assert list_refused_pointers(changes, **more) == [pointer]
 
 
 def test_all_errors_are_reported_together() -> None:
     twice = {"hooks": [SCHEDULE, SCHEDULE], "export": {"formats": ["weights", "weights"]}}
-    assert len(refused(twice, provenance={"a": 2**64})) == 3
+    assert len(list_refused_pointers(twice, provenance={"a": 2**64})) == 3
 
 
 def test_values_at_their_upper_limits_are_accepted() -> None:
     document = {
-        "definition": definition(
+        "definition": make_definition(
             env={"id": "CartPole-v1", "kwargs": {"a": 2**63 - 1, "b": -(2**63)}}
         )
     }
@@ -72,14 +72,14 @@ def test_values_at_their_upper_limits_are_accepted() -> None:
 @pytest.mark.parametrize("pack", ["auto", "off"])
 def test_an_agent_that_cannot_be_packed_accepts_pack_size_1(pack: str) -> None:
     document = {
-        "definition": definition(agent={"name": "drqn"}),
+        "definition": make_definition(agent={"name": "drqn"}),
         "options": {"resources": {"pack": pack}},
     }
     assert Submission.model_validate_json(json.dumps(document))
 
 
 def test_stored_definitions_with_contradictory_values_are_still_read() -> None:
-    odd = definition(
+    odd = make_definition(
         name="\u3164",
         env={"id": "CartPole-v1", "kwargs": {"a": 10**400}},
         hooks=[SCHEDULE, SCHEDULE],
@@ -117,7 +117,7 @@ def test_invisible_names_and_names_with_stray_joiners_are_refused(
         TypeAdapter(Title).validate_python(name)
 
 
-def released(outcome: Outcome, cause: Cause, place: str = "report") -> Release:
+def make_release(outcome: Outcome, cause: Cause, place: str = "report") -> Release:
     end = {"outcome": outcome, "cause": cause}
     fine = {"outcome": "succeeded", "cause": "budget"}
     pack = [{**end, "run_id": "run_" + "0" * 26}] if place == "runs" else []
@@ -142,7 +142,7 @@ def test_an_outcome_with_a_cause_of_another_outcome_is_refused(
     outcome: Outcome, cause: Cause, place: str
 ) -> None:
     with pytest.raises(ValidationError, match=f"cause {cause} does not go with outcome {outcome}"):
-        released(outcome, cause, place)
+        make_release(outcome, cause, place)
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_an_outcome_with_a_cause_of_another_outcome_is_refused(
     ],
 )
 def test_the_outcomes_of_real_attempts_are_accepted(outcome: Outcome, cause: Cause) -> None:
-    assert released(outcome, cause).report.cause is cause
+    assert make_release(outcome, cause).report.cause is cause

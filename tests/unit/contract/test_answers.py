@@ -27,8 +27,8 @@ from palestra.contract.work_order import (
 )
 from palestra.errors import UnexpectedAnswerError
 from palestra.telemetry.transport import SendResult, interpret, open_client
-from tests.support.fake_http_server import Answer, FakeHttpServer, running_fake_server
-from tests.support.trainings import definition, work_order
+from tests.support.fake_http_server import Answer, FakeHttpServer, run_fake_server
+from tests.support.trainings import make_definition, make_work_order
 from workers.ipc.server_api import AttemptApi, ServerUnreachableError, WorkerApi
 
 JOB, WORKER = "job_" + "0" * 26, "wrk_" + "0" * 26
@@ -41,7 +41,7 @@ SNAPSHOT = SnapshotRef(
     files=(SnapshotFileRef(name="agent.json", size=1, sha256="0" * 64, artifact_id="art_1"),),
 )
 CLAIMED = ClaimAnswer(
-    work_order=work_order(definition()), token="t", lease_seconds=1, renew_seconds=1
+    work_order=make_work_order(make_definition()), token="t", lease_seconds=1, renew_seconds=1
 )
 ANSWERS = [
     RegistrationAnswer(
@@ -61,31 +61,31 @@ ANSWERS = [
 UNKNOWN = {"unknown": {"nested": [1, None]}}
 
 
-def with_unknown_keys(value: Any) -> Any:
+def add_unknown_keys(value: Any) -> Any:
     """Returns JSON with an unknown key in every object except work orders."""
     if isinstance(value, dict):
         inner = {
-            key: item if key == "work_order" else with_unknown_keys(item)
+            key: item if key == "work_order" else add_unknown_keys(item)
             for key, item in value.items()
         }
         return {**inner, **UNKNOWN}
-    return [with_unknown_keys(item) for item in value] if isinstance(value, list) else value
+    return [add_unknown_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def plain(model: BaseModel) -> Any:
+def dump_json(model: BaseModel) -> Any:
     return json.loads(model.model_dump_json())
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
 def test_unknown_keys_of_answers_are_ignored_at_every_depth(answer: BaseModel) -> None:
-    sent = json.dumps(with_unknown_keys(plain(answer)))
+    sent = json.dumps(add_unknown_keys(dump_json(answer)))
     assert sent.count("unknown") >= 1
     assert read_answer(type(answer), sent) == answer
     with pytest.raises(ValidationError):
         type(answer).model_validate_json(sent)
 
 
-def test_what_an_answer_must_hold_is_checked_still() -> None:
+def test_required_fields_of_answers_are_checked() -> None:
     for sent in ('{"acked_seq": "4"}', '{"acked_seq": -1}', "{}"):
         with pytest.raises(ValidationError):
             read_answer(TelemetryAck, sent)
@@ -104,7 +104,7 @@ def test_what_an_answer_must_hold_is_checked_still() -> None:
     ids=lambda place: "/".join(map(str, place)),
 )
 def test_a_work_order_with_an_unknown_key_is_refused(place: tuple[str | int, ...]) -> None:
-    sent = plain(CLAIMED)
+    sent = dump_json(CLAIMED)
     found = sent
     for step in place:
         found = found[step]
@@ -119,7 +119,7 @@ def test_a_work_order_with_an_unknown_key_is_refused(place: tuple[str | int, ...
     )
 
 
-def worker_view() -> dict[str, Any]:
+def make_worker_view() -> dict[str, Any]:
     return {
         "id": "wrk_1",
         "name": "one",
@@ -134,20 +134,20 @@ def worker_view() -> dict[str, Any]:
     }
 
 
-def answered(body: Any, status: int = 200) -> httpx.Response:
+def make_response(body: Any, status: int = 200) -> httpx.Response:
     return httpx.Response(status, json=body, request=httpx.Request("GET", "http://server/x"))
 
 
 def test_a_client_ignores_unknown_keys_of_documents_in_views() -> None:
     """The documents in a view (here a GPU) are also part of requests, which refuse unknown keys."""
-    known = read(WorkerView, answered(worker_view()))
-    assert read(WorkerView, answered(with_unknown_keys(worker_view()))) == known
+    known = read(WorkerView, make_response(make_worker_view()))
+    assert read(WorkerView, make_response(add_unknown_keys(make_worker_view()))) == known
     with pytest.raises(ValidationError):
-        WorkerView.model_validate_json(json.dumps(with_unknown_keys(worker_view())))
+        WorkerView.model_validate_json(json.dumps(add_unknown_keys(make_worker_view())))
 
 
 def test_a_client_refuses_a_definition_with_an_unknown_key() -> None:
-    raw = {"definition": {**definition(), **UNKNOWN}}
+    raw = {"definition": {**make_definition(), **UNKNOWN}}
     with pytest.raises(ValidationError) as refused:
         read_answer(ExperimentDetail, json.dumps(raw))
     assert any(
@@ -155,12 +155,12 @@ def test_a_client_refuses_a_definition_with_an_unknown_key() -> None:
         for error in refused.value.errors()
     )
     with pytest.raises(UnexpectedAnswerError):
-        read(ExperimentDetail, answered(raw))
+        read(ExperimentDetail, make_response(raw))
 
 
 @pytest.fixture
 def server() -> Iterator[FakeHttpServer]:
-    with running_fake_server() as running:
+    with run_fake_server() as running:
         yield running
 
 
@@ -168,7 +168,7 @@ def test_a_supervisor_reads_the_renewal_of_a_newer_server_and_names_its_version(
     server: FakeHttpServer,
 ) -> None:
     newer = {"order": "pause", "acked_seq": 7, "lease_seconds": 30, **UNKNOWN}
-    server.on("POST", "/leases/att_1:renew", Answer(body=newer))
+    server.set_answers("POST", "/leases/att_1:renew", Answer(body=newer))
     with open_client(server.url, "token") as client:
         answer = AttemptApi(client, "att_1").renew(Renewal())
     assert (answer.order, answer.acked_seq, answer.give_up) == ("pause", 7, False)
@@ -178,9 +178,9 @@ def test_a_supervisor_reads_the_renewal_of_a_newer_server_and_names_its_version(
 def test_a_worker_does_not_start_a_work_order_that_it_does_not_know_whole(
     server: FakeHttpServer,
 ) -> None:
-    newer = plain(CLAIMED)
+    newer = dump_json(CLAIMED)
     newer["work_order"]["definition"]["agent"].update(UNKNOWN)
-    server.on("POST", "/leases", Answer(body=newer))
+    server.set_answers("POST", "/leases", Answer(body=newer))
     claim = Claim(job_id=JOB, expected_attempt=1, worker_id=WORKER, slot=0)
     with (
         open_client(server.url, "token") as client,
@@ -190,5 +190,5 @@ def test_a_worker_does_not_start_a_work_order_that_it_does_not_know_whole(
 
 
 def test_an_acknowledgement_with_an_unknown_key_counts() -> None:
-    reply = interpret(answered({"acked_seq": 9, **UNKNOWN}))
+    reply = interpret(make_response({"acked_seq": 9, **UNKNOWN}))
     assert (reply.verdict, reply.seq) == (SendResult.ACKNOWLEDGED, 9)

@@ -27,7 +27,7 @@ from palestra.contract.upgrade import upgrade
 ASSETS = Path(__file__).parents[2] / "assets" / "definitions"
 
 
-def minimal(**changes: Any) -> dict[str, Any]:
+def make_minimal_document(**changes: Any) -> dict[str, Any]:
     return {
         "kind": "rl",
         "name": "tiny",
@@ -41,7 +41,7 @@ def load(document: dict[str, Any]) -> Definition:
     return read_definition(json.dumps(document))
 
 
-def supervised(**changes: Any) -> dict[str, Any]:
+def make_supervised_document(**changes: Any) -> dict[str, Any]:
     named = {
         member: {"name": name}
         for member, name in (
@@ -54,13 +54,13 @@ def supervised(**changes: Any) -> dict[str, Any]:
 
 
 def test_defaults_are_part_of_the_canonical_form() -> None:
-    written_out = minimal(agent={"name": "dqn", "gamma": 0.99, "batch_size": 64})
-    assert canonical_json(load(minimal())) == canonical_json(load(written_out))
+    written_out = make_minimal_document(agent={"name": "dqn", "gamma": 0.99, "batch_size": 64})
+    assert canonical_json(load(make_minimal_document())) == canonical_json(load(written_out))
 
 
 def test_name_and_notes_do_not_change_the_hash() -> None:
-    assert definition_hash(load(minimal())) == definition_hash(
-        load(minimal(name="other", notes="why"))
+    assert definition_hash(load(make_minimal_document())) == definition_hash(
+        load(make_minimal_document(name="other", notes="why"))
     )
 
 
@@ -77,26 +77,28 @@ def test_name_and_notes_do_not_change_the_hash() -> None:
     ],
 )
 def test_any_other_change_changes_the_hash(change: dict[str, Any]) -> None:
-    assert definition_hash(load(minimal())) != definition_hash(load(minimal(**change)))
+    assert definition_hash(load(make_minimal_document())) != definition_hash(
+        load(make_minimal_document(**change))
+    )
 
 
 def test_an_integer_and_the_equal_float_give_the_same_hash() -> None:
-    assert definition_hash(load(minimal(stop={"success_score": 475}))) == definition_hash(
-        load(minimal(stop={"success_score": 475.0}))
-    )
+    assert definition_hash(
+        load(make_minimal_document(stop={"success_score": 475}))
+    ) == definition_hash(load(make_minimal_document(stop={"success_score": 475.0})))
 
 
 @given(st.randoms(use_true_random=False))
 def test_the_hash_ignores_key_order(random: Any) -> None:
-    def shuffled(value: Any) -> Any:
+    def shuffle_keys(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        items = [(key, shuffled(item)) for key, item in value.items()]
+        items = [(key, shuffle_keys(item)) for key, item in value.items()]
         random.shuffle(items)
         return dict(items)
 
     document = upgrade(json.loads((ASSETS / "v1-dqn.json").read_text()))
-    assert definition_hash(load(shuffled(document))) == definition_hash(load(document))
+    assert definition_hash(load(shuffle_keys(document))) == definition_hash(load(document))
 
 
 def test_canonical_json_round_trips() -> None:
@@ -105,7 +107,7 @@ def test_canonical_json_round_trips() -> None:
 
 
 def test_code_is_part_of_the_identity() -> None:
-    definition = load(minimal())
+    definition = load(make_minimal_document())
     clean = GitCode(kind="git", head="a" * 40)
     dirty = GitCode(kind="git", head="a" * 40, dirty_digest="b" * 64)
     installed = [
@@ -120,7 +122,7 @@ def test_code_is_part_of_the_identity() -> None:
 
 def test_the_code_of_an_environment_is_part_of_the_hash_only_if_present() -> None:
     """IDs of experiments without such an environment do not change."""
-    definition = load(minimal())
+    definition = load(make_minimal_document())
     assert canonical_json(BuiltinCode()) == b'{"kind":"builtin"}'
     assert identity_hash(definition, BuiltinCode()) == sha256_of(
         {
@@ -151,7 +153,7 @@ def test_work_tree_code_is_refused_in_submissions() -> None:
 
     Stored experiments that have it are still read.
     """
-    document = {"definition": minimal(), "code": {"kind": "git", "head": "a" * 40}}
+    document = {"definition": make_minimal_document(), "code": {"kind": "git", "head": "a" * 40}}
     with pytest.raises(ValidationError) as raised:
         Submission.model_validate_json(json.dumps(document))
     (problem,) = explain(raised.value, Submission)
@@ -164,7 +166,7 @@ def test_work_tree_code_is_refused_in_submissions() -> None:
 
 
 def test_the_id_is_a_slug_and_sixteen_digits() -> None:
-    definition = load(minimal(name="Würfel & DQN!"))
+    definition = load(make_minimal_document(name="Würfel & DQN!"))
     assert (
         experiment_id(definition, BuiltinCode())
         == f"wurfel-dqn-{identity_hash(definition, BuiltinCode())[:16]}"
@@ -208,7 +210,7 @@ def test_the_id_is_a_slug_and_sixteen_digits() -> None:
     ],
 )
 def test_invalid_definitions_are_refused_with_a_pointer(change: dict[str, Any], where: str) -> None:
-    assert pointers(minimal(**change)) == [where]
+    assert list_error_pointers(make_minimal_document(**change)) == [where]
 
 
 @pytest.mark.parametrize(
@@ -231,10 +233,10 @@ def test_invalid_definitions_are_refused_with_a_pointer(change: dict[str, Any], 
 def test_invalid_supervised_definitions_are_refused_with_a_pointer(
     change: dict[str, Any], where: str
 ) -> None:
-    assert where in pointers(supervised(**change))
+    assert where in list_error_pointers(make_supervised_document(**change))
 
 
-def pointers(document: dict[str, Any]) -> list[str]:
+def list_error_pointers(document: dict[str, Any]) -> list[str]:
     with pytest.raises(ValidationError) as raised:
         Submission.model_validate_json(json.dumps({"definition": document}))
     return [
@@ -244,27 +246,30 @@ def pointers(document: dict[str, Any]) -> list[str]:
 
 def test_the_error_of_a_misspelt_agent_lists_the_known_agents() -> None:
     with pytest.raises(ValidationError, match="none of the built-in agents a2c, a3c"):
-        load(minimal(agent={"name": "dnq", "gamma": 0.9}))
+        load(make_minimal_document(agent={"name": "dnq", "gamma": 0.9}))
 
 
 def test_a_supervised_definition_is_hashed_like_any_other() -> None:
-    first, renamed = load(supervised()), load(supervised(name="other", notes="why"))
+    first, renamed = (
+        load(make_supervised_document()),
+        load(make_supervised_document(name="other", notes="why")),
+    )
     assert definition_hash(first) == definition_hash(renamed)
     assert definition_hash(first) != definition_hash(
-        load(supervised(estimator={"name": "mlp", "params": {"units": 3}}))
+        load(make_supervised_document(estimator={"name": "mlp", "params": {"units": 3}}))
     )
     assert read_definition(canonical_json(first)) == first
 
 
 def test_parameters_of_registered_agents_are_part_of_the_identity_in_any_order() -> None:
     first, again, other = (
-        load(minimal(agent={"name": "mine", "parameters": given}))
+        load(make_minimal_document(agent={"name": "mine", "parameters": given}))
         for given in ({"a": 1, "b": [{}]}, {"b": [{}], "a": 1}, {"a": 2, "b": [{}]})
     )
     assert definition_hash(first) == definition_hash(again) != definition_hash(other)
 
 
-def exponential_schema(times: int) -> dict[str, Any]:
+def make_exponential_schema(times: int) -> dict[str, Any]:
     """Returns a schema of a few hundred bytes whose validation takes 2 ** times steps."""
     parts: dict[str, Any] = {"a0": {"type": "object"}}
     for index in range(1, times + 1):
@@ -289,7 +294,7 @@ def exponential_schema(times: int) -> dict[str, Any]:
             "in a circle",
         ),
         ({"description": "x" * 65_536}, "65536 bytes"),
-        (exponential_schema(20), "2000 parts"),
+        (make_exponential_schema(20), "2000 parts"),
         (json.loads('{"not":' * 65 + "{}" + "}" * 65), "64 deep"),
     ],
 )
@@ -307,14 +312,14 @@ def test_a_schema_may_refer_to_its_own_parts_and_describe_names_that_look_like_r
             "properties": {"$ref": {"type": "string"}, "$id": {}, "a": {"$ref": "#/$defs/a~01"}},
         }
     )
-    check_schema(exponential_schema(6))
+    check_schema(make_exponential_schema(6))
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1], [2**32], ["a"], [1.0], [True]])
 def test_bad_seeds_are_refused(seeds: list[Any]) -> None:
     with pytest.raises(ValidationError):
         Submission.model_validate_json(
-            json.dumps({"definition": minimal(), "options": {"seeds": seeds}})
+            json.dumps({"definition": make_minimal_document(), "options": {"seeds": seeds}})
         )
 
 
@@ -324,13 +329,15 @@ def test_no_agent_requires_parameters(name: str, num_envs: int) -> None:
     """Regression: `agent: {name: ppo}` was refused, since its default minibatch exceeded its
     rollout.
     """
-    loaded = load(minimal(agent={"name": name}, env={"id": "CartPole-v1", "num_envs": num_envs}))
+    loaded = load(
+        make_minimal_document(agent={"name": name}, env={"id": "CartPole-v1", "num_envs": num_envs})
+    )
     assert read_definition(canonical_json(loaded)) == loaded
 
 
 def test_a3c_needs_no_parameters_with_an_environment_per_process() -> None:
     """Each process of A3C has one environment."""
-    assert load(minimal(agent={"name": "a3c"}))
+    assert load(make_minimal_document(agent={"name": "a3c"}))
 
 
 def test_the_default_minibatch_is_no_larger_than_the_rollout() -> None:
@@ -340,14 +347,16 @@ def test_the_default_minibatch_is_no_larger_than_the_rollout() -> None:
     """
     sizes = {
         num_envs: load(
-            minimal(agent={"name": "ppo"}, env={"id": "CartPole-v1", "num_envs": num_envs})
+            make_minimal_document(
+                agent={"name": "ppo"}, env={"id": "CartPole-v1", "num_envs": num_envs}
+            )
         )
         for num_envs in (1, 2, 8)
     }
     assert [definition.agent.minibatch_size for definition in sizes.values()] == [128, 256, 256]
-    asked = load(minimal(agent={"name": "ppo", "minibatch_size": 128}))
+    asked = load(make_minimal_document(agent={"name": "ppo", "minibatch_size": 128}))
     assert definition_hash(asked) == definition_hash(sizes[1])
     with pytest.raises(
         ValidationError, match=r"agent.minibatch_size 256 is larger than a rollout of 128"
     ):
-        load(minimal(agent={"name": "ppo", "minibatch_size": 256}))
+        load(make_minimal_document(agent={"name": "ppo", "minibatch_size": 256}))

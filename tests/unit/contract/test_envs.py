@@ -11,7 +11,7 @@ from palestra.contract.identity import definition_hash
 from palestra.contract.problems import explain
 
 
-def rl(**env: Any) -> Any:
+def make_definition(**env: Any) -> Any:
     document = {
         "kind": "rl",
         "name": "tiny",
@@ -23,17 +23,21 @@ def rl(**env: Any) -> Any:
 
 
 def test_definitions_without_preprocessing_keep_their_hash() -> None:
-    assert definition_hash(rl()) == definition_hash(rl(preprocessing=None))
-    assert b"preprocessing" not in canonical_json(rl())
+    assert definition_hash(make_definition()) == definition_hash(
+        make_definition(preprocessing=None)
+    )
+    assert b"preprocessing" not in canonical_json(make_definition())
 
 
 def test_preprocessing_is_part_of_the_hash_with_its_defaults() -> None:
     plain, named = (
-        rl(preprocessing={}),
-        rl(preprocessing={"name": "atari", "frame_stack": 4, "clip_rewards": True}),
+        make_definition(preprocessing={}),
+        make_definition(preprocessing={"name": "atari", "frame_stack": 4, "clip_rewards": True}),
     )
-    assert definition_hash(plain) == definition_hash(named) != definition_hash(rl())
-    assert definition_hash(plain) != definition_hash(rl(preprocessing={"frame_stack": 2}))
+    assert definition_hash(plain) == definition_hash(named) != definition_hash(make_definition())
+    assert definition_hash(plain) != definition_hash(
+        make_definition(preprocessing={"frame_stack": 2})
+    )
     assert read_definition(canonical_json(plain)) == plain
 
 
@@ -41,4 +45,4 @@ def test_a_native_vector_needs_preprocessing() -> None:
     with pytest.raises(ValidationError) as raised:
         EnvDefinition.model_validate_json('{"id": "ALE/Pong-v5", "vectorization": "native"}')
     assert "needs preprocessing" in str(explain(raised.value))
-    assert rl(vectorization="native", preprocessing={}).env.vectorization == "native"
+    assert make_definition(vectorization="native", preprocessing={}).env.vectorization == "native"

@@ -30,12 +30,12 @@ def test_ids_sort_by_time_and_are_unique() -> None:
         ("a" * 99, "a" * 40),
     ],
 )
-def test_slugs(text: str, slug: str) -> None:
+def test_a_text_becomes_a_slug(text: str, slug: str) -> None:
     assert slugify(text) == slug
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "a/b/c.json", "é.txt"])
-def test_artifact_names_that_are_fine(name: str) -> None:
+def test_good_artifact_names_are_accepted(name: str) -> None:
     assert TypeAdapter(ArtifactName).validate_python(name) == name
 
 
@@ -67,7 +67,7 @@ def test_artifact_names_that_are_fine(name: str) -> None:
         "a//b",
     ],
 )
-def test_artifact_names_that_are_refused(name: str) -> None:
+def test_bad_artifact_names_are_refused(name: str) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(ArtifactName).validate_python(name)
 

@@ -7,10 +7,10 @@ from pydantic import ValidationError
 from palestra.contract.job_options import Submission
 from palestra.contract.problems import explain, nearest, pointer
 from palestra.contract.telemetry import TelemetryBatch
-from tests.support.server_fixture import definition
+from tests.support.server_fixture import make_definition
 
 
-def problems(document: dict[str, Any], model: Any = Submission) -> list[tuple[str, str, str]]:
+def list_problems(document: dict[str, Any], model: Any = Submission) -> list[tuple[str, str, str]]:
     with pytest.raises(ValidationError) as refused:
         model.model_validate_json(json.dumps(document))
     return [
@@ -21,10 +21,12 @@ def problems(document: dict[str, Any], model: Any = Submission) -> list[tuple[st
 
 def test_pointers_contain_only_members_of_the_document() -> None:
     hooks = [{"name": "nan_guard", "updates": 0}]
-    assert problems({"definition": definition(hooks=hooks)}) == [
+    assert list_problems({"definition": make_definition(hooks=hooks)}) == [
         ("/definition/hooks/0/updates", "out_of_range", "must be at least 1")
     ]
-    found = problems({"definition": definition(env={"id": "CartPole-v1", "kwargs": {"a": [1]}})})
+    found = list_problems(
+        {"definition": make_definition(env={"id": "CartPole-v1", "kwargs": {"a": [1]}})}
+    )
     assert found == [
         (
             "/definition/env/kwargs/a",
@@ -35,9 +37,9 @@ def test_pointers_contain_only_members_of_the_document() -> None:
 
 
 def test_every_error_is_reported_once_without_its_consequences() -> None:
-    found = problems(
+    found = list_problems(
         {
-            "definition": definition(agent={"name": "dqn", "gamma": 2, "lr": 1}),
+            "definition": make_definition(agent={"name": "dqn", "gamma": 2, "lr": 1}),
             "options": {"seeds": ["x"], "name": 1},
         }
     )
@@ -52,14 +54,14 @@ def test_every_error_is_reported_once_without_its_consequences() -> None:
 def test_the_input_is_never_repeated() -> None:
     secret = "hunter2-hunter2"
     documents = [
-        {"definition": definition(name=[secret])},
-        {"definition": definition(agent={"name": secret + "!"})},
-        {"definition": definition(agent={"name": "dqn", "loss": secret})},
-        {"definition": definition(env={"id": "../" + secret})},
-        {"definition": definition(loop={"env_steps": secret})},
+        {"definition": make_definition(name=[secret])},
+        {"definition": make_definition(agent={"name": secret + "!"})},
+        {"definition": make_definition(agent={"name": "dqn", "loss": secret})},
+        {"definition": make_definition(env={"id": "../" + secret})},
+        {"definition": make_definition(loop={"env_steps": secret})},
     ]
     for document in documents:
-        assert secret not in json.dumps(problems(document))
+        assert secret not in json.dumps(list_problems(document))
 
 
 def test_errors_of_telemetry_name_the_record() -> None:
@@ -73,7 +75,7 @@ def test_errors_of_telemetry_name_the_record() -> None:
         "wall": [0],
         "value": [1],
     }
-    assert problems({"first_seq": 1, "records": [record]}, TelemetryBatch)[0][:2] == (
+    assert list_problems({"first_seq": 1, "records": [record]}, TelemetryBatch)[0][:2] == (
         "/records/0/series",
         "pattern",
     )
@@ -106,12 +108,14 @@ def test_thousands_of_errors_are_counted_and_not_described() -> None:
     """Pydantic can describe either all errors or none."""
     unknown = {f"k{index}": 0 for index in range(1_500)}
     sentence = "has 1500 faults: check that this is the document which is wanted here"
-    assert problems({"definition": definition(), **unknown}) == [("", "too_many_faults", sentence)]
+    assert list_problems({"definition": make_definition(), **unknown}) == [
+        ("", "too_many_faults", sentence)
+    ]
 
 
 def test_of_a_long_array_only_the_first_error_is_reported() -> None:
     """A megabyte can contain a third of a million errors."""
-    found = problems({"definition": definition(), "options": {"seeds": ["x"] * 10_000}})
+    found = list_problems({"definition": make_definition(), "options": {"seeds": ["x"] * 10_000}})
     assert [place for place, _, _ in found] == ["/options/seeds/0"]
     hooks = [{"name": "nan_guard", "updates": 0}] * 3
-    assert len(problems({"definition": definition(hooks=hooks)})) == 3
+    assert len(list_problems({"definition": make_definition(hooks=hooks)})) == 3

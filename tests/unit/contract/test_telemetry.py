@@ -10,7 +10,7 @@ from palestra.contract.telemetry import Points, TelemetryBatch
 RUN = new_id("run")
 
 
-def points(*values: object, series: str = "loss/td") -> dict[str, object]:
+def make_points(*values: object, series: str = "loss/td") -> dict[str, object]:
     n = len(values)
     return {
         "type": "points",
@@ -30,9 +30,9 @@ def read(*records: dict[str, object], first_seq: int = 1) -> TelemetryBatch:
     )
 
 
-def test_numbers_survive_the_wire_exactly() -> None:
+def test_numbers_are_read_back_exactly() -> None:
     values = [0.0, -0.0, 5e-324, 1e308, float(2**53 + 1), 0.1]
-    (record,) = read(points(*values)).records
+    (record,) = read(make_points(*values)).records
     assert isinstance(record, Points)
     again = TelemetryBatch.model_validate_json(
         TelemetryBatch(first_seq=1, records=(record,)).model_dump_json()
@@ -41,8 +41,8 @@ def test_numbers_survive_the_wire_exactly() -> None:
     assert [value.hex() for value in again.value] == [value.hex() for value in values]
 
 
-def test_non_finite_numbers_are_strings_on_the_wire() -> None:
-    batch = read(points("NaN", "Infinity", "-Infinity"))
+def test_non_finite_numbers_are_sent_as_strings() -> None:
+    batch = read(make_points("NaN", "Infinity", "-Infinity"))
     (record,) = batch.records
     assert isinstance(record, Points)
     assert math.isnan(record.value[0])
@@ -57,21 +57,21 @@ def test_non_finite_numbers_are_strings_on_the_wire() -> None:
 @pytest.mark.parametrize("value", ["nan ", "nan", "1", True, None])
 def test_other_strings_and_types_are_refused(value: object) -> None:
     with pytest.raises(ValidationError):
-        read(points(value))
+        read(make_points(value))
 
 
 @pytest.mark.parametrize("series", ["a b", "../x", "x" * 129, "été", "", "-a"])
 def test_bad_series_names_are_refused(series: str) -> None:
     with pytest.raises(ValidationError):
-        read(points(1.0, series=series))
+        read(make_points(1.0, series=series))
 
 
 def test_columns_of_unequal_length_are_refused() -> None:
     with pytest.raises(ValidationError, match="equal lengths"):
-        read(points(1.0) | {"update": [1, 2]})
+        read(make_points(1.0) | {"update": [1, 2]})
 
 
 @pytest.mark.parametrize("first_seq", [0, -1, 2**63])
 def test_sequence_numbers_out_of_range_are_refused(first_seq: int) -> None:
     with pytest.raises(ValidationError):
-        read(points(1.0), first_seq=first_seq)
+        read(make_points(1.0), first_seq=first_seq)

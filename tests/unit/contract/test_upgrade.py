@@ -16,11 +16,11 @@ from palestra.contract.upgrade import (
     upgrade_submission,
 )
 from palestra.contract.versions import STEPS
-from tests.support.api_samples import definition
+from tests.support.api_samples import make_definition
 
 SAMPLES = sorted((Path(__file__).parents[2] / "assets" / "definitions").glob("v*.json"))
 
-# The identity of a released document must never move: a team's experiment IDs hang on it.
+# The identity of a released document must never change: experiment IDs depend on it.
 RELEASED_HASHES = {
     "v1-dqn.json": "62dd969bb2a7c833eb98fe1c9d7e3626c8ec174650822078ba7e5686ed553b2a",
     "v1-ppo.json": "6b7b86d0826f33fb88cdf1db69d2d52f72e4e9add574ab5c391467a7efa38697",
@@ -33,8 +33,8 @@ RELEASED_IDS = {
 ON_POLICY = ["ppo", "a2c", "a3c", "reinforce", "recurrent_ppo"]
 
 
-def written(version: int, agent: dict[str, Any], **changes: Any) -> str:
-    return json.dumps(definition(schema_version=version, agent=agent, **changes))
+def write_document(version: int, agent: dict[str, Any], **changes: Any) -> str:
+    return json.dumps(make_definition(schema_version=version, agent=agent, **changes))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
@@ -61,24 +61,24 @@ def test_the_upgrade_halves_the_value_coefficient(name: str) -> None:
         ({"value_coefficient": 1}, 0.5),
         ({"value_coefficient": 0}, 0.0),
     ):
-        agent = load_definition(written(1, {"name": name, **said})).agent
+        agent = load_definition(write_document(1, {"name": name, **said})).agent
         assert agent.value_coefficient == meant
         assert (
             load_definition(
-                written(2, {"name": name, "value_coefficient": 0.3})
+                write_document(2, {"name": name, "value_coefficient": 0.3})
             ).agent.value_coefficient
             == 0.3
         )
     with pytest.raises(ValidationError, match="value_coefficient"):
-        load_definition(written(1, {"name": name, "value_coefficient": "much"}))
+        load_definition(write_document(1, {"name": name, "value_coefficient": "much"}))
 
 
 @pytest.mark.parametrize("name", ON_POLICY)
 def test_equivalent_documents_of_both_versions_have_the_same_id(name: str) -> None:
     """Documents that differ in meaning have different IDs."""
-    old = load_definition(written(1, {"name": name, "value_coefficient": 0.7}))
-    same = load_definition(written(2, {"name": name, "value_coefficient": 0.35}))
-    other = load_definition(written(2, {"name": name, "value_coefficient": 0.7}))
+    old = load_definition(write_document(1, {"name": name, "value_coefficient": 0.7}))
+    same = load_definition(write_document(2, {"name": name, "value_coefficient": 0.35}))
+    other = load_definition(write_document(2, {"name": name, "value_coefficient": 0.7}))
     code = BuiltinCode()
     assert experiment_id(old, code) == experiment_id(same, code) != experiment_id(other, code)
     assert definition_hash(old) == definition_hash(same) != definition_hash(other)
@@ -94,14 +94,16 @@ def test_agents_without_a_value_coefficient_are_the_same_in_both_versions() -> N
         {"name": "sb3", "algorithm": "PPO", "parameters": {"vf_coef": 0.5}},
         {"name": "mine"},
     ):
-        one, two = (load_definition(written(version, agent)) for version in (1, 2))
+        one, two = (load_definition(write_document(version, agent)) for version in (1, 2))
         assert one == two
         assert experiment_id(one, BuiltinCode()) == experiment_id(two, BuiltinCode())
 
 
 def test_submissions_are_upgraded_and_other_documents_are_not_changed() -> None:
     """This holds for documents from a file and from the API."""
-    document = json.loads(written(1, {"name": "ppo"}, env={"id": "CartPole-v1", "num_envs": 8}))
+    document = json.loads(
+        write_document(1, {"name": "ppo"}, env={"id": "CartPole-v1", "num_envs": 8})
+    )
     assert upgrade_submission({"definition": document, "options": {}})["definition"]["agent"] == {
         "name": "ppo",
         "value_coefficient": 0.25,

@@ -6,7 +6,7 @@ import pytest
 from pydantic_core._pydantic_core import list_all_errors
 
 from palestra.contract.wording import sentence
-from tests.support.phrases import pydantic_phrases
+from tests.support.phrases import find_pydantic_phrases
 
 
 @pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: kind["type"])
@@ -17,12 +17,12 @@ def test_every_kind_of_validation_error_has_its_own_message(kind: dict[str, Any]
     )
     assert told
     assert told[0].islower()
-    assert told == "is not valid" or not pydantic_phrases(told)
+    assert told == "is not valid" or not find_pydantic_phrases(told)
 
 
 def test_the_searched_phrases_occur_in_pydantics_messages() -> None:
     theirs = [kind["example_message_python"] for kind in list_all_errors()]
-    assert sum(bool(pydantic_phrases(message)) for message in theirs) > len(theirs) * 0.6
+    assert sum(bool(find_pydantic_phrases(message)) for message in theirs) > len(theirs) * 0.6
 
 
 def test_a_limit_of_one_is_written_in_the_singular() -> None:

@@ -42,7 +42,7 @@ def test_models_inside_an_answer_are_recorded_too(model: type[BaseModel]) -> Non
     inner = {
         part
         for field in model.model_fields.values()
-        for part in models_in(field.annotation)
+        for part in find_models(field.annotation)
         if part is not WorkOrder
     }
     assert inner <= set(FIELDS), "an older worker would get their new fields"
@@ -111,7 +111,7 @@ def test_the_work_order_has_exactly_the_fields_of_its_version() -> None:
     `python -m tests.unit.domain.test_answer_fields` writes the record of a new version.
     """
     recorded = json.loads(RECORD.read_text("utf-8"))
-    found = fields_of_work_order()
+    found = list_fields_of_work_order()
     changed = {
         name: sorted(set(found.get(name, ())) ^ set(recorded.get(name, ())))
         for name in found.keys() | recorded.keys()
@@ -123,7 +123,7 @@ def test_the_work_order_has_exactly_the_fields_of_its_version() -> None:
     )
 
 
-def fields_of_work_order() -> dict[str, list[str]]:
+def list_fields_of_work_order() -> dict[str, list[str]]:
     """Returns the fields of every model in a work order."""
     found: dict[str, list[str]] = {}
     waiting: list[type[BaseModel]] = [WorkOrder]
@@ -132,19 +132,21 @@ def fields_of_work_order() -> dict[str, list[str]]:
         if model.__name__ not in found:
             found[model.__name__] = sorted(model.model_fields)
             for field in model.model_fields.values():
-                waiting += models_in(field.annotation)
+                waiting += find_models(field.annotation)
     return dict(sorted(found.items()))
 
 
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def find_models(annotation: Any) -> Iterator[type[BaseModel]]:
     """Yields the models in an annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):
-        yield from models_in(part)
+        yield from find_models(part)
 
 
 if __name__ == "__main__":
     RECORD.parent.mkdir(exist_ok=True)
-    lines = [f'"{name}": {json.dumps(found)}' for name, found in fields_of_work_order().items()]
+    lines = [
+        f'"{name}": {json.dumps(found)}' for name, found in list_fields_of_work_order().items()
+    ]
     RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

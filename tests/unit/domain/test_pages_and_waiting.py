@@ -15,7 +15,7 @@ COLUMNS = ("created_at", "name")
         st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=64),
     )
 )
-def test_a_cursor_comes_back_as_it_was(value: int | str) -> None:
+def test_a_cursor_is_decoded_as_it_was_encoded(value: int | str) -> None:
     page = keyset(PageRequest(sort="-name", cursor=cursor("-name", value, "exp-1")), COLUMNS)
     assert page.after == (value, "exp-1")
     assert page.descending

@@ -56,7 +56,7 @@ def test_a_counted_failure_is_retried_once_in_a_row(cause: Cause) -> None:
 
 
 @pytest.mark.parametrize("cause", sorted(set(Cause) - INFRASTRUCTURE_CAUSES - COUNTED_CAUSES))
-def test_everything_else_fails_with_its_own_cause(cause: Cause) -> None:
+def test_all_other_failures_keep_their_cause(cause: Cause) -> None:
     verdict = judge(cause, SHORT, FailureHistory(quick_deaths=2), max_attempts=20)
     assert not verdict.is_requeued
     assert verdict.cause is cause

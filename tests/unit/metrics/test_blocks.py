@@ -15,19 +15,20 @@ counters = st.integers(0, MAX_STEP)
 bits = st.integers(0, 2**64 - 1)
 
 
-def _float(pattern: int) -> float:
+def _decode_float(pattern: int) -> float:
     return float(struct.unpack("<d", struct.pack("<Q", pattern))[0])
 
 
 @st.composite
-def columns(draw: st.DrawFn) -> Columns:
+def draw_columns(draw: st.DrawFn) -> Columns:
     size = draw(st.integers(0, 40))
     ints = [
         np.array(draw(st.lists(counters, min_size=size, max_size=size)), np.int64) for _ in range(4)
     ]
     floats = [
         np.array(
-            [_float(p) for p in draw(st.lists(bits, min_size=size, max_size=size))], np.float64
+            [_decode_float(p) for p in draw(st.lists(bits, min_size=size, max_size=size))],
+            np.float64,
         )
         for _ in range(2)
     ]
@@ -35,7 +36,7 @@ def columns(draw: st.DrawFn) -> Columns:
     return Columns(*ints, *floats, extra)
 
 
-@given(columns())
+@given(draw_columns())
 def test_a_block_returns_what_it_was_given_bit_by_bit(given_columns: Columns) -> None:
     back = blocks.decode(blocks.encode(given_columns))
     for name in ("seq", "env_step", "update", "episode", "wall", "value"):
@@ -57,14 +58,14 @@ def test_a_block_returns_what_it_was_given_bit_by_bit(given_columns: Columns) ->
         float("-inf"),
     ],
 )
-def test_special_values_survive(value: float) -> None:
+def test_special_values_are_kept(value: float) -> None:
     one = np.ones(1, np.int64)
     back = blocks.decode(blocks.encode(Columns(one, one, one, one, np.zeros(1), np.array([value]))))
     assert back.value.tobytes() == np.array([value]).tobytes()
     assert back.nonfinite == (0 if np.isfinite(value) else 1)
 
 
-@given(columns(), st.data())
+@given(draw_columns(), st.data())
 def test_damaged_bytes_never_decode_into_other_lengths(
     given_columns: Columns, data: st.DataObject
 ) -> None:
@@ -86,11 +87,15 @@ def test_regular_counters_are_compressed_well() -> None:
 
 
 def test_concatenation_keeps_the_order() -> None:
-    def one(seq: int) -> Columns:
+    def make_columns(seq: int) -> Columns:
         column = np.array([seq], np.int64)
         return Columns(
             column, column, column, column, np.array([float(seq)]), np.array([float(seq)])
         )
 
-    assert blocks.concatenate([one(3), one(1), one(2)]).seq.tolist() == [3, 1, 2]
+    assert blocks.concatenate([make_columns(3), make_columns(1), make_columns(2)]).seq.tolist() == [
+        3,
+        1,
+        2,
+    ]
     assert len(blocks.concatenate([])) == 0

@@ -39,7 +39,7 @@ def test_a_resume_from_an_earlier_snapshot_bounds_all_attempts_before_it() -> No
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> list[Link]:
+def draw_trees(draw: st.DrawFn) -> list[Link]:
     links = [Link(1, None, None)]
     for fence in range(2, draw(st.integers(2, 8))):
         parent = draw(st.none() | st.integers(1, fence - 1))
@@ -48,7 +48,7 @@ def trees(draw: st.DrawFn) -> list[Link]:
     return links
 
 
-@given(trees(), st.integers(1, 8), st.integers(0, 6), st.integers(0, 6))
+@given(draw_trees(), st.integers(1, 8), st.integers(0, 6), st.integers(0, 6))
 def test_a_point_counts_exactly_if_every_later_resume_kept_it(
     links: list[Link], fence: int, step: int, update: int
 ) -> None:

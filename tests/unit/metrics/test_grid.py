@@ -16,7 +16,7 @@ values = st.one_of(
 points = st.lists(st.tuples(st.integers(0, 200).map(float), values), max_size=80)
 
 
-def _naive(data: list[tuple[float, float]], grid: Grid) -> list[dict[str, float | int]]:
+def _summarise_naively(data: list[tuple[float, float]], grid: Grid) -> list[dict[str, float | int]]:
     held: list[list[float]] = [[] for _ in range(grid.buckets)]
     for x, value in data:
         if grid.start <= x <= grid.end:
@@ -28,10 +28,10 @@ def _naive(data: list[tuple[float, float]], grid: Grid) -> list[dict[str, float 
                 )
             )
             held[place].append(value)
-    return [_summary(bucket) for bucket in held]
+    return [_summarise_bucket(bucket) for bucket in held]
 
 
-def _summary(bucket: list[float]) -> dict[str, float | int]:
+def _summarise_bucket(bucket: list[float]) -> dict[str, float | int]:
     finite = [value for value in bucket if math.isfinite(value)]
     counts: dict[str, float | int] = {"n": len(bucket), "nonfinite": len(bucket) - len(finite)}
     if not finite:
@@ -46,7 +46,7 @@ def test_grid_equals_the_reference_implementation(
 ) -> None:
     grid = Grid.from_range(float(bounds[0]), float(bounds[0] + bounds[1]), buckets)
     found = downsample(np.array([x for x, _ in data]), np.array([value for _, value in data]), grid)
-    expected = _naive(data, grid)
+    expected = _summarise_naively(data, grid)
     for name in ("min", "max", "last"):
         np.testing.assert_array_equal(
             getattr(found, name), [bucket[name] for bucket in expected], name

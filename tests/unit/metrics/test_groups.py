@@ -54,7 +54,8 @@ def test_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
     draws = np.random.default_rng(1).normal(3.0, 2.0, size=(20, 2_000))
     found = summarise(draws)
     covered = np.mean((found.low <= 3.0) & (found.high >= 3.0))
-    assert 0.88 <= covered <= 0.97  # percentile intervals of 20 runs are a little narrow
+    # Percentile intervals of 20 runs are a little too narrow.
+    assert 0.88 <= covered <= 0.97
 
 
 def test_a_run_without_data_does_not_change_the_others() -> None:

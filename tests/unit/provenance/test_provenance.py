@@ -10,12 +10,12 @@ import pytest
 
 from palestra import provenance
 from palestra.provenance import capture, generate_exp_id, prepare_output_dir
-from tests.support.secret_samples import private_keys, tokens
+from tests.support.secret_samples import make_private_keys, make_tokens
 from tests.support.work_trees import read
 
-TOKEN = tokens()["Palestra"]
-PRIVATE_KEY, BODY = private_keys()["private key: RSA"]
-AWS = tokens()["AWS access key"]
+TOKEN = make_tokens()["Palestra"]
+PRIVATE_KEY, BODY = make_private_keys()["private key: RSA"]
+AWS = make_tokens()["AWS access key"]
 
 
 def test_the_id_of_a_subdirectory_covers_the_whole_tree(
@@ -36,7 +36,7 @@ def test_ignored_files_are_not_part_of_the_id(tree: Path) -> None:
 
 
 def test_only_allow_listed_variables_are_recorded(
-    outside_work_tree: Path, monkeypatch: pytest.MonkeyPatch
+    directory_without_git: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "marked-secret")
@@ -111,7 +111,7 @@ def test_capture_is_complete_plain_json(tree: Path) -> None:
     assert record["hardware"]["cores"] >= 1
 
 
-def test_capture_outside_git(outside_work_tree: Path) -> None:
+def test_capture_outside_git_has_no_commit(directory_without_git: Path) -> None:
     assert capture(["x"])["git"] is None
 
 

@@ -12,17 +12,17 @@ import pytest
 from palestra.provenance import capture, prepare_output_dir
 from palestra.redaction import REDACTED, redact, redact_arguments
 from palestra.worktree import is_secret_name
-from tests.support.secret_samples import assignments, private_keys, tokens
+from tests.support.secret_samples import make_assignments, make_private_keys, make_tokens
 from tests.support.work_trees import git
 
 pytestmark = pytest.mark.secrets
 
 LINES = {
-    **{name: (f"x = f({token!r})", token) for name, token in tokens().items()},
-    **{f"{name}, bare": (f"see {token} there", token) for name, token in tokens().items()},
-    **assignments(),
+    **{name: (f"x = f({token!r})", token) for name, token in make_tokens().items()},
+    **{f"{name}, bare": (f"see {token} there", token) for name, token in make_tokens().items()},
+    **make_assignments(),
 }
-TEXTS = LINES | private_keys()
+TEXTS = LINES | make_private_keys()
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -49,9 +49,9 @@ def test_a_secret_is_replaced_in_added_lines_of_a_diff(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", tokens())
+@pytest.mark.parametrize("name", make_tokens())
 def test_a_secret_is_replaced_in_a_command_line(name: str) -> None:
-    token = tokens()[name]
+    token = make_tokens()[name]
     clean, count = redact_arguments(["train.py", token, f"--other={token}", f"logger.key={token}"])
     assert token not in " ".join(clean)
     assert count >= 3
@@ -73,7 +73,7 @@ def commit_and_change(tree: Path, name: str, text: str) -> None:
     (tree / name).write_text(text)
 
 
-def recorded(tree: Path, **options: Any) -> tuple[dict[str, Any], str]:
+def capture_record(tree: Path, **options: Any) -> tuple[dict[str, Any], str]:
     record = capture(["train.py"], **options)
     directory = prepare_output_dir({}, exp_id="x", argv=["train.py"], make_backup=False, **options)
     return record, json.dumps(record) + "".join(
@@ -83,14 +83,14 @@ def recorded(tree: Path, **options: Any) -> tuple[dict[str, Any], str]:
 
 def test_no_secret_of_a_tracked_file_is_recorded(tree: Path) -> None:
     (tree / "agent.py").write_text("\n".join(text for text, _ in TEXTS.values()) + "\n")
-    record, everything = recorded(tree)
+    record, everything = capture_record(tree)
     assert [name for name, (_, secret) in TEXTS.items() if secret in everything] == []
     assert record["redactions"] >= len(LINES)
 
 
 def test_untracked_files_are_recorded_by_name_and_digest_only(tree: Path) -> None:
     (tree / "new.py").write_text("marked = 'content of mine'\n")
-    record, everything = recorded(tree)
+    record, everything = capture_record(tree)
     assert "content of mine" not in everything
     (found,) = record["git"]["untracked"]
     assert (found["name"], found["bytes"], len(found["sha256"])) == ("new.py", 27, 64)
@@ -106,7 +106,7 @@ def test_untracked_files_are_recorded_whole_when_asked_for_without_their_secrets
     )
     (tree / "sub").mkdir()
     (tree / "sub" / ".env").write_text("COLOUR=marked-blue\n")
-    record, everything = recorded(tree, with_untracked=True)
+    record, everything = capture_record(tree, with_untracked=True)
     assert "+marked = 'content of mine'" in record["git"]["diff"]
     assert [name for name, (_, secret) in TEXTS.items() if secret in everything] == []
     assert record["redactions"] >= len(LINES)
@@ -134,7 +134,7 @@ def test_a_file_with_a_secret_file_name_is_listed_without_its_content(
 ) -> None:
     commit_and_change(tree, name, "marked-blue\n")
     (tree / "agent.py").write_text("lr = 2\n")
-    record, everything = recorded(tree, with_untracked=True)
+    record, everything = capture_record(tree, with_untracked=True)
     assert "marked-blue" not in everything
     assert record["git"]["withheld"] == [name]
     assert (
@@ -149,7 +149,7 @@ def test_a_file_renamed_from_a_secret_file_name_is_listed_without_its_content(tr
     git("add", "--force", ".env")
     git("commit", "-q", "-m", "second")
     git("mv", "--force", ".env", "colours.txt")
-    record, _ = recorded(tree)
+    record, _ = capture_record(tree)
     assert record["git"]["withheld"] == [".env"]
     assert "-COLOUR" not in record["git"]["diff"]
 
@@ -171,19 +171,19 @@ def test_files_with_ordinary_names_are_recorded(name: str) -> None:
 
 
 def test_the_values_of_allow_listed_variables_are_searched_and_counted(
-    outside_work_tree: Path, monkeypatch: pytest.MonkeyPatch
+    directory_without_git: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = capture(["x"])["redactions"]
-    for index, token in enumerate(tokens().values()):
+    for index, token in enumerate(make_tokens().values()):
         monkeypatch.setenv(f"OMP_{index}", f"a {token} b")
     record = capture(["x"])
-    assert [token for token in tokens().values() if token in json.dumps(record)] == []
-    assert record["redactions"] >= before + len(tokens())
+    assert [token for token in make_tokens().values() if token in json.dumps(record)] == []
+    assert record["redactions"] >= before + len(make_tokens())
 
 
 def test_a_text_is_cut_between_lines(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A secret that is cut in two would not be recognised."""
-    token = tokens()["GitHub ghp"]
+    token = make_tokens()["GitHub ghp"]
     (tree / "agent.py").write_text("x = 1\n" * 20 + f"y = '{token}'\n")
     whole = len(capture(["x"])["git"]["diff"]) - len(REDACTED) + len(token)
     for size in range(whole - len(token) - 10, whole):

@@ -13,7 +13,7 @@ def spool_directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def point():
+def make_point():
     def make(step: int, value: float = 1.0, series: str = "loss/td") -> Points:
         return Points(
             run=RUN,

@@ -36,7 +36,7 @@ class FakeIngest:
     def take(self, batch: dict) -> httpx.Response:
         first, expected = batch["first_seq"], len(self.stored) + 1
         if first > expected:
-            return problem(409, "seq_gap", expected_seq=expected)
+            return make_problem(409, "seq_gap", expected_seq=expected)
         for index, record in enumerate(batch["records"]):
             seq = first + index
             if seq <= len(self.stored):
@@ -48,7 +48,7 @@ class FakeIngest:
         return httpx.Response(200, json={"acked_seq": len(self.stored)})
 
 
-def problem(status: int, code: str, **extra) -> httpx.Response:
+def make_problem(status: int, code: str, **extra) -> httpx.Response:
     body = {
         "type": "about:blank",
         "title": code,
@@ -84,32 +84,32 @@ def make_shipper(server: FakeIngest, spool_directory: Path):
 
 
 @pytest.fixture
-def fill(spool_directory: Path, point):
+def append_points(spool_directory: Path, make_point):
     def append(first: int, last: int) -> int:
         with SpoolWriter(spool_directory) as writer:
-            return writer.append([point(step) for step in range(first, last + 1)])
+            return writer.append([make_point(step) for step in range(first, last + 1)])
 
     return append
 
 
-def steps(server: FakeIngest) -> list[int]:
+def list_steps(server: FakeIngest) -> list[int]:
     return [record["env_step"][0] for record in server.stored]
 
 
-def settle(shipper: Shipper) -> None:
+def ship_until_settled(shipper: Shipper) -> None:
     for _ in range(200):
         if not shipper.ship_once() and not shipper.pause:
             return
     raise AssertionError("never settles")
 
 
-def test_batches_match_the_contracts_schema(server, make_shipper, fill):
-    fill(1, 12)
+def test_batches_match_the_contracts_schema(server, make_shipper, append_points):
+    append_points(1, 12)
     shipper = make_shipper()
-    settle(shipper)
+    ship_until_settled(shipper)
     (batch,) = server.batches
     assert len(TelemetryBatch.model_validate_json(json.dumps(batch)).records) == 12
-    assert steps(server) == list(range(1, 13))
+    assert list_steps(server) == list(range(1, 13))
     assert shipper.acked_seq == 12
 
 
@@ -119,7 +119,7 @@ def test_an_empty_spool_sends_nothing(server, make_shipper):
 
 
 def test_a_batch_stays_within_the_servers_limits(
-    server, make_shipper, fill, spool_directory, monkeypatch
+    server, make_shipper, append_points, spool_directory, monkeypatch
 ):
     sizes: list[int] = []
 
@@ -128,30 +128,30 @@ def test_a_batch_stays_within_the_servers_limits(
         return server.take(json.loads(request.content))
 
     server.faults = [measure] * 100
-    fill(1, 12_000)
-    settle(make_shipper())
-    assert steps(server) == list(range(1, 12_001))
+    append_points(1, 12_000)
+    ship_until_settled(make_shipper())
+    assert list_steps(server) == list(range(1, 12_001))
     assert max(sizes) <= MAX_BATCH_BYTES
     assert len(server.batches[0]["records"]) == 5_000
 
 
-def test_a_lost_answer_duplicates_no_record(server, make_shipper, fill):
+def test_a_lost_answer_duplicates_no_record(server, make_shipper, append_points):
     def take_and_lose(request: httpx.Request) -> httpx.Response:
         server.take(json.loads(request.content))
         raise httpx.ReadError("gone")
 
-    fill(1, 5)
+    append_points(1, 5)
     server.faults = [take_and_lose]
     shipper = make_shipper()
     assert shipper.ship_once() is False
     assert shipper.pause > 0
-    fill(6, 7)
-    settle(shipper)
-    assert steps(server) == [1, 2, 3, 4, 5, 6, 7]
+    append_points(6, 7)
+    ship_until_settled(shipper)
+    assert list_steps(server) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_gap_rewinds_to_the_expected_sequence_number(server, make_shipper, fill):
-    fill(1, 9)
+def test_a_gap_rewinds_to_the_expected_sequence_number(server, make_shipper, append_points):
+    append_points(1, 9)
     server.take(
         {
             "first_seq": 1,
@@ -162,28 +162,28 @@ def test_a_gap_rewinds_to_the_expected_sequence_number(server, make_shipper, fil
         }
     )
     shipper = make_shipper(after_seq=7)
-    settle(shipper)
-    assert steps(server) == list(range(1, 10))
+    ship_until_settled(shipper)
+    assert list_steps(server) == list(range(1, 10))
     assert shipper.counts.rewinds == 1
 
 
-def test_records_that_a_server_lost_are_sent_again(server, make_shipper, fill):
-    fill(1, 9)
+def test_records_that_a_server_lost_are_sent_again(server, make_shipper, append_points):
+    append_points(1, 9)
     shipper = make_shipper()
-    settle(shipper)
+    ship_until_settled(shipper)
     del server.stored[4:]
-    fill(10, 10)
-    settle(shipper)
-    assert steps(server) == list(range(1, 11))
+    append_points(10, 10)
+    ship_until_settled(shipper)
+    assert list_steps(server) == list(range(1, 11))
 
 
 @pytest.mark.parametrize(
     ("status", "code"),
     [(409, "stale_attempt"), (409, "attempt_ended"), (401, "unauthenticated"), (404, "not_found")],
 )
-def test_a_stale_attempt_stops(server, make_shipper, fill, status, code):
-    fill(1, 2)
-    server.faults = [lambda _: problem(status, code)]
+def test_a_stale_attempt_stops(server, make_shipper, append_points, status, code):
+    append_points(1, 2)
+    server.faults = [lambda _: make_problem(status, code)]
     with pytest.raises(StaleAttemptError, match=code):
         make_shipper().ship_once()
 
@@ -194,36 +194,36 @@ def test_a_stale_attempt_stops(server, make_shipper, fill, status, code):
         httpx.Response(404, text="<html>nginx</html>"),
         httpx.Response(502, text="bad gateway"),
         httpx.Response(200, text="<html>login</html>", headers={"content-type": "text/html"}),
-        problem(500, "internal"),
-        problem(503, "unavailable"),
-        problem(429, "too_many_requests"),
+        make_problem(500, "internal"),
+        make_problem(503, "unavailable"),
+        make_problem(429, "too_many_requests"),
     ],
     ids=["proxy404", "502", "portal", "500", "503", "429"],
 )
-def test_other_errors_are_retried(server, make_shipper, fill, answer):
-    fill(1, 3)
+def test_other_errors_are_retried(server, make_shipper, append_points, answer):
+    append_points(1, 3)
     server.faults = [lambda _: answer]
     said: list[str] = []
     shipper = make_shipper(report=said.append)
-    settle(shipper)
-    assert steps(server) == [1, 2, 3]
+    ship_until_settled(shipper)
+    assert list_steps(server) == [1, 2, 3]
     assert shipper.counts.retries == 1
     assert len(said) == 1
 
 
 def test_retry_after_is_respected():
-    answer = problem(429, "too_many_requests")
+    answer = make_problem(429, "too_many_requests")
     answer.headers["retry-after"] = "7"
     assert interpret(answer) == Reply(
         SendResult.LATER, wait=7.0, reason="429 because of too_many_requests"
     )
 
 
-def test_retry_delays_grow_with_jitter_up_to_a_limit(server, make_shipper, fill):
+def test_retry_delays_grow_with_jitter_up_to_a_limit(server, make_shipper, append_points):
     def fail(_: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused")
 
-    fill(1, 1)
+    append_points(1, 1)
     server.faults = [fail] * 30
     shipper = make_shipper()
     waits = []
@@ -237,39 +237,39 @@ def test_retry_delays_grow_with_jitter_up_to_a_limit(server, make_shipper, fill)
     assert (
         len({round(wait / ceiling, 6) for wait, ceiling in zip(waits, ceilings, strict=True)}) > 20
     )
-    settle(shipper)
+    ship_until_settled(shipper)
     assert shipper.pause == 0
-    assert steps(server) == [1]
+    assert list_steps(server) == [1]
 
 
-def test_too_large_batches_are_halved_and_grow_again(server, make_shipper, fill):
-    def at_most_three(request: httpx.Request) -> httpx.Response:
+def test_too_large_batches_are_halved_and_grow_again(server, make_shipper, append_points):
+    def accept_at_most_three(request: httpx.Request) -> httpx.Response:
         batch = json.loads(request.content)
-        return problem(413, "too_large") if len(batch["records"]) > 3 else server.take(batch)
+        return make_problem(413, "too_large") if len(batch["records"]) > 3 else server.take(batch)
 
-    fill(1, 20)
-    server.faults = [at_most_three] * 12
-    settle(make_shipper())
-    assert steps(server) == list(range(1, 21))
+    append_points(1, 20)
+    server.faults = [accept_at_most_three] * 12
+    ship_until_settled(make_shipper())
+    assert list_steps(server) == list(range(1, 21))
     assert len(server.batches[-1]["records"]) > 3
 
 
 def test_an_unstorable_record_is_replaced_by_a_note(
-    server, make_shipper, fill, spool_directory, point
+    server, make_shipper, append_points, spool_directory, make_point
 ):
     def refuse_metric(request: httpx.Request) -> httpx.Response:
         batch = json.loads(request.content)
         bad = any(record.get("series") == "one/too/many" for record in batch["records"])
-        return problem(422, "too_many_metrics") if bad else server.take(batch)
+        return make_problem(422, "too_many_metrics") if bad else server.take(batch)
 
-    fill(1, 6)
+    append_points(1, 6)
     with SpoolWriter(spool_directory) as writer:
-        writer.append([point(7, series="one/too/many")])
-    fill(8, 12)
+        writer.append([make_point(7, series="one/too/many")])
+    append_points(8, 12)
     server.faults = [refuse_metric] * 100
     said: list[str] = []
     shipper = make_shipper(report=said.append)
-    settle(shipper)
+    ship_until_settled(shipper)
     kinds = [record["type"] for record in server.stored]
     assert kinds == ["points"] * 6 + ["note"] + ["points"] * 5
     assert server.stored[6]["code"] == "record_refused"
@@ -278,7 +278,7 @@ def test_an_unstorable_record_is_replaced_by_a_note(
     assert said
 
 
-def test_a_record_of_an_unknown_run_is_replaced_by_a_note(server, make_shipper, fill):
+def test_a_record_of_an_unknown_run_is_replaced_by_a_note(server, make_shipper, append_points):
     """Regression: such a record ended the whole attempt as stale."""
     other = "run_" + "9" * 26
 
@@ -287,79 +287,81 @@ def test_a_record_of_an_unknown_run_is_replaced_by_a_note(server, make_shipper, 
         return (
             server.take(batch)
             if all(record["run"] == other for record in batch["records"])
-            else problem(403, "other_run")
+            else make_problem(403, "other_run")
         )
 
-    fill(1, 2)
+    append_points(1, 2)
     server.faults = [refuse_other] * 100
     shipper = make_shipper(runs=(other,))
-    settle(shipper)
+    ship_until_settled(shipper)
     assert [(record["type"], record["run"]) for record in server.stored] == [("note", other)] * 2
     assert shipper.counts.refused == 2
 
 
-def test_no_record_is_replaced_while_the_server_refuses_notes(server, make_shipper, fill):
+def test_no_record_is_replaced_while_the_server_refuses_notes(server, make_shipper, append_points):
     """A server with a broken schema, for example, refuses every record.
 
     Regression: every record had become a note when the server was repaired.
     """
-    fill(1, 3)
-    server.faults = [lambda _: problem(422, "unstorable_record")] * 9
+    append_points(1, 3)
+    server.faults = [lambda _: make_problem(422, "unstorable_record")] * 9
     shipper = make_shipper()
-    settle(shipper)
-    assert steps(server) == [1, 2, 3]
+    ship_until_settled(shipper)
+    assert list_steps(server) == [1, 2, 3]
     assert shipper.counts.refused == 0
 
 
-def test_a_conflict_with_stored_content_is_counted_and_skipped(server, make_shipper, fill):
-    def conflict(request: httpx.Request) -> httpx.Response:
+def test_a_conflict_with_stored_content_is_counted_and_skipped(server, make_shipper, append_points):
+    def answer_conflict(request: httpx.Request) -> httpx.Response:
         batch = json.loads(request.content)
         return (
-            problem(409, "seq_conflict")
+            make_problem(409, "seq_conflict")
             if batch["first_seq"] <= 2 < batch["first_seq"] + len(batch["records"])
             else server.take(batch)
         )
 
-    fill(1, 4)
+    append_points(1, 4)
     server.take({"first_seq": 1, "records": [{"env_step": [1]}, {"env_step": [-2]}]})
     server.stored[0] = json.loads(
         SpoolReader(make_shipper()._reader._directory).read(1).payloads[0]
     )
-    server.faults = [conflict] * 20
+    server.faults = [answer_conflict] * 20
     shipper = make_shipper()
-    settle(shipper)
-    assert steps(server) == [1, -2, 3, 4]
+    ship_until_settled(shipper)
+    assert list_steps(server) == [1, -2, 3, 4]
     assert shipper.counts.conflicts == 1
 
 
-def test_flush_returns_whether_all_records_arrived(server, make_shipper, fill):
-    fill(1, 3)
+def test_flush_returns_whether_all_records_arrived(server, make_shipper, append_points):
+    append_points(1, 3)
     assert make_shipper().flush(5) is True
-    fill(4, 4)
-    server.faults = [lambda _: problem(503, "unavailable")] * 1_000
+    append_points(4, 4)
+    server.faults = [lambda _: make_problem(503, "unavailable")] * 1_000
     started = time.monotonic()
     assert make_shipper().flush(0.3) is False
     assert time.monotonic() - started < 3
 
 
-def test_it_runs_in_a_thread_until_stopped(server, make_shipper, fill, monkeypatch):
+def test_the_shipper_runs_in_a_thread_until_it_is_stopped(
+    server, make_shipper, append_points, monkeypatch
+):
     monkeypatch.setattr(shipper_module, "INTERVAL_SECONDS", 0.005)
     shipper, stop = make_shipper(), threading.Event()
     thread = threading.Thread(target=shipper.run, args=(stop,))
     thread.start()
     for step in range(1, 6):
-        fill(step, step)
+        append_points(step, step)
     deadline = time.monotonic() + 5
     while shipper.acked_seq < 5 and time.monotonic() < deadline:
         time.sleep(0.005)
     stop.set()
     thread.join(5)
-    assert steps(server) == [1, 2, 3, 4, 5]
+    assert list_steps(server) == [1, 2, 3, 4, 5]
 
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_any_sequence_of_faults_delivers_every_record_once(tmp_path_factory, data, point):
+def test_any_sequence_of_faults_delivers_every_record_once(tmp_path_factory, data, make_point):
     directory = tmp_path_factory.mktemp("spool")
     server = FakeIngest()
 
@@ -375,11 +377,11 @@ def test_any_sequence_of_faults_delivers_every_record_once(tmp_path_factory, dat
         batch["records"] = batch["records"][: max(1, len(batch["records"]) // 2)]
         return server.take(batch)
 
-    def too_large(request: httpx.Request) -> httpx.Response:
+    def refuse_as_too_large(request: httpx.Request) -> httpx.Response:
         batch = json.loads(request.content)
-        return problem(413, "too_large") if len(batch["records"]) > 1 else server.take(batch)
+        return make_problem(413, "too_large") if len(batch["records"]) > 1 else server.take(batch)
 
-    weather = [lose, forget, cut, too_large, lambda _: problem(503, "unavailable")]
+    weather = [lose, forget, cut, refuse_as_too_large, lambda _: make_problem(503, "unavailable")]
     client = httpx.Client(base_url="http://palestra.test", transport=httpx.MockTransport(server))
     writer, shipper = (
         SpoolWriter(directory, segment_bytes=1_000),
@@ -387,7 +389,7 @@ def test_any_sequence_of_faults_delivers_every_record_once(tmp_path_factory, dat
     )
     count = 0
     for size in data.draw(st.lists(st.integers(0, 8), max_size=12)):
-        count = writer.append([point(count + i + 1) for i in range(size)])
+        count = writer.append([make_point(count + i + 1) for i in range(size)])
         server.faults = data.draw(st.lists(st.sampled_from(weather), max_size=2))
         for _ in range(data.draw(st.integers(0, 3))):
             shipper.ship_once()
@@ -397,7 +399,9 @@ def test_any_sequence_of_faults_delivers_every_record_once(tmp_path_factory, dat
                 HttpTransport(client, "att_x"),
             )
     server.faults = []
-    settle(shipper)
+    ship_until_settled(shipper)
     for _ in range(2):
-        settle(Shipper(SpoolReader(directory, len(server.stored)), HttpTransport(client, "att_x")))
-    assert steps(server) == list(range(1, count + 1))
+        ship_until_settled(
+            Shipper(SpoolReader(directory, len(server.stored)), HttpTransport(client, "att_x"))
+        )
+    assert list_steps(server) == list(range(1, count + 1))

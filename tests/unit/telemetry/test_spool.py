@@ -19,7 +19,7 @@ from palestra.telemetry.spool import SpoolDamagedError, SpoolReader, SpoolWriter
 RUN = "run_" + "0" * 26
 
 
-def numbers(first: int, last: int) -> list[bytes]:
+def make_numbers(first: int, last: int) -> list[bytes]:
     return [str(value).encode() for value in range(first, last + 1)]
 
 
@@ -36,14 +36,19 @@ def read_all(directory: Path, after_seq: int = 0) -> list[int]:
 def test_sequence_numbers_count_records_from_1(spool_directory: Path):
     with SpoolWriter(spool_directory) as writer:
         assert writer.last_seq() == 0
-        assert writer.append_raw(numbers(1, 3)) == 3
+        assert writer.append_raw(make_numbers(1, 3)) == 3
         assert writer.append_raw([b"4"]) == 4
     assert read_all(spool_directory) == [1, 2, 3, 4]
     assert spooled_seq(spool_directory) == 4
 
 
-def test_records_keep_every_value(spool_directory: Path, point):
-    records = [point(1, float("nan")), point(2, float("-inf")), point(3, -0.0), point(4, 5e-324)]
+def test_records_keep_every_value(spool_directory: Path, make_point):
+    records = [
+        make_point(1, float("nan")),
+        make_point(2, float("-inf")),
+        make_point(3, -0.0),
+        make_point(4, 5e-324),
+    ]
     with SpoolWriter(spool_directory) as writer:
         writer.append(records)
     payloads = SpoolReader(spool_directory).read().payloads
@@ -68,11 +73,11 @@ def test_a_reader_follows_seeks_and_waits(spool_directory: Path):
     reader = SpoolReader(spool_directory)
     assert reader.read().payloads == ()
     writer = SpoolWriter(spool_directory, segment_bytes=50)
-    writer.append_raw(numbers(1, 3))
+    writer.append_raw(make_numbers(1, 3))
     assert reader.read().payloads == (b"1", b"2", b"3")
     assert reader.read().payloads == ()
-    writer.append_raw(numbers(4, 30))
-    writer.append_raw(numbers(31, 32))
+    writer.append_raw(make_numbers(4, 30))
+    writer.append_raw(make_numbers(31, 32))
     assert reader.read(max_records=2).payloads == (b"4", b"5")
     reader.seek(1)
     assert reader.read(max_records=2).payloads == (b"2", b"3")
@@ -80,7 +85,7 @@ def test_a_reader_follows_seeks_and_waits(spool_directory: Path):
     assert reader.read().payloads == (b"32",)
     reader.seek(40)
     assert reader.read().payloads == ()
-    writer.append_raw(numbers(33, 41))
+    writer.append_raw(make_numbers(33, 41))
     assert reader.read().payloads == (b"41",)
 
 
@@ -366,13 +371,13 @@ def test_reading_the_new_end_does_not_read_the_old_start(
     read = 0
     real = os.pread
 
-    def counting(descriptor: int, size: int, offset: int) -> bytes:
+    def read_and_count(descriptor: int, size: int, offset: int) -> bytes:
         nonlocal read
         data = real(descriptor, size, offset)
         read += len(data)
         return data
 
-    monkeypatch.setattr(os, "pread", counting)
+    monkeypatch.setattr(os, "pread", read_and_count)
     writer.append_raw([b"new"])
     assert reader.read().payloads == (b"new",)
     assert read < 1_000

@@ -6,7 +6,7 @@ from tiny_agents.climber import HillClimber
 
 
 class Parameters(BaseModel):
-    """Parameters of `climber`."""
+    """Parameters of `make_climber`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -18,7 +18,7 @@ class Parameters(BaseModel):
     )
 
 
-def climber(parameters: Parameters, context):
+def make_climber(parameters: Parameters, context):
     """Returns an agent for discrete actions."""
     size = context.observation_space.shape[0]
     return HillClimber(
@@ -26,21 +26,21 @@ def climber(parameters: Parameters, context):
     )
 
 
-climber.Parameters = Parameters
-climber.action_spaces = ("discrete",)
+make_climber.Parameters = Parameters
+make_climber.action_spaces = ("discrete",)
 
 
-def fragile(parameters, context):
+def make_agent_with_broken_schema(parameters, context):
     """Returns an object; its parameter schema has a reference that cannot be resolved."""
     return object()
 
 
-fragile.parameters_schema = {
+make_agent_with_broken_schema.parameters_schema = {
     "type": "object",
     "properties": {"table": {"$ref": "https://example.org/table.json"}},
 }
 
 
-def odd(parameters, context):
+def make_object_without_methods(parameters, context):
     """Returns an object without the methods of an agent."""
     return object()

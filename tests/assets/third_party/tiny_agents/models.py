@@ -8,7 +8,7 @@ from torch.nn.functional import mse_loss
 from workers.estimators import EstimatorSpec, Modes, get_module, minimize
 
 
-def line(features, labels, mode, params):
+def fit_line(features, labels, mode, params):
     """Model function that fits a line."""
     network = get_module("line", lambda: nn.Linear(1, 1))
     predicted = network(features)[:, 0]
@@ -23,14 +23,14 @@ def line(features, labels, mode, params):
     return EstimatorSpec(mode, {"results": predicted}, loss, train_op)
 
 
-line.parameters_schema = {
+fit_line.parameters_schema = {
     "type": "object",
     "properties": {"rate": {"type": "number", "exclusiveMinimum": 0, "default": 0.1}},
     "additionalProperties": False,
 }
 
 
-def points(mode, params):
+def yield_points(mode, params):
     """Yields points of y = 3x + 1: endless in training, one batch in evaluation."""
     rng = np.random.default_rng(params.get("seed", 0))
     while True:

@@ -7,7 +7,7 @@ gym.register(
 )
 gym.register("tiny/Broken-v0", entry_point="tiny_envs.walk:Nowhere")
 gym.register("tiny/Given-v0", entry_point="tiny_envs.walk:RequiredArgumentWalk")
-gym.register("tiny/Words-v0", entry_point="tiny_envs.walk:Words")
+gym.register("tiny/Words-v0", entry_point="tiny_envs.walk:TextWalk")
 gym.register(
     "tiny/Pole-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=30
 )

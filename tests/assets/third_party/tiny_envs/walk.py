@@ -33,7 +33,7 @@ class RequiredArgumentWalk(Walk):
         super().__init__(length)
 
 
-class Words(Walk):
+class TextWalk(Walk):
     """An environment with text observations, which no agent supports."""
 
     def __init__(self):

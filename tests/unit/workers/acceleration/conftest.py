@@ -1,2 +1,2 @@
 from tests.unit.workers.rl.agents.conftest import libraries as libraries
-from tests.unit.workers.rl.agents.conftest import traces as traces
+from tests.unit.workers.rl.agents.conftest import traced_examples as traced_examples

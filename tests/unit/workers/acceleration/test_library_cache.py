@@ -19,8 +19,8 @@ from gymnasium import spaces
 import palestra
 import workers
 from palestra.contract.agents import C51Parameters, DqnParameters, PpoParameters
-from tests.unit.workers.rl.agents.agent_kit import context
-from tests.unit.workers.rl.agents.test_agent_contract import CASES, TRACED, trained
+from tests.unit.workers.rl.agents.agent_kit import make_context
+from tests.unit.workers.rl.agents.test_agent_contract import CASES, TRACED, train_agent
 from workers.acceleration import library_cache
 from workers.acceleration.library_cache import CODE_VARIABLE, MOST_LIBRARIES, identity_of
 from workers.rl.agents import a3c, c51, dqn, ppo
@@ -40,42 +40,44 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """
     made: list[Path] = []
 
-    def compiled(graph, examples, library):
+    def write_library(graph, examples, library):
         library.write_text(graph.code)
         made.append(library)
 
-    monkeypatch.setattr(library_cache, "_compile", compiled)
+    monkeypatch.setattr(library_cache, "_compile", write_library)
     monkeypatch.setattr(library_cache, "_load", Path.read_text)
     return made
 
 
-def doubled(one, other):
+def double_and_add(one, other):
     return [one * 2 + other]
 
 
-def tripled(one, other):
+def triple_and_add(one, other):
     return [one * 3 + other]
 
 
-def with_a_constant(scale):
+def make_graph_with_constant(scale):
     held = torch.tensor([scale, 1.0, 2.0])
     return lambda one, other: [one * held + other]
 
 
 def test_each_identity_and_each_graph_is_compiled_once(compiler) -> None:
-    first = library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
-    assert library_cache.machine_code("one", "sizes", tripled, EXAMPLES) == first, "not even traced"
-    assert library_cache.machine_code("other", "sizes", doubled, EXAMPLES) == first
+    first = library_cache.machine_code("one", "sizes", double_and_add, EXAMPLES)
+    assert library_cache.machine_code("one", "sizes", triple_and_add, EXAMPLES) == first, (
+        "not even traced"
+    )
+    assert library_cache.machine_code("other", "sizes", double_and_add, EXAMPLES) == first
     assert len(compiler) == 1
-    assert library_cache.machine_code("third", "sizes", tripled, EXAMPLES) != first
-    library_cache.machine_code("one", "other sizes", doubled, EXAMPLES)
-    library_cache.machine_code(None, "sizes", doubled, EXAMPLES)
+    assert library_cache.machine_code("third", "sizes", triple_and_add, EXAMPLES) != first
+    library_cache.machine_code("one", "other sizes", double_and_add, EXAMPLES)
+    library_cache.machine_code(None, "sizes", double_and_add, EXAMPLES)
     assert len(compiler) == 3
 
 
 def test_graphs_with_different_constants_are_compiled_separately(compiler) -> None:
     for scale in (1.0, 2.0, 1.0):
-        library_cache.machine_code(None, "sizes", with_a_constant(scale), EXAMPLES)
+        library_cache.machine_code(None, "sizes", make_graph_with_constant(scale), EXAMPLES)
     assert len(compiler) == 2
 
 
@@ -89,12 +91,12 @@ def test_graphs_with_different_constants_are_compiled_separately(compiler) -> No
 def test_libraries_of_another_machine_or_torch_version_are_not_loaded(
     compiler, monkeypatch, name: str, value: object
 ) -> None:
-    library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
+    library_cache.machine_code("one", "sizes", double_and_add, EXAMPLES)
     library_cache._code_environment.cache_clear()
     try:
         with monkeypatch.context() as patch:
             patch.setattr(name, value)
-            library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
+            library_cache.machine_code("one", "sizes", double_and_add, EXAMPLES)
     finally:
         library_cache._code_environment.cache_clear()
     assert len(compiler) == 2
@@ -108,7 +110,7 @@ def test_a_changed_byte_in_any_folder_of_traced_sources_gives_another_key(tmp_pa
     ]
     before = library_cache.digest_of_sources(folders)
     assert before == library_cache.digest_of_sources(originals)
-    touched = list(_one_source_of_each_folder(folders))
+    touched = list(_find_source_of_each_folder(folders))
     assert len(touched) >= len(originals)
     for source in touched:
         content = source.read_bytes()
@@ -128,7 +130,7 @@ def test_libraries_of_other_sources_in_a_subfolder_are_not_loaded(
         for content in ("factor = 1", "factor = 2", "factor = 1"):
             source.write_text(content)
             library_cache._code_environment.cache_clear()
-            library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
+            library_cache.machine_code("one", "sizes", double_and_add, EXAMPLES)
     finally:
         library_cache._code_environment.cache_clear()
     assert len(compiler) == 2
@@ -143,21 +145,21 @@ def test_libraries_of_other_sources_in_a_subfolder_are_not_loaded(
     ],
 )
 def test_all_modules_that_run_during_tracing_are_part_of_the_key(
-    name: str, traces, monkeypatch
+    name: str, traced_examples, monkeypatch
 ) -> None:
     """If a module is not part of the key, outdated machine code is loaded after an edit of it."""
     ran: set[str] = set()
     trace = library_cache._trace
 
-    def traced(function, examples):
+    def trace_and_record(function, examples):
         sys.setprofile(lambda frame, event, argument: ran.add(frame.f_code.co_filename))
         try:
             return trace(function, examples)
         finally:
             sys.setprofile(None)
 
-    monkeypatch.setattr(library_cache, "_trace", traced)
-    trained(CASES[name], compile="compiled")
+    monkeypatch.setattr(library_cache, "_trace", trace_and_record)
+    train_agent(CASES[name], compile="compiled")
     ours = {Path(file) for file in ran if any(Path(file).is_relative_to(one) for one in OURS)}
     folders = library_cache.traced_folders()
     assert len(ours) > 2
@@ -166,7 +168,7 @@ def test_all_modules_that_run_during_tracing_are_part_of_the_key(
     ] == []
 
 
-def _one_source_of_each_folder(folders: list[Path]) -> Iterator[Path]:
+def _find_source_of_each_folder(folders: list[Path]) -> Iterator[Path]:
     for folder in folders:
         by_folder = {
             source.parent: source
@@ -185,32 +187,32 @@ def test_the_least_recently_loaded_libraries_are_deleted(
     for directory in (abandoned, busy):
         directory.mkdir(parents=True)
     os.utime(abandoned, (1, 1))
-    library_cache.machine_code(None, "0", doubled, EXAMPLES)
+    library_cache.machine_code(None, "0", double_and_add, EXAMPLES)
     assert (abandoned.exists(), busy.exists()) == (False, True)
     for signature in "1234":
         for age, library in enumerate(
             sorted(libraries.glob("*.so"), key=lambda one: one.stat().st_mtime)
         ):
             os.utime(library, (age, age))
-        library_cache.machine_code(None, signature, doubled, EXAMPLES)
+        library_cache.machine_code(None, signature, double_and_add, EXAMPLES)
     assert {one.name for one in libraries.glob("*.so")} == {one.name for one in compiler[-3:]}
 
 
 def test_libraries_in_a_directory_of_another_user_are_not_loaded(compiler, monkeypatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 4_242)
     with pytest.raises(PermissionError, match=f"set {CODE_VARIABLE} to a directory of your own"):
-        library_cache.machine_code("one", "sizes", doubled, EXAMPLES)
+        library_cache.machine_code("one", "sizes", double_and_add, EXAMPLES)
     assert not compiler
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in {"a3c", "cem"}])
 def test_every_algorithm_has_an_identity_of_all_values_it_reads(name: str) -> None:
     build, hyper, space = CASES[name]
-    algorithm, again = (build(hyper, context(space, seed=seed)).algorithm for seed in (0, 1))
+    algorithm, again = (build(hyper, make_context(space, seed=seed)).algorithm for seed in (0, 1))
     identities = [identity_of(update) for update in algorithm.cycle]
     assert None not in identities
     assert identities == [identity_of(update) for update in again.cycle]
-    changed = build(hyper.model_copy(update={"gamma": 0.5}), context(space)).algorithm
+    changed = build(hyper.model_copy(update={"gamma": 0.5}), make_context(space)).algorithm
     assert identity_of(changed.update) != identity_of(algorithm.update)
 
 
@@ -220,19 +222,21 @@ def test_identities_differ_for_other_functions_values_and_spaces() -> None:
     discrete = spaces.Discrete(4)
     algorithms = [
         *(
-            ppo.build(PpoParameters(rollout_steps=8, minibatch_size=8), context(space)).algorithm
+            ppo.build(
+                PpoParameters(rollout_steps=8, minibatch_size=8), make_context(space)
+            ).algorithm
             for space in (wide, narrow, uneven, discrete)
         ),
-        dqn.build(DqnParameters(), context(discrete)).algorithm,
-        dqn.build(DqnParameters(double=False), context(discrete)).algorithm,
-        dqn.build(DqnParameters(), context(discrete, observation_space=wide)).algorithm,
-        c51.build(C51Parameters(), context(discrete)).algorithm,
-        c51.build(C51Parameters(v_max=5.0), context(discrete)).algorithm,
+        dqn.build(DqnParameters(), make_context(discrete)).algorithm,
+        dqn.build(DqnParameters(double=False), make_context(discrete)).algorithm,
+        dqn.build(DqnParameters(), make_context(discrete, observation_space=wide)).algorithm,
+        c51.build(C51Parameters(), make_context(discrete)).algorithm,
+        c51.build(C51Parameters(v_max=5.0), make_context(discrete)).algorithm,
     ]
     found = [identity_of(one.update) for one in algorithms]
     assert len(set(found)) == len(found)
     assert None not in found
-    actor_learner = a3c.A3c(CASES["a3c"][1], context().observation_space, discrete)
+    actor_learner = a3c.A3c(CASES["a3c"][1], make_context().observation_space, discrete)
     assert (
         identity_of(A3cMath(actor_learner._model, actor_learner._hyper).clipped_gradient)
         is not None
@@ -240,10 +244,10 @@ def test_identities_differ_for_other_functions_values_and_spaces() -> None:
 
 
 def test_a_function_with_unknown_inputs_has_no_identity() -> None:
-    algorithm = dqn.build(DqnParameters(), context(spaces.Discrete(4))).algorithm
+    algorithm = dqn.build(DqnParameters(), make_context(spaces.Discrete(4))).algorithm
 
     @dataclass(frozen=True)
-    class Foreign:
+    class UnknownInputsFunction:
         network: object
 
         def __call__(self, parameters, observation, noise=None): ...
@@ -251,21 +255,24 @@ def test_a_function_with_unknown_inputs_has_no_identity() -> None:
         def shapes(self):
             return algorithm.network.shapes()
 
-    assert identity_of(doubled) is None
-    assert identity_of(replace(algorithm, network=Foreign(algorithm.network)).update) is None
+    assert identity_of(double_and_add) is None
+    assert (
+        identity_of(replace(algorithm, network=UnknownInputsFunction(algorithm.network)).update)
+        is None
+    )
 
 
 PROGRAM = """
 import sys, torch
 from gymnasium import spaces
 from palestra.contract.agents import Td3Parameters
-from tests.unit.workers.rl.agents.agent_kit import context
-from tests.unit.workers.acceleration.test_compiled_update import batch_of
+from tests.unit.workers.rl.agents.agent_kit import make_context
+from tests.unit.workers.acceleration.test_compiled_update import make_batch
 from workers.rl.agents import td3
 from workers.acceleration.update_runner import runnable
 parameters = Td3Parameters(batch_size=16, hidden_sizes=(16,))
-agent = td3.build(parameters, context(spaces.Box(-1, 1, (2,))))
-batch = batch_of(16)._replace(action=torch.zeros(16, 2), noise=(torch.ones(16, 2),))
+agent = td3.build(parameters, make_context(spaces.Box(-1, 1, (2,))))
+batch = make_batch(16)._replace(action=torch.zeros(16, 2), noise=(torch.ones(16, 2),))
 update = agent.algorithm.cycle[0]
 quick = runnable(update, mode="compiled")(agent.learning_state, batch)
 plain = runnable(update, mode="eager")(agent.learning_state, batch)

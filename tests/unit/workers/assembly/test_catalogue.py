@@ -31,7 +31,7 @@ from workers.rl.envs.factory import is_game
         (spaces.Text(2), SpaceDescription(kind="other")),
     ],
 )
-def test_spaces(space: Any, described: SpaceDescription) -> None:
+def test_spaces_are_described_as_documents(space: Any, described: SpaceDescription) -> None:
     assert _describe_space(space) == described
 
 

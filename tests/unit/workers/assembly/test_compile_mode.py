@@ -6,8 +6,8 @@ import pytest
 from palestra.contract.definition import RlDefinition
 from palestra.contract.job_options import Resources
 from palestra.contract.states import Outcome
-from tests.support.trainings import definition, work_order
-from tests.unit.workers.trainer_process.test_attempt import execute, records
+from tests.support.trainings import make_definition, make_work_order
+from tests.unit.workers.trainer_process.test_attempt import execute, read_records
 from workers.assembly.compile_mode import WORTH_UPDATES, compile_mode, max_updates
 from workers.core.errors import DefinitionError
 from workers.core.types import LearnSchedule
@@ -52,7 +52,7 @@ def test_a_cuda_graph_needs_a_gpu() -> None:
     ],
 )
 def test_updates_follow_from_budget_and_schedule(loop: dict[str, int], expected: float) -> None:
-    document = RlDefinition.model_validate_json(json.dumps(definition(loop=loop)))
+    document = RlDefinition.model_validate_json(json.dumps(make_definition(loop=loop)))
     assert (
         max_updates(document, LearnSchedule(every_env_steps=8, updates=2, warmup_env_steps=60))
         == expected
@@ -66,11 +66,11 @@ def test_a_job_compiles_and_records_the_same_evaluations_within_roundings(
 ) -> None:
     scores = []
     for compiled in ("compiled", "eager"):
-        order = work_order(definition(agent, num_envs=2)).model_copy(
+        order = make_work_order(make_definition(agent, num_envs=2)).model_copy(
             update={"resources": Resources(compile=compiled)}
         )
         directory, report = execute(tmp_path, order)
         assert report.outcome is Outcome.SUCCEEDED
-        scores.append([one["mean"] for one in records(directory, "evaluation")])
+        scores.append([one["mean"] for one in read_records(directory, "evaluation")])
     assert len(scores[0]) == len(scores[1])
     assert scores[0][0] == pytest.approx(scores[1][0], abs=20)

@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.trainings import TrainingAttempt, definition, load, work_order
+from tests.support.trainings import (
+    TrainingAttempt,
+    load_order_snapshot,
+    make_definition,
+    make_work_order,
+)
 from workers.core.errors import DefinitionError
 
 CASES = [
@@ -35,12 +40,12 @@ CASES = [
 def test_a_killed_training_resumes_exactly(
     tmp_path: Path, agent: str, num_envs: int, sections: dict[str, object]
 ) -> None:
-    order = work_order(definition(agent, num_envs, **sections))
+    order = make_work_order(make_definition(agent, num_envs, **sections))
     straight = TrainingAttempt(order, tmp_path / "straight").run()
     killed = TrainingAttempt(order, tmp_path / "killed").run(stop_at=430)
-    snapshot, at = killed.snapshot_at("periodic")
+    snapshot, at = killed.get_snapshot("periodic")
     assert 0 < at < 430
-    collector = load(order, snapshot).state["collector"]
+    collector = load_order_snapshot(order, snapshot).state["collector"]
     episodes = (
         collector["processes"][0]["collector"]["episodes"]
         if agent == "a3c"
@@ -51,8 +56,11 @@ def test_a_killed_training_resumes_exactly(
     )
     resumed = TrainingAttempt(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact
-    assert resumed.weights() == straight.weights()
-    assert sorted(killed.points(until=at) + resumed.points(), key=repr) == straight.points()
+    assert resumed.hash_weights() == straight.hash_weights()
+    assert (
+        sorted(killed.list_points(until=at) + resumed.list_points(), key=repr)
+        == straight.list_points()
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,34 +79,40 @@ def test_a_killed_training_resumes_exactly(
 def test_a_pause_at_any_step_changes_nothing(
     tmp_path: Path, agent: str, num_envs: int, sections: dict[str, object]
 ) -> None:
-    order = work_order(definition(agent, num_envs, **sections))
+    order = make_work_order(make_definition(agent, num_envs, **sections))
     straight = TrainingAttempt(order, tmp_path / "straight").run()
     paused = TrainingAttempt(order, tmp_path / "paused").run(pause_at=307)
-    snapshot, at = paused.snapshot_at("stop")
+    snapshot, at = paused.get_snapshot("stop")
     resumed = TrainingAttempt(order, tmp_path / "resumed", snapshot).run()
-    assert resumed.weights() == straight.weights()
-    assert sorted(paused.points() + resumed.points(), key=repr) == straight.points()
-    assert max(row[1] for row in paused.points()) <= at < 600
+    assert resumed.hash_weights() == straight.hash_weights()
+    assert sorted(paused.list_points() + resumed.list_points(), key=repr) == straight.list_points()
+    assert max(row[1] for row in paused.list_points()) <= at < 600
 
 
 def test_several_actor_learners_are_cut_at_the_exact_step_and_resume_statistically(
     tmp_path: Path,
 ) -> None:
-    document = definition("a3c", snapshot={"every_env_steps": None})
+    document = make_definition("a3c", snapshot={"every_env_steps": None})
     document["agent"]["processes"] = 2
-    order = work_order(document)
+    order = make_work_order(document)
     paused = TrainingAttempt(order, tmp_path / "paused").run(pause_at=200)
-    last = [record for record in paused.dumped() if record["type"] == "snapshot"][-1]
+    last = [record for record in paused.dump_records() if record["type"] == "snapshot"][-1]
     assert (last["env_step"], last["resume_exact"]) == (500, False)
     snapshot = tmp_path / "paused" / last["snapshot_id"]
     resumed = TrainingAttempt(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact is False
-    assert [record["code"] for record in resumed.dumped() if record["type"] == "note"] == [
+    assert [record["code"] for record in resumed.dump_records() if record["type"] == "note"] == [
         "resume_statistical"
     ]
-    assert [one[0] for one in evaluations(paused) + evaluations(resumed)] == [250, 500, 600]
+    assert [one[0] for one in list_evaluations(paused) + list_evaluations(resumed)] == [
+        250,
+        500,
+        600,
+    ]
     episodes = sorted(
-        (row[4], row[1]) for row in paused.points() + resumed.points() if row[0] == "episode"
+        (row[4], row[1])
+        for row in paused.list_points() + resumed.list_points()
+        if row[0] == "episode"
     )
     assert [number for number, _ in episodes] == list(range(1, len(episodes) + 1))
     assert [step for _, step in episodes] == sorted({step for _, step in episodes})
@@ -108,38 +122,42 @@ def test_several_actor_learners_are_cut_at_the_exact_step_and_resume_statistical
 def test_an_evaluation_in_its_own_process_equals_one_within_the_training(
     tmp_path: Path,
 ) -> None:
-    order = work_order(definition("dqn", 1, snapshot={"every_env_steps": 100, "keep_last": 100}))
+    order = make_work_order(
+        make_definition("dqn", 1, snapshot={"every_env_steps": 100, "keep_last": 100})
+    )
     apart = order.model_copy(
         update={"resources": order.resources.model_copy(update={"evaluation": "process"})}
     )
     inline = TrainingAttempt(order, tmp_path / "inline").run()
     beside = TrainingAttempt(apart, tmp_path / "beside").run()
-    assert beside.weights() == inline.weights()
-    assert evaluations(beside) == evaluations(inline)
-    snapshot, _ = beside.snapshot_at("best")
-    assert "memory" not in load(apart, snapshot).state
+    assert beside.hash_weights() == inline.hash_weights()
+    assert list_evaluations(beside) == list_evaluations(inline)
+    snapshot, _ = beside.get_snapshot("best")
+    assert "memory" not in load_order_snapshot(apart, snapshot).state
     resumed = TrainingAttempt(apart, tmp_path / "resumed", snapshot)
     assert resumed.run().exact is False
 
 
-def evaluations(trained: TrainingAttempt) -> list[tuple[int, tuple[float, ...], int]]:
-    found = [record for record in trained.dumped() if record["type"] == "evaluation"]
+def list_evaluations(trained: TrainingAttempt) -> list[tuple[int, tuple[float, ...], int]]:
+    found = [record for record in trained.dump_records() if record["type"] == "evaluation"]
     return [(one["env_step"], tuple(one["returns"]), one["seed"]) for one in found]
 
 
 def test_every_second_evaluation_is_filmed(tmp_path: Path) -> None:
-    order = work_order(
-        definition("dqn", 1, hooks=[{"name": "video", "every_evaluations": 2, "max_frames": 20}])
+    order = make_work_order(
+        make_definition(
+            "dqn", 1, hooks=[{"name": "video", "every_evaluations": 2, "max_frames": 20}]
+        )
     )
     trained = TrainingAttempt(order, tmp_path / "snapshots").run()
-    steps = [one[0] for one in evaluations(trained)]
+    steps = [one[0] for one in list_evaluations(trained)]
     made = sorted(path.name for path in (tmp_path / "videos").iterdir())
     assert [int(name[:12]) for name in made if name.endswith(".mp4")] == steps[::2]
     assert len(made) == 2 * len(steps[::2])
 
 
 def test_filming_and_an_evaluating_process_exclude_each_other(tmp_path: Path) -> None:
-    order = work_order(definition("dqn", 1, hooks=[{"name": "video"}]))
+    order = make_work_order(make_definition("dqn", 1, hooks=[{"name": "video"}]))
     apart = order.model_copy(
         update={"resources": order.resources.model_copy(update={"evaluation": "process"})}
     )

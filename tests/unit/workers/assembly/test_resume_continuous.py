@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.trainings import TrainingAttempt, definition, work_order
+from tests.support.trainings import TrainingAttempt, make_definition, make_work_order
 
 SMALL = {"batch_size": 16, "hidden_sizes": [16], "learning_starts": 60, "buffer_size": 500}
 PENDULUM = {"id": "Pendulum-v1", "num_envs": 2, "max_episode_steps": 37}
@@ -20,13 +20,16 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_killed_training_resumes_exactly(tmp_path: Path, name: str) -> None:
     parameters, env = CASES[name]
-    document = {**definition(), "agent": {"name": name, **parameters}, "env": env}
-    order = work_order({**document, "loop": {"env_steps": 300, "epoch_env_steps": 100}})
+    document = {**make_definition(), "agent": {"name": name, **parameters}, "env": env}
+    order = make_work_order({**document, "loop": {"env_steps": 300, "epoch_env_steps": 100}})
     straight = TrainingAttempt(order, tmp_path / "straight").run()
     killed = TrainingAttempt(order, tmp_path / "killed").run(stop_at=240)
-    snapshot, at = killed.snapshot_at("periodic")
+    snapshot, at = killed.get_snapshot("periodic")
     assert 0 < at < 300
     resumed = TrainingAttempt(order, tmp_path / "resumed", snapshot).run()
     assert resumed.exact
-    assert resumed.weights() == straight.weights()
-    assert sorted(killed.points(until=at) + resumed.points(), key=repr) == straight.points()
+    assert resumed.hash_weights() == straight.hash_weights()
+    assert (
+        sorted(killed.list_points(until=at) + resumed.list_points(), key=repr)
+        == straight.list_points()
+    )

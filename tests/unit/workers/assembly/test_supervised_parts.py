@@ -12,7 +12,7 @@ import yaml
 
 from palestra.contract.names import Schedule
 from palestra.contract.work_order import WorkOrder
-from tests.support.trainings import TrainingAttempt, load, work_order
+from tests.support.trainings import TrainingAttempt, load_order_snapshot, make_work_order
 from workers.assembly.training import build_evaluator, build_train_data_evaluator, fresh_agent
 from workers.core.errors import DefinitionError, PartNotFoundError
 from workers.core.types import StopReason
@@ -23,7 +23,7 @@ from workers.trainer_process.schedules import native
 EXAMPLE = Path(__file__).parents[4] / "examples" / "digits-classifier.yaml"
 
 
-def spirals(**sections: Any) -> dict[str, Any]:
+def make_spirals_definition(**sections: Any) -> dict[str, Any]:
     """Returns a definition of a classifier of points on spirals, which trains in a second."""
     return {
         "kind": "supervised",
@@ -41,21 +41,23 @@ def spirals(**sections: Any) -> dict[str, Any]:
     }
 
 
-def evaluations(trained: TrainingAttempt) -> list[dict[str, Any]]:
-    return [record for record in trained.dumped() if record["type"] == "evaluation"]
+def list_evaluations(trained: TrainingAttempt) -> list[dict[str, Any]]:
+    return [record for record in trained.dump_records() if record["type"] == "evaluation"]
 
 
-def snapshots(trained: TrainingAttempt) -> list[dict[str, Any]]:
-    return [record for record in trained.dumped() if record["type"] == "snapshot"]
+def list_snapshots(trained: TrainingAttempt) -> list[dict[str, Any]]:
+    return [record for record in trained.dump_records() if record["type"] == "snapshot"]
 
 
 @pytest.fixture(scope="module")
-def straight(tmp_path_factory: pytest.TempPathFactory) -> TrainingAttempt:
-    return TrainingAttempt(work_order(spirals()), tmp_path_factory.mktemp("straight")).run()
+def uninterrupted_training(tmp_path_factory: pytest.TempPathFactory) -> TrainingAttempt:
+    return TrainingAttempt(
+        make_work_order(make_spirals_definition()), tmp_path_factory.mktemp("straight")
+    ).run()
 
 
-def test_a_supervised_training_reduces_its_loss(straight: TrainingAttempt) -> None:
-    rows = evaluations(straight)
+def test_a_supervised_training_reduces_its_loss(uninterrupted_training: TrainingAttempt) -> None:
+    rows = list_evaluations(uninterrupted_training)
     assert [(row["env_step"], row["update"], row["final"]) for row in rows] == [
         (60, 60, False),
         (120, 120, False),
@@ -78,71 +80,96 @@ def test_the_example_classifies_unseen_digits(tmp_path: Path) -> None:
         "loop": {"updates": 400},
         "train_input": {"name": "digits", "params": {"images": 2_000}},
     }
-    rows = evaluations(TrainingAttempt(work_order(short), tmp_path).run())
+    rows = list_evaluations(TrainingAttempt(make_work_order(short), tmp_path).run())
     assert rows[-1]["metrics"]["accuracy"] > 0.95
 
 
 @pytest.mark.parametrize("pause_at", [1, 90, 119, 198])
-def test_a_resume_is_bit_exact(straight: TrainingAttempt, tmp_path: Path, pause_at: int) -> None:
-    order = work_order(spirals())
+def test_a_resume_is_bit_exact(
+    uninterrupted_training: TrainingAttempt, tmp_path: Path, pause_at: int
+) -> None:
+    order = make_work_order(make_spirals_definition())
     first = TrainingAttempt(order, tmp_path / "first").run(pause_at=pause_at)
-    newest = snapshots(first)[-1]
+    newest = list_snapshots(first)[-1]
     snapshot, at = tmp_path / "first" / newest["snapshot_id"], newest["update"]
-    loaded = load(order, snapshot)
+    loaded = load_order_snapshot(order, snapshot)
     assert loaded.manifest.resume_exact
     assert at == pause_at + 1, "the order is seen at the next boundary"
     second = TrainingAttempt(order, tmp_path / "second", snapshot).run()
     assert second.exact
-    assert second.weights() == straight.weights()
+    assert second.hash_weights() == uninterrupted_training.hash_weights()
     assert (
-        first.points(until=at) + second.points() == sorted(straight.points(), key=repr)
-        or sorted(first.points(until=at) + second.points(), key=repr) == straight.points()
+        first.list_points(until=at) + second.list_points()
+        == sorted(uninterrupted_training.list_points(), key=repr)
+        or sorted(first.list_points(until=at) + second.list_points(), key=repr)
+        == uninterrupted_training.list_points()
     )
 
 
-def test_series_epochs_snapshots_and_the_best_follow_the_updates(straight: TrainingAttempt) -> None:
-    assert {record["series"] for record in straight.dumped() if record["type"] == "points"} == {
+def test_series_epochs_snapshots_and_the_best_follow_the_updates(
+    uninterrupted_training: TrainingAttempt,
+) -> None:
+    assert {
+        record["series"]
+        for record in uninterrupted_training.dump_records()
+        if record["type"] == "points"
+    } == {
         "loss/train",
         "learning_rate",
     }
-    stats = [record for record in straight.dumped() if record["type"] == "experiment_stats"]
+    stats = [
+        record
+        for record in uninterrupted_training.dump_records()
+        if record["type"] == "experiment_stats"
+    ]
     assert [(record["total_epoch"], record["update"]) for record in stats] == [
         (0, 50),
         (1, 100),
         (2, 150),
         (3, 200),
     ]
-    written = [(record["reason"], record["update"]) for record in snapshots(straight)]
+    written = [
+        (record["reason"], record["update"]) for record in list_snapshots(uninterrupted_training)
+    ]
     assert [update for reason, update in written if reason == "periodic"] == [35, 70, 105, 140, 175]
-    best = [record for record in snapshots(straight) if record["score"] is not None]
-    assert best[-1]["score"] == max(row["mean"] for row in evaluations(straight))
+    best = [
+        record for record in list_snapshots(uninterrupted_training) if record["score"] is not None
+    ]
+    assert best[-1]["score"] == max(row["mean"] for row in list_evaluations(uninterrupted_training))
     assert written[-1] == ("finish", 200)
 
 
 def test_the_default_score_is_the_negative_loss(tmp_path: Path) -> None:
-    rows = evaluations(
+    rows = list_evaluations(
         TrainingAttempt(
-            work_order(spirals(evaluation={"every_updates": None}, loop={"updates": 20})), tmp_path
+            make_work_order(
+                make_spirals_definition(evaluation={"every_updates": None}, loop={"updates": 20})
+            ),
+            tmp_path,
         ).run()
     )
     assert [row["mean"] for row in rows] == [-rows[0]["metrics"]["loss"]]
 
 
 def test_a_score_that_is_reached_ends_the_run(tmp_path: Path) -> None:
-    trained = TrainingAttempt(work_order(spirals(stop={"success_score": 0.6})), tmp_path).run()
-    assert len(evaluations(trained)) < 4
-    assert evaluations(trained)[-1]["mean"] >= 0.6
+    trained = TrainingAttempt(
+        make_work_order(make_spirals_definition(stop={"success_score": 0.6})), tmp_path
+    ).run()
+    assert len(list_evaluations(trained)) < 4
+    assert list_evaluations(trained)[-1]["mean"] >= 0.6
 
 
 def test_the_end_of_a_finite_input_ends_the_run(tmp_path: Path) -> None:
-    document = spirals(train_input={"name": "spirals", "params": {"batch_size": 100, "epochs": 2}})
-    trained = TrainingAttempt(work_order(document), tmp_path).run()
-    assert snapshots(trained)[-1]["update"] == 12
+    document = make_spirals_definition(
+        train_input={"name": "spirals", "params": {"batch_size": 100, "epochs": 2}}
+    )
+    trained = TrainingAttempt(make_work_order(document), tmp_path).run()
+    assert list_snapshots(trained)[-1]["update"] == 12
     assert (
-        load(trained.order, trained.snapshot_at("finish")[0]).manifest.stop
+        load_order_snapshot(trained.order, trained.get_snapshot("finish")[0]).manifest.stop
         == StopReason.INPUT_EXHAUSTED
     )
-    assert evaluations(trained)[-1]["update"] == 12
+    assert list_evaluations(trained)[-1]["update"] == 12
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_as_diverged(tmp_path: Path) -> None:
@@ -150,7 +177,9 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_diverged(tmp_path: Path) -> N
         "name": "classifier",
         "params": {"classes": 3, "learning_rate": 1.0, "hidden_sizes": [4]},
     }
-    poisoned = work_order(spirals(estimator=estimator, hooks=[{"name": "nan_guard", "updates": 3}]))
+    poisoned = make_work_order(
+        make_spirals_definition(estimator=estimator, hooks=[{"name": "nan_guard", "updates": 3}])
+    )
     trained = TrainingAttempt(poisoned, tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -158,8 +187,8 @@ def test_a_loss_that_is_not_finite_ends_the_run_as_diverged(tmp_path: Path) -> N
             lambda logits, labels: logits.sum() * float("nan"),
         )
         trained.run()
-    assert snapshots(trained)[-1]["reason"] == "exception"
-    assert snapshots(trained)[-1]["update"] < 60
+    assert list_snapshots(trained)[-1]["reason"] == "exception"
+    assert list_snapshots(trained)[-1]["update"] < 60
 
 
 @pytest.mark.parametrize(
@@ -186,20 +215,24 @@ def test_missing_functions_and_metrics_are_named(
     tmp_path: Path, sections: dict[str, Any], error: type[Exception], told: str
 ) -> None:
     with pytest.raises(error, match=told):
-        TrainingAttempt(work_order(spirals(**sections)), tmp_path).run()
+        TrainingAttempt(make_work_order(make_spirals_definition(**sections)), tmp_path).run()
 
 
-def snapshot_order(straight: TrainingAttempt, schedule: Schedule, **run: Any) -> WorkOrder:
-    return work_order(
+def make_snapshot_order(straight: TrainingAttempt, schedule: Schedule, **run: Any) -> WorkOrder:
+    return make_work_order(
         json.loads(straight.order.definition.model_dump_json()), schedule=schedule.value, **run
     )
 
 
-def test_a_snapshot_is_evaluated_as_it_was_in_training(straight: TrainingAttempt) -> None:
-    loaded = load(straight.order, straight.snapshot_at("finish")[0])
-    order = snapshot_order(straight, Schedule.EVALUATE, evaluation_seed=3)
+def test_a_snapshot_is_evaluated_as_it_was_in_training(
+    uninterrupted_training: TrainingAttempt,
+) -> None:
+    loaded = load_order_snapshot(
+        uninterrupted_training.order, uninterrupted_training.get_snapshot("finish")[0]
+    )
+    order = make_snapshot_order(uninterrupted_training, Schedule.EVALUATE, evaluation_seed=3)
     record = native.evaluate(order.definition, order.runs[0], loaded, 0.0, "cpu")
-    assert record.metrics == evaluations(straight)[-1]["metrics"]
+    assert record.metrics == list_evaluations(uninterrupted_training)[-1]["metrics"]
     assert (record.update, record.seed, record.snapshot_id) == (200, 3, loaded.manifest.snapshot_id)
     few = native.evaluate(
         order.definition, order.runs[0].model_copy(update={"episodes": 1}), loaded, 0.0, "cpu"
@@ -208,27 +241,33 @@ def test_a_snapshot_is_evaluated_as_it_was_in_training(straight: TrainingAttempt
 
 
 def test_an_evaluation_changes_nothing_and_can_be_on_training_data(
-    straight: TrainingAttempt,
+    uninterrupted_training: TrainingAttempt,
 ) -> None:
-    loaded = load(straight.order, straight.snapshot_at("finish")[0])
-    model = fresh_agent(straight.order.definition, 7, "cpu")
+    loaded = load_order_snapshot(
+        uninterrupted_training.order, uninterrupted_training.get_snapshot("finish")[0]
+    )
+    model = fresh_agent(uninterrupted_training.order.definition, 7, "cpu")
     model.load_state_dict(loaded.state["agent"])
     before, clock = torch.random.get_rng_state(), StillClock.from_state(loaded.state)
-    first = build_evaluator(straight.order.definition, model, fixed_seed_rule(1)).evaluate(clock)
-    assert first == build_evaluator(straight.order.definition, model, fixed_seed_rule(1)).evaluate(
-        clock
-    )
-    on_train = build_train_data_evaluator(straight.order.definition, model, 7).evaluate(clock)
+    first = build_evaluator(
+        uninterrupted_training.order.definition, model, fixed_seed_rule(1)
+    ).evaluate(clock)
+    assert first == build_evaluator(
+        uninterrupted_training.order.definition, model, fixed_seed_rule(1)
+    ).evaluate(clock)
+    on_train = build_train_data_evaluator(
+        uninterrupted_training.order.definition, model, 7
+    ).evaluate(clock)
     assert on_train.lengths == (50,), "as many batches as an epoch has"
     assert on_train.metrics["accuracy"] > 0.8
     assert torch.equal(before, torch.random.get_rng_state())
 
 
 def test_an_export_predicts_without_the_model_function(
-    straight: TrainingAttempt, tmp_path: Path
+    uninterrupted_training: TrainingAttempt, tmp_path: Path
 ) -> None:
-    order = straight.order
-    loaded = load(order, straight.snapshot_at("finish")[0])
+    order = uninterrupted_training.order
+    loaded = load_order_snapshot(order, uninterrupted_training.get_snapshot("finish")[0])
     model = native.load_agent(order.definition, 7, loaded, "cpu")
     files = native.export(
         order.definition,

@@ -46,7 +46,7 @@ class Algorithm:
         self.log = logging.getLogger("x")
         self.rule = lambda value: value + seed
 
-    def work(self) -> None:
+    def train_once(self) -> None:
         self.optimizer.zero_grad()
         self.model(torch.ones(1, 2)).sum().backward()
         self.optimizer.step()
@@ -61,7 +61,7 @@ class Algorithm:
 
 def test_every_kind_of_attribute_is_restored_from_disk(tmp_path: Path) -> None:
     first, second = Algorithm(1), Algorithm(2)
-    first.work()
+    first.train_once()
     write_tree(tmp_path, {"agent": {"algorithm": state_of(first, "algo")}})
     theta, weights = second.theta, second.weights
     load_state(second, read_tree(tmp_path)["agent"]["algorithm"], "algo")
@@ -73,8 +73,8 @@ def test_every_kind_of_attribute_is_restored_from_disk(tmp_path: Path) -> None:
             for a, b in zip(one.state_dict().values(), two.state_dict().values(), strict=True)
         )
     assert second.optimizer.param_groups[0]["lr"] == 0.1
-    first.work()
-    second.work()
+    first.train_once()
+    second.train_once()
     assert torch.equal(first.model.weight, second.model.weight)
     assert second.weights is weights
     assert second.view.tolist() == [3.0, 3.0]
@@ -124,7 +124,7 @@ def test_cycles_end() -> None:
     assert two.other is one  # type: ignore[attr-defined]
 
 
-def test_what_a_state_dict_may_not_hold_is_named() -> None:
+def test_values_that_a_state_dict_may_not_hold_are_named() -> None:
     holder = SimpleNamespace(
         state_dict=lambda: {"inner": [1, object()]}, load_state_dict=lambda _: None
     )

@@ -22,7 +22,7 @@ class Holder:
         self.parts, self.named = parts, named
 
 
-def through_disk(recipes: dict[str, Any], path: Path) -> Any:
+def rebuild_from_disk(recipes: dict[str, Any], path: Path) -> Any:
     path.mkdir()
     write_tree(path, {"recipe": recipes})
     return rebuild(read_tree(path)["recipe"])
@@ -39,7 +39,7 @@ def test_nested_objects_are_built_again_and_shared_ones_once(tmp_path: Path) -> 
         env=CountingEnv(7),
     )
     array[:] = 9
-    built = through_disk(recipes_of({"one": holder, "two": policy}), tmp_path / "recipe")
+    built = rebuild_from_disk(recipes_of({"one": holder, "two": policy}), tmp_path / "recipe")
     one, two = built["one"], built["two"]
     assert isinstance(one, Holder)
     assert one.parts[0] is two
@@ -54,7 +54,7 @@ def test_environments_of_gymnasium_keep_arguments_limits_and_wrappers(tmp_path: 
     env = gym.wrappers.ClipReward(
         gym.make("CartPole-v1", max_episode_steps=13, sutton_barto_reward=True), -0.5, 0.5
     )
-    made = through_disk(recipes_of({"env": env}), tmp_path / "recipe")["env"]
+    made = rebuild_from_disk(recipes_of({"env": env}), tmp_path / "recipe")["env"]
     assert made.spec.max_episode_steps == 13
     assert made.unwrapped._sutton_barto_reward
     assert isinstance(made, gym.wrappers.ClipReward)
@@ -65,24 +65,24 @@ def test_environments_of_gymnasium_keep_arguments_limits_and_wrappers(tmp_path: 
     assert steps <= 13
 
 
-def test_what_has_no_recipe_is_named() -> None:
-    class Plain:
+def test_an_object_without_a_recipe_is_named() -> None:
+    class ClassWithoutRecipe:
         pass
 
     @rebuildable
-    class Local:
+    class LocalClass:
         pass
 
-    class Child(ConstantPolicy):
+    class ChildPolicy(ConstantPolicy):
         pass
 
     for part, message in (
-        (Holder(Plain()), r"part\.0: .*Plain has no recipe"),
+        (Holder(ClassWithoutRecipe()), r"part\.0: .*ClassWithoutRecipe has no recipe"),
         (Holder(loss=torch.tanh), r"part\.loss"),
-        (Local(), "defined within a function"),
-        (Child(), "Child has no recipe"),
+        (LocalClass(), "defined within a function"),
+        (ChildPolicy(), "ChildPolicy has no recipe"),
         (Holder({"$build": 1}), "must be strings that do not begin"),
-        (Holder(kind=Plain), "Plain has no recipe"),
+        (Holder(kind=ClassWithoutRecipe), "ClassWithoutRecipe has no recipe"),
     ):
         with pytest.raises(RecipeError, match=message):
             recipes_of({"part": part})
@@ -97,7 +97,7 @@ def test_what_has_no_recipe_is_named() -> None:
         "subprocess:Popen",
         "builtins:eval",
         "workers.core.recipes:importlib.import_module",
-        "tests.support.garage_kit:names",
+        "tests.support.garage_kit:list_snapshot_names",
         "tests.support.garage_kit:nn.Linear",
         "tests.support.garage_kit:np.save",
         "torch.nn:Linear",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.trainer_fakes import Rig, cadence
+from tests.support.trainer_fakes import Rig, make_cadence
 from workers.core.protocols import ClockView
 from workers.core.types import EvaluationResult, SnapshotReason, StopReason, Unit
 from workers.engine.parts import Cadence
@@ -45,20 +45,20 @@ class BackgroundEvaluator:
         return summarise([self.scores.get(clock.env_steps, 0.0)], [1], 0)
 
 
-def rig(when: Cadence, evaluator: BackgroundEvaluator, **options: Any) -> Rig:
+def make_rig(when: Cadence, evaluator: BackgroundEvaluator, **options: Any) -> Rig:
     return Rig(when, evaluator=evaluator, **options)
 
 
-def rows(made: Rig) -> list[Any]:
+def list_evaluation_rows(made: Rig) -> list[Any]:
     return [row[1:] for row in made.recorder.rows if row[0] == "evaluation"]
 
 
 def test_training_continues_and_the_result_is_of_the_requested_state() -> None:
     evaluator = BackgroundEvaluator(polls=3, scores={4: 7.0, 8: 5.0})
-    made = rig(cadence({STEPS: 12}, evaluation=4, saves_best=True), evaluator)
+    made = make_rig(make_cadence({STEPS: 12}, evaluation=4, saves_best=True), evaluator)
     made.engine.run()
     assert evaluator.asked == ["begin 4", "found 4", "begin 8", "found 8", "begin 12", "waited 12"]
-    assert [(at, score, final) for at, _, score, final in rows(made)] == [
+    assert [(at, score, final) for at, _, score, final in list_evaluation_rows(made)] == [
         (4, 7.0, False),
         (8, 5.0, False),
         (12, 0.0, True),
@@ -71,13 +71,13 @@ def test_training_continues_and_the_result_is_of_the_requested_state() -> None:
 
 def test_an_evaluation_waits_for_the_previous_one() -> None:
     evaluator = BackgroundEvaluator(polls=1_000, scores={})
-    rig(cadence({STEPS: 5}, evaluation=2), evaluator).engine.run()
+    make_rig(make_cadence({STEPS: 5}, evaluation=2), evaluator).engine.run()
     assert evaluator.asked == ["begin 2", "waited 2", "begin 4", "waited 4", "inline 5"]
 
 
 def test_a_snapshot_waits_for_the_running_evaluation() -> None:
     evaluator = BackgroundEvaluator(polls=1_000, scores={})
-    made = rig(cadence({STEPS: 6}, evaluation=4, snapshot=5, saves_best=False), evaluator)
+    made = make_rig(make_cadence({STEPS: 6}, evaluation=4, snapshot=5, saves_best=False), evaluator)
     made.engine.run()
     assert evaluator.asked == ["begin 4", "waited 4", "inline 6"]
     assert made.snapshotter.states[0]["loop"]["evaluations"]["at"] == [4, 4]
@@ -85,23 +85,25 @@ def test_a_snapshot_waits_for_the_running_evaluation() -> None:
 
 def test_a_pause_waits_for_the_running_evaluation() -> None:
     evaluator = BackgroundEvaluator(polls=1_000, scores={})
-    made = rig(cadence({STEPS: 9}, evaluation=4), evaluator, order=StopReason.PAUSE, order_after=6)
+    made = make_rig(
+        make_cadence({STEPS: 9}, evaluation=4), evaluator, order=StopReason.PAUSE, order_after=6
+    )
     made.engine.run()
     assert evaluator.asked == ["begin 4", "waited 4"]
-    assert [at for at, *_ in rows(made)] == [4]
+    assert [at for at, *_ in list_evaluation_rows(made)] == [4]
 
 
 def test_an_exception_does_not_wait_for_the_running_evaluation() -> None:
     evaluator = BackgroundEvaluator(polls=1_000, scores={})
-    made = rig(cadence({STEPS: 9}, evaluation=4), evaluator)
+    made = make_rig(make_cadence({STEPS: 9}, evaluation=4), evaluator)
     observe = made.agent.observe
 
-    def failing(experience: Any) -> None:
+    def observe_and_raise(experience: Any) -> None:
         observe(experience)
         if made.engine.clock.env_steps == 6:
             raise RuntimeError("broken")
 
-    made.agent.observe = failing  # type: ignore[method-assign]
+    made.agent.observe = observe_and_raise  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="broken"):
         made.engine.run()
     assert evaluator.asked == ["begin 4"]

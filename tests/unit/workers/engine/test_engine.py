@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.trainer_fakes import Rig, TracingHook, cadence
+from tests.support.trainer_fakes import Rig, TracingHook, make_cadence
 from workers.core.types import (
     CollectPlan,
     LearnReport,
@@ -22,7 +22,7 @@ STEPS = Unit.ENV_STEPS
 def test_one_iteration_calls_the_parts_in_order() -> None:
     trace: list[Any] = []
     rig = Rig(
-        cadence({STEPS: 10}, epoch=2, evaluation=2, snapshot=2),
+        make_cadence({STEPS: 10}, epoch=2, evaluation=2, snapshot=2),
         episode_steps=2,
         scores=(5.0,),
         hooks=(TracingHook(trace),),
@@ -49,7 +49,9 @@ def test_one_iteration_calls_the_parts_in_order() -> None:
 
 
 def test_an_order_is_seen_last_and_saves_once() -> None:
-    rig = Rig(cadence({STEPS: 10}, evaluation=2, snapshot=2), order=StopReason.PAUSE, order_after=2)
+    rig = Rig(
+        make_cadence({STEPS: 10}, evaluation=2, snapshot=2), order=StopReason.PAUSE, order_after=2
+    )
     result = rig.engine.run()
     assert result.reason is StopReason.PAUSE
     assert rig.trace[-4:] == ["flush", "snapshot best", "acknowledge pause", "flush"]
@@ -58,7 +60,7 @@ def test_an_order_is_seen_last_and_saves_once() -> None:
 
 
 def test_an_order_between_snapshots_saves_with_the_reason_stop() -> None:
-    rig = Rig(cadence({STEPS: 10}), order=StopReason.DRAIN, order_after=3)
+    rig = Rig(make_cadence({STEPS: 10}), order=StopReason.DRAIN, order_after=3)
     result = rig.engine.run()
     assert (result.reason, result.snapshot_id) == (StopReason.DRAIN, "snp_1")
     assert rig.snapshotter.saved == [(SnapshotReason.STOP, 3, None)]
@@ -66,7 +68,7 @@ def test_an_order_between_snapshots_saves_with_the_reason_stop() -> None:
 
 
 def test_a_finished_run_is_evaluated_once_and_saved() -> None:
-    rig = Rig(cadence({STEPS: 5}, evaluation=2, epoch=2, saves_best=False))
+    rig = Rig(make_cadence({STEPS: 5}, evaluation=2, epoch=2, saves_best=False))
     assert rig.engine.run().reason is StopReason.BUDGET
     assert rig.evaluator.at == [2, 4, 5]
     assert rig.snapshotter.saved == [(SnapshotReason.FINISH, 5, 0.0)]
@@ -80,7 +82,7 @@ def test_a_finished_run_is_evaluated_once_and_saved() -> None:
 
 
 def test_the_last_evaluation_is_not_made_twice() -> None:
-    rig = Rig(cadence({STEPS: 4}, evaluation=2, saves_best=False))
+    rig = Rig(make_cadence({STEPS: 4}, evaluation=2, saves_best=False))
     rig.engine.run()
     assert rig.evaluator.at == [2, 4]
     assert [row[-1] for row in rig.recorder.rows if row[0] == "evaluation"] == [False, True]
@@ -90,14 +92,14 @@ def test_the_last_evaluation_is_not_made_twice() -> None:
 def test_the_budget_is_exact_for_one_environment_and_overshoots_by_less_than_all(
     num_envs: int, budget: int, end: int
 ) -> None:
-    rig = Rig(cadence({STEPS: budget}), plan=CollectPlan(vector_steps=5), num_envs=num_envs)
+    rig = Rig(make_cadence({STEPS: budget}), plan=CollectPlan(vector_steps=5), num_envs=num_envs)
     rig.engine.run()
     assert rig.engine.clock.env_steps == end
 
 
 def test_rollouts_are_cut_for_the_budget_the_evaluation_and_the_learn() -> None:
     rig = Rig(
-        cadence({STEPS: 40}, evaluation=12),
+        make_cadence({STEPS: 40}, evaluation=12),
         plan=CollectPlan(vector_steps=8),
         schedule=LearnSchedule(every_env_steps=16, updates=3),
         num_envs=2,
@@ -110,7 +112,7 @@ def test_rollouts_are_cut_for_the_budget_the_evaluation_and_the_learn() -> None:
 
 def test_evaluation_waits_for_the_end_of_an_episode() -> None:
     rig = Rig(
-        cadence({STEPS: 30}, evaluation=10, evaluates_during_episode=False, saves_best=False),
+        make_cadence({STEPS: 30}, evaluation=10, evaluates_during_episode=False, saves_best=False),
         episode_steps=7,
     )
     rig.engine.run()
@@ -119,7 +121,7 @@ def test_evaluation_waits_for_the_end_of_an_episode() -> None:
 
 def test_learning_keeps_its_ratio_with_several_environments_and_begins_after_the_warmup() -> None:
     rig = Rig(
-        cadence({STEPS: 40}),
+        make_cadence({STEPS: 40}),
         num_envs=4,
         schedule=LearnSchedule(every_env_steps=2, updates=3, warmup_env_steps=20),
     )
@@ -132,7 +134,7 @@ def test_updates_made_while_gathering_are_counted_at_once_and_recorded_before_th
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rig = Rig(
-        cadence({STEPS: 8}),
+        make_cadence({STEPS: 8}),
         plan=CollectPlan(vector_steps=5),
         schedule=LearnSchedule(every_env_steps=8, updates=1),
     )
@@ -150,38 +152,38 @@ def test_updates_made_while_gathering_are_counted_at_once_and_recorded_before_th
 
 
 def test_updates_end_exactly_at_their_budget() -> None:
-    rig = Rig(cadence({Unit.UPDATES: 7}), schedule=LearnSchedule(every_env_steps=1, updates=3))
+    rig = Rig(make_cadence({Unit.UPDATES: 7}), schedule=LearnSchedule(every_env_steps=1, updates=3))
     rig.engine.run()
     assert rig.agent.asked == [3, 3, 1]
 
 
 def test_a_stop_requested_by_a_hook_takes_effect_at_the_next_boundary() -> None:
-    class Stopper:
+    class StopHook:
         def on_tick(self, view: Any, reports: Any) -> None:
             if view.clock.env_steps == 3:
                 view.request_stop(StopReason.DIVERGED)
 
-    rig = Rig(cadence({STEPS: 10}), hooks=(Stopper(),))
+    rig = Rig(make_cadence({STEPS: 10}), hooks=(StopHook(),))
     assert rig.engine.run().reason is StopReason.DIVERGED
     assert rig.engine.clock.env_steps == 3
     assert rig.snapshotter.saved == [(SnapshotReason.EXCEPTION, 3, None)]
 
 
 def test_hooks_may_ask_for_an_evaluation_and_a_snapshot() -> None:
-    class Asker:
+    class RequestHook:
         def on_tick(self, view: Any, reports: Any) -> None:
             if view.clock.env_steps == 3:
                 view.request_evaluation()
                 view.request_snapshot()
 
-    rig = Rig(cadence({STEPS: 5}, saves_best=False), hooks=(Asker(),))
+    rig = Rig(make_cadence({STEPS: 5}, saves_best=False), hooks=(RequestHook(),))
     rig.engine.run()
     assert rig.evaluator.at == [3, 5]
     assert rig.snapshotter.saved[0] == (SnapshotReason.PERIODIC, 3, 0.0)
 
 
 def test_an_exception_saves_a_snapshot_and_is_raised() -> None:
-    rig = Rig(cadence({STEPS: 10}))
+    rig = Rig(make_cadence({STEPS: 10}))
 
     def fail(_: Any) -> None:
         raise RuntimeError("the environment broke")
@@ -193,7 +195,7 @@ def test_an_exception_saves_a_snapshot_and_is_raised() -> None:
 
 
 def test_the_first_error_is_reported_when_saving_fails_as_well() -> None:
-    rig = Rig(cadence({STEPS: 10}))
+    rig = Rig(make_cadence({STEPS: 10}))
 
     def fail(*_: Any) -> str:
         raise OSError("disk full")
@@ -208,9 +210,9 @@ def test_the_first_error_is_reported_when_saving_fails_as_well() -> None:
 @pytest.mark.parametrize("num_envs", [1, 3])
 @pytest.mark.parametrize("at", [1, 7, 19, 33])
 def test_a_resumed_engine_makes_the_same_calls(num_envs: int, at: int) -> None:
-    def rig(order_after: int | None = None) -> Rig:
+    def make_rig(order_after: int | None = None) -> Rig:
         return Rig(
-            cadence({STEPS: 120}, epoch=10, evaluation=15, snapshot=8),
+            make_cadence({STEPS: 120}, epoch=10, evaluation=15, snapshot=8),
             num_envs=num_envs,
             episode_steps=7,
             schedule=LearnSchedule(every_env_steps=4, updates=2, warmup_env_steps=12),
@@ -219,7 +221,7 @@ def test_a_resumed_engine_makes_the_same_calls(num_envs: int, at: int) -> None:
             order_after=order_after or 1,
         )
 
-    straight, first, second = rig(), rig(at), rig()
+    straight, first, second = make_rig(), make_rig(at), make_rig()
     straight.engine.run()
     first.engine.run()
     second.engine.restore(copy.deepcopy(first.snapshotter.states[-1]))
@@ -236,13 +238,13 @@ def test_a_resumed_engine_makes_the_same_calls(num_envs: int, at: int) -> None:
 
 def test_without_a_saved_memory_the_warmup_begins_again() -> None:
     first = Rig(
-        cadence({STEPS: 20}, saves_memory=False),
+        make_cadence({STEPS: 20}, saves_memory=False),
         schedule=LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=5),
     )
     first.engine.run()
     assert "memory" not in first.snapshotter.states[-1]
     second = Rig(
-        cadence({STEPS: 40}, saves_memory=False),
+        make_cadence({STEPS: 40}, saves_memory=False),
         schedule=LearnSchedule(every_env_steps=1, updates=1, warmup_env_steps=5),
     )
     report = second.engine.restore(first.snapshotter.states[-1])
@@ -254,7 +256,8 @@ def test_without_a_saved_memory_the_warmup_begins_again() -> None:
 
 def test_a_caller_may_drive_by_epochs() -> None:
     rig = Rig(
-        cadence({STEPS: 1_000}, snapshot=4), schedule=LearnSchedule(every_env_steps=1, updates=2)
+        make_cadence({STEPS: 1_000}, snapshot=4),
+        schedule=LearnSchedule(every_env_steps=1, updates=2),
     )
     seen = []
     for epoch in rig.engine.epochs(3):
@@ -275,11 +278,11 @@ def test_a_caller_may_drive_by_epochs() -> None:
 
 
 def test_wall_time_counts_over_attempts() -> None:
-    first = Rig(cadence({Unit.WALL_SECONDS: 5.0}))
+    first = Rig(make_cadence({Unit.WALL_SECONDS: 5.0}))
     for _ in first.engine.ticks():
         first.now += 2.0
     assert first.engine.clock.env_steps == 4
-    second = Rig(cadence({Unit.WALL_SECONDS: 9.0}))
+    second = Rig(make_cadence({Unit.WALL_SECONDS: 9.0}))
     second.engine.restore(first.snapshotter.states[-1])
     for _ in second.engine.ticks():
         second.now += 1.0

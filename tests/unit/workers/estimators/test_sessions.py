@@ -13,7 +13,7 @@ from tests.acceptance.estimator_kit import (
     FakeTime,
     are_equal,
     make_agent,
-    state_of,
+    read_state,
 )
 from tests.acceptance.estimator_models import QUIET, CountingInputs, ScriptedEnv, regression
 from workers.core.errors import NumericalFailureError
@@ -51,7 +51,7 @@ from workers.supervised.spec import EstimatorSpec
 from workers.supervised.variables import Variables, get_module, minimize
 
 
-def learned(session: RunSession, loss: float = 1.0) -> None:
+def run_update(session: RunSession, loss: float = 1.0) -> None:
     def op() -> RunValues:
         session.variables.global_step += 1
         return RunValues(loss=torch.tensor(loss), has_learned=True)
@@ -59,7 +59,7 @@ def learned(session: RunSession, loss: float = 1.0) -> None:
     session.run(op)
 
 
-def session_with(
+def start_session(
     *hooks: SessionRunHook, directory: str = "", time: FakeTime | None = None
 ) -> RunSession:
     session = RunSession(Variables(), hooks, directory, (time or FakeTime()).now)
@@ -85,12 +85,12 @@ def test_a_spec_without_the_members_of_its_mode_is_refused() -> None:
 
 
 def test_a_loss_that_is_not_finite_raises_or_ends_the_training() -> None:
-    session = session_with(NanTensorHook())
-    learned(session)
+    session = start_session(NanTensorHook())
+    run_update(session)
     with pytest.raises(NumericalFailureError, match="nan at global_step 2"):
-        learned(session, float("nan"))
-    session = session_with(NanTensorHook(fail_on_nan_loss=False))
-    learned(session, float("inf"))
+        run_update(session, float("nan"))
+    session = start_session(NanTensorHook(fail_on_nan_loss=False))
+    run_update(session, float("inf"))
     assert session.stop_reason is StopReason.DIVERGED
 
 
@@ -128,22 +128,22 @@ def test_step_hooks_fire_at_multiples_by_steps_or_seconds(tmp_path: Path) -> Non
         StepLoggingTensorHook(1),
         StepCounterHook(4),
     ]
-    session = session_with(*hooks, directory=str(tmp_path), time=time)
+    session = start_session(*hooks, directory=str(tmp_path), time=time)
     asked = []
     for _ in range(8):
         time.at += 0.5
-        learned(session)
+        run_update(session)
         asked.append(session.is_checkpoint_requested)
         session.is_checkpoint_requested = False
     assert [step for step, one in enumerate(asked, 1) if one] == [3, 6]
     rows = [json.loads(line) for line in (tmp_path / SUMMARIES_FILE).read_text().splitlines()]
     assert [row["global_step"] for row in rows if "loss" in row] == [2, 4, 6, 8]
     assert [row["global_step/sec"] for row in rows if "global_step/sec" in row] == [2.0, 2.0]
-    session = session_with(StepCheckpointSaverHook(save_secs=10), time=time)
+    session = start_session(StepCheckpointSaverHook(save_secs=10), time=time)
     asked = []
     for _ in range(8):
         time.at += 4
-        learned(session)
+        run_update(session)
         asked.append(session.is_checkpoint_requested)
         session.is_checkpoint_requested = False
     assert [step for step, one in enumerate(asked, 1) if one] == [3, 6]
@@ -162,7 +162,7 @@ def test_hooks_that_write_summaries_close_their_files(hook: Any, tmp_path: Path)
         def close(self) -> None:
             closed.append(True)
 
-    session_with(hook(writer=Writer(tmp_path))).end()
+    start_session(hook(writer=Writer(tmp_path))).end()
     assert closed == [True]
 
 
@@ -208,15 +208,15 @@ def test_stop_hooks_count_from_where_the_training_stands(tmp_path: Path) -> None
     )
 
 
-def test_waiting_final_ops_and_bounds_of_evaluations() -> None:
+def test_evaluations_wait_run_final_ops_and_keep_their_bounds() -> None:
     time, shared = FakeTime(), iter([0, 1, 2, 3])
     hook = GlobalStepWaiterHook(2, lambda: next(shared), time.sleep)
-    session = session_with(hook)
-    learned(session)
-    learned(session)
+    session = start_session(hook)
+    run_update(session)
+    run_update(session)
     assert len(time.slept) == 2, "it waits once"
     final = FinalOpsHook({"answer": lambda: 42})
-    session = session_with(final)
+    session = start_session(final)
     assert final.final_ops_values == {}
     session.end()
     assert final.final_ops_values == {"answer": 42}
@@ -225,19 +225,19 @@ def test_waiting_final_ops_and_bounds_of_evaluations() -> None:
 
 
 def test_a_training_continues_without_its_server() -> None:
-    def lost(updates: int) -> int:
+    def raise_lost_connection(updates: int) -> int:
         added.append(updates)
         raise RuntimeError("connection reset")
 
     added: list[int] = []
-    session = session_with(SharedStepHook(lost))
-    learned(session)
-    learned(session)
+    session = start_session(SharedStepHook(raise_lost_connection))
+    run_update(session)
+    run_update(session)
     assert (added, session.stop_reason) == ([1], None)
 
 
 def test_state_of_hooks_is_saved(tmp_path: Path) -> None:
-    class Counting(SessionRunHook):
+    class CountingHook(SessionRunHook):
         def __init__(self) -> None:
             self.runs = 0
 
@@ -251,12 +251,12 @@ def test_state_of_hooks_is_saved(tmp_path: Path) -> None:
             self.runs = state["runs"]
 
     for total in (4, 8):
-        hooks = [Counting(), Counting()]
+        hooks = [CountingHook(), CountingHook()]
         Estimator(regression, tmp_path, RunConfig(**QUIET)).train(
             CountingInputs(), steps=4, hooks=hooks
         )
         assert [hook.runs for hook in hooks] == [total, total]
-    third = [Counting(), Counting(), Counting()]
+    third = [CountingHook(), CountingHook(), CountingHook()]
     Estimator(regression, tmp_path, RunConfig(**QUIET)).train(
         CountingInputs(), steps=1, hooks=third
     )
@@ -264,7 +264,7 @@ def test_state_of_hooks_is_saved(tmp_path: Path) -> None:
 
 
 def test_an_order_from_outside_pauses(tmp_path: Path) -> None:
-    class Ordered(NoOrders):
+    class PauseOrder(NoOrders):
         looks = 0
 
         @property
@@ -273,7 +273,7 @@ def test_an_order_from_outside_pauses(tmp_path: Path) -> None:
             return StopReason.PAUSE if self.looks >= 5 else None
 
     estimator = CountingEstimator(tmp_path, CallLog())
-    estimator.services = Services(control=Ordered())
+    estimator.services = Services(control=PauseOrder())
     estimator.train(CountingInputs(), max_steps=50)
     assert estimator.global_step == 5
     assert not estimator.has_training_ended()
@@ -281,7 +281,7 @@ def test_an_order_from_outside_pauses(tmp_path: Path) -> None:
         CountingInputs(), max_steps=12
     )
     again = CountingEstimator(tmp_path, CallLog()).train(CountingInputs(), max_steps=12)
-    assert are_equal(state_of(again), state_of(straight))
+    assert are_equal(read_state(again), read_state(straight))
 
 
 def test_modules_belong_to_model_functions_and_come_before_the_optimiser() -> None:
@@ -321,13 +321,13 @@ def test_events_are_written_when_asked(tmp_path: Path) -> None:
     estimator = Estimator(regression, tmp_path, config).train(CountingInputs(), max_steps=6)
     estimator.evaluate(CountingInputs(2), name="one_pass")
 
-    def steps(directory: Path, tag: str) -> list[int]:
+    def list_steps(directory: Path, tag: str) -> list[int]:
         events = EventAccumulator(str(directory))
         events.Reload()
         return [event.step for event in events.Scalars(tag)]
 
-    assert steps(tmp_path, "loss") == [2, 4, 6]
-    assert steps(tmp_path / "eval_one_pass", "loss") == [6]
+    assert list_steps(tmp_path, "loss") == [2, 4, 6]
+    assert list_steps(tmp_path / "eval_one_pass", "loss") == [6]
 
 
 def test_unknown_prediction_keys_are_refused(tmp_path: Path) -> None:

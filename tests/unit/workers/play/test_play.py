@@ -12,8 +12,8 @@ import pytest
 
 from palestra.contract.play import PlayOrder
 from palestra.contract.states import Outcome
-from tests.support.trainings import definition, work_order
-from tests.unit.workers.trainer_process.test_attempt import execute, records
+from tests.support.trainings import make_definition, make_work_order
+from tests.unit.workers.trainer_process.test_attempt import execute, read_records
 
 SMALL = {"hidden_sizes": [16]}
 PENDULUM = {
@@ -30,26 +30,28 @@ SB3 = {
     "parameters": {"n_steps": 64, "batch_size": 32, "n_epochs": 1},
 }
 TRAININGS: dict[str, dict[str, Any]] = {
-    "dqn": definition(**SHORT),
-    "ppo": definition("ppo", num_envs=2, **SHORT),
-    "sac": {**definition(**PENDULUM, **SHORT), "agent": SAC},
-    "drqn": {**definition(**SHORT), "agent": DRQN},
-    "sb3": {**definition(**SHORT), "agent": SB3},
+    "dqn": make_definition(**SHORT),
+    "ppo": make_definition("ppo", num_envs=2, **SHORT),
+    "sac": {**make_definition(**PENDULUM, **SHORT), "agent": SAC},
+    "drqn": {**make_definition(**SHORT), "agent": DRQN},
+    "sb3": {**make_definition(**SHORT), "agent": SB3},
 }
 
 
 def train_and_order(root: Path, document: dict[str, Any]) -> PlayOrder:
     """Trains and returns the order to play the last snapshot."""
-    order = work_order(document)
+    order = make_work_order(document)
     directory, report = execute(root, order)
     assert report.outcome is Outcome.SUCCEEDED, report.failure
-    snapshot = directory.snapshots / records(directory, "snapshot")[-1]["snapshot_id"]
+    snapshot = directory.snapshots / read_records(directory, "snapshot")[-1]["snapshot_id"]
     return PlayOrder(
         definition=order.definition, code=order.code, snapshot=str(snapshot), episodes=2, seed=5
     )
 
 
-def run(root: Path, order: PlayOrder, **environment: str) -> tuple[int, list[dict[str, Any]], str]:
+def run_player(
+    root: Path, order: PlayOrder, **environment: str
+) -> tuple[int, list[dict[str, Any]], str]:
     """Runs the player.
 
     Returns its exit code, the episodes that it reported and its other output.
@@ -81,7 +83,7 @@ def order(tmp_path_factory: pytest.TempPathFactory) -> PlayOrder:
 def test_a_snapshot_can_be_played_into_a_video(tmp_path: Path, agent: str) -> None:
     """Covers built-in agents, recurrent agents and those of Stable-Baselines3."""
     order = train_and_order(tmp_path, TRAININGS[agent])
-    code, played, said = run(
+    code, played, said = run_player(
         tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")})
     )
     assert code == 0, said
@@ -94,11 +96,11 @@ def test_a_snapshot_can_be_played_into_a_video(tmp_path: Path, agent: str) -> No
 
 def test_without_a_video_the_environment_opens_a_window(tmp_path: Path, order: PlayOrder) -> None:
     """On a machine without a display the error names the remedy."""
-    code, shown, said = run(tmp_path, order, SDL_VIDEODRIVER="dummy")
+    code, shown, said = run_player(tmp_path, order, SDL_VIDEODRIVER="dummy")
     assert (code, len(shown)) == (0, 2), said
-    filmed = run(tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")}))[1]
+    filmed = run_player(tmp_path, order.model_copy(update={"video": str(tmp_path / "film.mp4")}))[1]
     assert filmed == shown, "the same seed gives the same episodes"
-    code, played, said = run(tmp_path, order)
+    code, played, said = run_player(tmp_path, order)
     assert (code, played) == (1, [])
     assert (
         said.splitlines()[-1]
@@ -110,7 +112,7 @@ def test_unplayable_snapshots_are_refused_with_a_reason(tmp_path: Path, order: P
     other = order.definition.model_copy(
         update={"name": "other", "agent": order.definition.agent.model_copy(update={"gamma": 0.5})}
     )
-    code, played, said = run(tmp_path, order.model_copy(update={"definition": other}))
+    code, played, said = run_player(tmp_path, order.model_copy(update={"definition": other}))
     assert (code, played) == (1, [])
     assert "made by another definition" in said
     assert "Traceback" not in said

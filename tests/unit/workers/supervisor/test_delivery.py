@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import wait_for
-from scripted_server import problem
+from scripted_server import make_problem
 
 from palestra.telemetry.transport import open_client
 from workers.host import registration
@@ -27,17 +27,17 @@ WORKER = "wrk_" + "0" * 26
 FULL = "The disk of the server's artifact store is full."
 
 
-def no_room(_method: str, path: str) -> Any:
-    return problem(507, "storage_full", detail=FULL) if "artifacts" in path else None
+def answer_full_disk(_method: str, path: str) -> Any:
+    return make_problem(507, "storage_full", detail=FULL) if "artifacts" in path else None
 
 
-def stored(server: Any, kind: str) -> int:
+def count_stored(server: Any, kind: str) -> int:
     return sum(
         artifact["kind"] == kind and artifact["stored"] for artifact in server.artifacts.values()
     )
 
 
-def waits_for_room(supervised: Any, server: Any) -> None:
+def wait_until_upload_is_pending(supervised: Any, server: Any) -> None:
     wait_for(supervised.directory.ending.exists, f"the trainer ends\n{supervised.log()}", 60)
     wait_for(
         lambda: (
@@ -49,13 +49,13 @@ def waits_for_room(supervised: Any, server: Any) -> None:
     )
 
 
-def test_uploads_wait_for_a_server_with_a_full_disk(supervise, server):
+def test_uploads_wait_for_a_server_with_a_full_disk(start_supervisor, server):
     """Regression: 413 ended every upload, the attempt was released as succeeded and its files
     deleted.
     """
-    server.fault = no_room
-    supervised = supervise("train:60")
-    waits_for_room(supervised, server)
+    server.fault = answer_full_disk
+    supervised = start_supervisor("train:60")
+    wait_until_upload_is_pending(supervised, server)
     wait_for(
         lambda: server.renewals[-1]["backlog"]["files"] == 2 + 2 + 1,
         "two snapshots, a video with its poster, an export",
@@ -64,12 +64,16 @@ def test_uploads_wait_for_a_server_with_a_full_disk(supervise, server):
     assert FULL in backlog["problem"]
     assert backlog["size"] > 20_000
     assert server.releases == []
-    assert not supervised.slot_is_free()
+    assert not supervised.is_slot_free()
     assert len(list(supervised.directory.snapshots.glob("*/weights.bin"))) == 2
     server.fault = lambda _method, _path: None
     report = supervised.wait_for_end(60)
     assert (report["outcome"], report["cause"]) == ("succeeded", "budget")
-    assert (stored(server, "snapshot"), stored(server, "export"), stored(server, "video")) == (
+    assert (
+        count_stored(server, "snapshot"),
+        count_stored(server, "export"),
+        count_stored(server, "video"),
+    ) == (
         2,
         1,
         2,
@@ -77,27 +81,27 @@ def test_uploads_wait_for_a_server_with_a_full_disk(supervise, server):
     assert not supervised.directory.snapshots.exists()
 
 
-def test_a_run_whose_results_a_user_gave_up_has_failed(supervise, server):
+def test_a_run_whose_results_a_user_gave_up_has_failed(start_supervisor, server):
     """Regression: a run whose model was lost was shown as succeeded."""
-    server.fault = no_room
-    supervised = supervise("train:60")
-    waits_for_room(supervised, server)
+    server.fault = answer_full_disk
+    supervised = start_supervisor("train:60")
+    wait_until_upload_is_pending(supervised, server)
     server.give_up = True
     report = supervised.wait_for_end(60)
     assert (report["outcome"], report["cause"]) == ("failed", "no_result")
     assert "given up by a person" in report["failure"]["message"]
-    assert stored(server, "snapshot") == 0
+    assert count_stored(server, "snapshot") == 0
     assert not supervised.directory.snapshots.exists()
 
 
-def test_a_supervisor_killed_during_uploads_is_replaced(supervise, server, tmp_path):
+def test_a_supervisor_killed_during_uploads_is_replaced(start_supervisor, server, tmp_path):
     """Regression: the attempt was reported as lost and its files, the only copies, were deleted
     later.
     """
-    server.fault = no_room
-    supervised = supervise("train:60")
-    waits_for_room(supervised, server)
-    supervised.signal(signal.SIGKILL)
+    server.fault = answer_full_disk
+    supervised = start_supervisor("train:60")
+    wait_until_upload_is_pending(supervised, server)
+    supervised.send_signal(signal.SIGKILL)
     wait_for(supervised.is_gone, "the supervisor is gone")
     census = list_local_attempts(tmp_path, time.time())
     assert [[one.attempt_id for one in some] for some in (census.live, census.dead)] == [[], []]
@@ -114,18 +118,22 @@ def test_a_supervisor_killed_during_uploads_is_replaced(supervise, server, tmp_p
     server.fault = lambda _method, _path: None
     wait_for(supervised.directory.released.exists, f"released\n{supervised.log()}", 60)
     assert server.releases[0]["report"]["outcome"] == "succeeded"
-    assert (stored(server, "snapshot"), stored(server, "export")) == (2, 1)
-    assert server.steps() == list(range(1, 61))
+    assert (count_stored(server, "snapshot"), count_stored(server, "export")) == (2, 1)
+    assert server.list_steps() == list(range(1, 61))
 
 
-def test_an_attempt_that_the_server_marked_as_lost_is_not_adopted(supervise, server, tmp_path):
+def test_an_attempt_that_the_server_marked_as_lost_is_not_adopted(
+    start_supervisor, server, tmp_path
+):
     """Adoption is not retried, and the files of the attempt are not deleted at once."""
-    server.fault = no_room
-    supervised = supervise("train:60")
-    waits_for_room(supervised, server)
-    supervised.signal(signal.SIGKILL)
+    server.fault = answer_full_disk
+    supervised = start_supervisor("train:60")
+    wait_until_upload_is_pending(supervised, server)
+    supervised.send_signal(signal.SIGKILL)
     wait_for(supervised.is_gone, "the supervisor is gone")
-    server.fault = lambda _method, path: problem(409, "stale_attempt") if "adopt" in path else None
+    server.fault = lambda _method, path: (
+        make_problem(409, "stale_attempt") if "adopt" in path else None
+    )
     with open_client(server.url, "worker-token") as client:
         Adopter(server.url, Slots(tmp_path, 1)).adopt(
             list_local_attempts(tmp_path, time.time()).orphaned, WorkerApi(client), WORKER

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import make_work_order, wait_for
 from scripted_server import ScriptedServer
-from worker_bench import QUEUE, Bench, grant_once, long_training
+from worker_bench import QUEUE, WorkerBench, grant_once, make_long_training
 
 from palestra.contract.names import DISPATCH_TASK, new_id
 from palestra.contract.work_order import ClaimAnswer
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
 
 
 def test_a_worker_claims_again_after_a_killed_broker_was_restarted(
-    bench: Bench, server: ScriptedServer
+    bench: WorkerBench, server: ScriptedServer
 ):
     broker = bench.start_broker()
     worker = bench.start_worker()
@@ -44,11 +44,11 @@ def test_a_worker_claims_again_after_a_killed_broker_was_restarted(
     assert worker.wait(30) == 0, "it ends without a broker, too"
 
 
-def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: ScriptedServer):
+def test_a_claim_whose_answer_was_lost_is_repeated(bench: WorkerBench, server: ScriptedServer):
     """The same claim is sent for the same slot until its answer arrives."""
     bench.start_broker()
     answers: dict[str, tuple[int, Any]] = {}
-    grant_once(server, definition=long_training())
+    grant_once(server, definition=make_long_training())
     first = server.grant
 
     def grant(claim: dict[str, Any]) -> tuple[int, Any]:
@@ -58,18 +58,18 @@ def test_a_claim_whose_answer_was_lost_is_repeated(bench: Bench, server: Scripte
     server.loses_answer = lambda path: path.endswith("/leases") and len(server.claims) <= 4
     bench.start_worker()
     bench.dispatch()
-    wait_for(lambda: bench.counted().get("started"), f"it starts\n{bench.log('worker')}", 40)
+    wait_for(lambda: bench.get_counters().get("started"), f"it starts\n{bench.log('worker')}", 40)
     assert len(server.claims) == 5
     assert len(answers) == 1, "all claims were equal"
     assert len(list(attempts_under(bench.state))) == 1
 
 
-def test_after_slot_busy_the_next_free_slot_is_claimed(bench: Bench, server: ScriptedServer):
+def test_after_slot_busy_the_next_free_slot_is_claimed(bench: WorkerBench, server: ScriptedServer):
     """Slot 0 is always tried first; if it is refused with `slot_busy`, the next free
     slot is used.
     """
     bench.start_broker()
-    order = make_work_order(definition=long_training())
+    order = make_work_order(definition=make_long_training())
     answer = ClaimAnswer(
         work_order=order, token="attempt-token", lease_seconds=60.0, renew_seconds=0.3
     )
@@ -85,12 +85,12 @@ def test_after_slot_busy_the_next_free_slot_is_claimed(bench: Bench, server: Scr
     server.grant = grant
     bench.start_worker(slots=3)
     bench.dispatch()
-    wait_for(bench.counted, f"it is answered\n{bench.log('worker')}", 40)
+    wait_for(bench.get_counters, f"it is answered\n{bench.log('worker')}", 40)
     assert [claim["slot"] for claim in server.claims] == [0, 1, 2]
-    assert bench.counted() == {"started": 1}
+    assert bench.get_counters() == {"started": 1}
     busy.add(2)
     bench.dispatch()
-    wait_for(lambda: bench.counted().get("slot_busy"), "both free slots were refused", 20)
+    wait_for(lambda: bench.get_counters().get("slot_busy"), "both free slots were refused", 20)
     assert [claim["slot"] for claim in server.claims[3:]] == [0, 1]
 
 
@@ -120,7 +120,7 @@ MALFORMED = [
 ]
 
 
-def test_malformed_messages_do_not_stop_the_worker(bench: Bench, server: ScriptedServer):
+def test_malformed_messages_do_not_stop_the_worker(bench: WorkerBench, server: ScriptedServer):
     bench.start_broker()
     worker = bench.start_worker()
     time.sleep(1.0)
@@ -144,16 +144,16 @@ def test_malformed_messages_do_not_stop_the_worker(bench: Bench, server: Scripte
         30,
     )
     wait_for(
-        lambda: bench.counted().get("malformed", 0) >= 7 + len(MALFORMED),
-        f"all are counted: {bench.counted()}",
+        lambda: bench.get_counters().get("malformed", 0) >= 7 + len(MALFORMED),
+        f"all are counted: {bench.get_counters()}",
         15,
     )
     assert worker.poll() is None
 
 
-def test_many_equal_dispatch_messages_start_one_attempt(bench: Bench, server: ScriptedServer):
+def test_many_equal_dispatch_messages_start_one_attempt(bench: WorkerBench, server: ScriptedServer):
     bench.start_broker()
-    grant_once(server, definition=long_training())
+    grant_once(server, definition=make_long_training())
     job_id = new_id("job")
     with make_app(bench.broker_url, QUEUE) as app:
         for _ in range(50):
@@ -165,27 +165,33 @@ def test_many_equal_dispatch_messages_start_one_attempt(bench: Bench, server: Sc
             )
     bench.start_worker(slots=3)
     wait_for(
-        lambda: sum(bench.counted().values()) == 50, f"all are answered: {bench.counted()}", 60
+        lambda: sum(bench.get_counters().values()) == 50,
+        f"all are answered: {bench.get_counters()}",
+        60,
     )
-    assert bench.counted().get("started") == 1
+    assert bench.get_counters().get("started") == 1
     assert len(list(attempts_under(bench.state))) == 1
 
 
-def test_a_full_worker_leaves_dispatch_messages_to_others(bench: Bench, server: ScriptedServer):
+def test_a_full_worker_leaves_dispatch_messages_to_others(
+    bench: WorkerBench, server: ScriptedServer
+):
     bench.start_broker()
-    grant_once(server, definition=long_training())
+    grant_once(server, definition=make_long_training())
     bench.start_worker(slots=1)
     bench.dispatch()
-    wait_for(lambda: bench.counted().get("started"), f"it starts\n{bench.log('worker')}", 30)
+    wait_for(lambda: bench.get_counters().get("started"), f"it starts\n{bench.log('worker')}", 30)
     wait_for(lambda: "worker.stops_listening" in bench.log("worker"), "it stops listening", 10)
     bench.dispatch()
     time.sleep(1.5)
-    assert bench.counted() == {"started": 1}, "the second dispatch message still lies in the queue"
+    assert bench.get_counters() == {"started": 1}, (
+        "the second dispatch message still lies in the queue"
+    )
     server.order = "cancel"
     wait_for(lambda: len(server.claims) == 2, "it listens again once the slot is free", 30)
 
 
-def test_a_draining_worker_takes_nothing(bench: Bench, server: ScriptedServer):
+def test_a_draining_worker_takes_no_dispatch_message(bench: WorkerBench, server: ScriptedServer):
     bench.start_broker()
     bench.start_worker()
     server.worker_order = "drain"
@@ -195,16 +201,16 @@ def test_a_draining_worker_takes_nothing(bench: Bench, server: ScriptedServer):
     assert server.claims == []
     server.worker_order = "continue"
 
-    def rung_again() -> list[Any]:
+    def dispatch_again() -> list[Any]:
         # As the dispatcher does: a message that the draining worker had read is lost.
         bench.dispatch()
         return server.claims
 
-    wait_for(rung_again, "it listens again", 15)
+    wait_for(dispatch_again, "it listens again", 15)
 
 
 def test_a_worker_waits_for_an_unreachable_server_and_logs_why(
-    bench: Bench, server: ScriptedServer
+    bench: WorkerBench, server: ScriptedServer
 ):
     bench.start_broker()
     server.stop()

@@ -21,7 +21,7 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "trainer.log"
 
 
-def lines(records) -> list[str]:
+def list_lines(records) -> list[str]:
     return [line for record in records for line in record.lines]
 
 
@@ -32,25 +32,25 @@ def add(path: Path, data: bytes) -> None:
 
 def test_complete_lines_are_returned_once(log: Path):
     tail = LogTail(log, RUN)
-    assert lines(tail.poll()) == []
+    assert list_lines(tail.poll()) == []
     add(log, b"one\ntwo\nthr")
-    assert lines(tail.poll()) == ["one", "two"]
+    assert list_lines(tail.poll()) == ["one", "two"]
     add(log, b"ee\n\n")
-    assert lines(tail.poll()) == ["three", ""]
-    assert lines(tail.finish()) == []
+    assert list_lines(tail.poll()) == ["three", ""]
+    assert list_lines(tail.finish()) == []
 
 
 def test_an_unfinished_line_is_returned_when_idle_and_at_the_end(log: Path):
     clock = Clock()
     tail = LogTail(log, RUN, clock=clock)
     add(log, b"loading...")
-    assert lines(tail.poll()) == []
-    assert lines(tail.poll()) == []
+    assert list_lines(tail.poll()) == []
+    assert list_lines(tail.poll()) == []
     clock.now += 1.5
-    assert lines(tail.poll()) == ["loading..."]
+    assert list_lines(tail.poll()) == ["loading..."]
     add(log, b" done\nlast")
-    assert lines(tail.poll()) == [" done"]
-    assert lines(tail.finish()) == ["last"]
+    assert list_lines(tail.poll()) == [" done"]
+    assert list_lines(tail.finish()) == ["last"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_an_unfinished_line_is_returned_when_idle_and_at_the_end(log: Path):
 )
 def test_any_bytes_become_text(log: Path, raw: bytes, shown: str):
     add(log, raw + b"\n")
-    assert lines(LogTail(log, RUN).poll()) == [shown]
+    assert list_lines(LogTail(log, RUN).poll()) == [shown]
 
 
 def test_long_lines_are_cut_and_counted(log: Path):
@@ -85,7 +85,7 @@ def test_an_endless_line_takes_no_memory(log: Path):
     for _ in range(40):
         records += tail.poll()
         assert len(tail._splitter._line) <= 4 * MAX_LOG_LINE
-    assert [len(line) for line in lines(records)] == [MAX_LOG_LINE, 3]
+    assert [len(line) for line in list_lines(records)] == [MAX_LOG_LINE, 3]
     assert sum(record.truncated for record in records) == total - MAX_LOG_LINE
 
 
@@ -93,14 +93,14 @@ def test_many_lines_become_many_records(log: Path):
     add(log, b"".join(b"%d\n" % i for i in range(5_000)))
     records = list(LogTail(log, RUN).finish())
     assert max(len(record.lines) for record in records) <= 1_000
-    assert lines(records) == [str(i) for i in range(5_000)]
+    assert list_lines(records) == [str(i) for i in range(5_000)]
 
 
 def test_following_ends_at_the_limit(log: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(log_tail, "MAX_LOG_BYTES", 8)
     add(log, b"1\n2\n3\n4\n")
     tail = LogTail(log, RUN)
-    assert lines(tail.poll()) == ["1", "2", "3", "4"]
+    assert list_lines(tail.poll()) == ["1", "2", "3", "4"]
     add(log, b"5\n")
-    assert lines(tail.finish()) == []
+    assert list_lines(tail.finish()) == []
     assert tail.is_exhausted

@@ -128,7 +128,7 @@ def test_outcomes_follow_from_report_exit_and_orders(ending, outcome, cause):
     )
 
 
-def test_limits_of_time():
+def test_limits_of_time_end_an_attempt():
     watch = LimitWatch(
         Schedule.TRAIN, Limits(wall_seconds=100, stall_seconds=10), Resources(), 1_000.0
     )
@@ -312,7 +312,7 @@ def test_invalid_options_are_refused_with_a_remedy(tmp_path: Path, option, said)
         parse_options(["--server", "http://x", "--token-file", str(path), *option])
 
 
-def test_of_the_workers_settings_only_imports_reach_the_trainer(tmp_path: Path):
+def test_only_the_imports_of_a_workers_settings_reach_the_trainer(tmp_path: Path):
     """Trainers and evaluation processes import these modules to register their environments."""
     path = tmp_path / "token"
     path.touch(0o600)
@@ -360,7 +360,7 @@ def test_the_command_refuses_an_open_token_file(tmp_path: Path):
         ("valkey+socket:///tmp/x.sock", "redis+socket:///tmp/x.sock"),
     ],
 )
-def test_broker_addresses(given, real):
+def test_broker_addresses_are_parsed(given, real):
     assert kombu_url(given) == real
 
 
@@ -369,7 +369,7 @@ def test_passwords_are_masked():
     assert "hunter2" not in mask_password("redis://:hunter2@h/0")
 
 
-def test_celery_settings():
+def test_celery_neither_prefetches_nor_stores_results():
     conf = make_app("redis://h/0", "q").conf
     assert conf.worker_disable_prefetch is True
     assert conf.worker_prefetch_multiplier == 1
@@ -386,14 +386,14 @@ def test_celery_settings():
 
 
 def test_the_census_finds_live_and_dead_attempts(tmp_path: Path):
-    def attempt() -> AttemptDirectory:
+    def make_attempt() -> AttemptDirectory:
         directory = AttemptDirectory(tmp_path / "attempts" / new_id("att"))
         directory.create(make_work_order().model_dump_json().encode())
         return directory
 
     mine = identify(os.getpid())
     live, starting, silent, gone, rebooted, reused, released, told, old = (
-        attempt() for _ in range(9)
+        make_attempt() for _ in range(9)
     )
     write_identity(live.supervisor_pid, mine)
     write_identity(gone.supervisor_pid, ProcessIdentity(2**22 - 1, 1, boot_id()))

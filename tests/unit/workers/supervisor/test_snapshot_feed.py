@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from conftest import make_work_order, wait_for
-from scripted_server import ScriptedServer, problem
+from scripted_server import ScriptedServer, make_problem
 
 from palestra.contract.job_options import Limits, Resources
 from palestra.contract.names import Schedule, new_id
@@ -72,10 +72,10 @@ class FeedBench:
     def serve(self) -> bool:
         return self.feed.answer_request(snapshot_requests.read_request(self.directory), self.stop)
 
-    def given(self) -> snapshot_requests.SnapshotAnswer | None:
+    def read_answer(self) -> snapshot_requests.SnapshotAnswer | None:
         return snapshot_requests.read_answer(self.directory, self.number)
 
-    def inputs(self) -> list[str]:
+    def list_inputs(self) -> list[str]:
         return sorted(path.name for path in self.directory.inputs.iterdir())
 
     def offer(self, content: bytes = b"weights", training: str = "live") -> str:
@@ -100,7 +100,7 @@ class FeedBench:
 
 
 @pytest.fixture
-def following(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., FeedBench]]:
+def make_feed(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., FeedBench]]:
     made: list[FeedBench] = []
 
     def make(**follow: Any) -> FeedBench:
@@ -113,48 +113,50 @@ def following(tmp_path: Path, server: ScriptedServer) -> Iterator[Callable[..., 
 
 
 def test_a_request_is_answered_with_a_verified_snapshot(
-    following: Callable[..., FeedBench],
+    make_feed: Callable[..., FeedBench],
 ) -> None:
-    one = following()
+    one = make_feed()
     assert not one.ask()
-    assert one.given() is None
+    assert one.read_answer() is None
     snapshot = one.offer()
     assert one.serve()
-    assert one.given() == snapshot_requests.SnapshotAnswer(number=1, snapshot_id=snapshot, stored=4)
+    assert one.read_answer() == snapshot_requests.SnapshotAnswer(
+        number=1, snapshot_id=snapshot, stored=4
+    )
     assert (one.directory.inputs / snapshot / "w.bin").read_bytes() == b"weights"
     assert one.requests[-1] == {"run_id": one.order.runs[0].run_id, "evaluated": [], "again": False}
 
 
 def test_an_evaluated_snapshot_is_removed_before_the_next_is_awaited(
-    following: Callable[..., FeedBench],
+    make_feed: Callable[..., FeedBench],
 ) -> None:
-    one = following()
+    one = make_feed()
     first = one.offer()
     one.ask()
-    assert one.inputs() == [first]
+    assert one.list_inputs() == [first]
     one.answer = {"training": "live"}
     assert not one.ask(first)
-    assert one.inputs() == []
+    assert one.list_inputs() == []
     assert one.requests[-1]["evaluated"] == [first]
     second = one.offer()
     assert one.serve()
-    assert one.inputs() == [second]
+    assert one.list_inputs() == [second]
 
 
 @pytest.mark.parametrize(
     ("training", "end"), [("over", NoSnapshotReason.OVER), ("waiting", NoSnapshotReason.YIELD)]
 )
 def test_the_end_of_the_training_is_passed_to_the_trainer(
-    following: Callable[..., FeedBench], training: str, end: NoSnapshotReason
+    make_feed: Callable[..., FeedBench], training: str, end: NoSnapshotReason
 ) -> None:
-    one = following()
+    one = make_feed()
     one.answer = {"training": training, "evaluated": 2}
     assert one.ask()
-    assert one.given() == snapshot_requests.SnapshotAnswer(number=1, end=end, stored=2)
+    assert one.read_answer() == snapshot_requests.SnapshotAnswer(number=1, end=end, stored=2)
 
 
-def test_evaluations_start_at_the_requested_interval(following: Callable[..., FeedBench]) -> None:
-    one = following(throttle_seconds=10, delay_seconds=3)
+def test_evaluations_start_at_the_requested_interval(make_feed: Callable[..., FeedBench]) -> None:
+    one = make_feed(throttle_seconds=10, delay_seconds=3)
     snapshot = one.offer()
     assert not one.ask(), "the delay comes first"
     one.now += 3
@@ -165,58 +167,68 @@ def test_evaluations_start_at_the_requested_interval(following: Callable[..., Fe
     newer = one.offer()
     one.now += 0.1
     assert one.serve()
-    assert one.given() == snapshot_requests.SnapshotAnswer(number=2, snapshot_id=newer, stored=4)
+    assert one.read_answer() == snapshot_requests.SnapshotAnswer(
+        number=2, snapshot_id=newer, stored=4
+    )
     one.answer = {"training": "waiting"}
     assert one.ask(newer), "a slot is given back at once"
 
 
 def test_the_interval_is_skipped_if_a_training_waits_for_the_slot(
-    following: Callable[..., FeedBench],
+    make_feed: Callable[..., FeedBench],
 ) -> None:
-    one = following(throttle_seconds=3_600)
+    one = make_feed(throttle_seconds=3_600)
     one.offer()
     assert one.ask()
     one.offer(training="over")
     assert not one.ask()
     snapshot = one.offer(training="waiting")
     assert one.serve()
-    assert one.given() == snapshot_requests.SnapshotAnswer(number=2, snapshot_id=snapshot, stored=4)
+    assert one.read_answer() == snapshot_requests.SnapshotAnswer(
+        number=2, snapshot_id=snapshot, stored=4
+    )
 
 
 def test_the_same_snapshot_again_is_not_downloaded_again(
-    following: Callable[..., FeedBench],
+    make_feed: Callable[..., FeedBench],
 ) -> None:
-    one = following(only_once=False, throttle_seconds=5)
+    one = make_feed(only_once=False, throttle_seconds=5)
     snapshot = one.offer()
     one.ask()
     one.server.blobs.clear()
     one.now += 5
     assert one.ask(snapshot)
     assert one.requests[-1]["again"]
-    assert one.given() == snapshot_requests.SnapshotAnswer(number=2, snapshot_id=snapshot, stored=4)
+    assert one.read_answer() == snapshot_requests.SnapshotAnswer(
+        number=2, snapshot_id=snapshot, stored=4
+    )
 
 
 def test_after_a_deleted_snapshot_the_next_one_is_requested(
-    following: Callable[..., FeedBench],
+    make_feed: Callable[..., FeedBench],
 ) -> None:
-    one = following()
-    one.server.fault = lambda method, path: problem(404, "not_found") if method == "GET" else None
+    one = make_feed()
+    one.server.fault = lambda method, path: (
+        make_problem(404, "not_found") if method == "GET" else None
+    )
     one.offer()
     one.number = 1
     snapshot_requests.write_request(one.directory, SnapshotRequest(number=1))
     for _ in range(2):
         assert not one.serve()
         assert one.feed.breach is None
-        assert one.inputs() == []
+        assert one.list_inputs() == []
     one.server.fault = lambda *_: None
     assert one.serve()
 
 
 def test_a_snapshot_that_cannot_be_downloaded_ends_the_attempt(
-    following: Callable[..., FeedBench],
+    make_feed: Callable[..., FeedBench],
 ) -> None:
-    one = following()
-    one.server.fault = lambda method, path: problem(404, "not_found") if method == "GET" else None
+    one = make_feed()
+    one.server.fault = lambda method, path: (
+        make_problem(404, "not_found") if method == "GET" else None
+    )
     one.offer()
     snapshot_requests.write_request(one.directory, SnapshotRequest(number=1))
     one.feed.run(one.stop)
@@ -225,23 +237,23 @@ def test_a_snapshot_that_cannot_be_downloaded_ends_the_attempt(
 
 
 def test_a_refused_request_ends_the_attempt(
-    following: Callable[..., FeedBench],
+    make_feed: Callable[..., FeedBench],
 ) -> None:
-    one = following()
-    one.server.fault = lambda method, path: problem(422, "invalid")
+    one = make_feed()
+    one.server.fault = lambda method, path: make_problem(422, "invalid")
     snapshot_requests.write_request(one.directory, SnapshotRequest(number=1))
     one.feed.run(one.stop)
     assert one.feed.breach is not None
-    other = following()
-    other.server.fault = lambda method, path: problem(409, "stale_attempt")
+    other = make_feed()
+    other.server.fault = lambda method, path: make_problem(409, "stale_attempt")
     snapshot_requests.write_request(other.directory, SnapshotRequest(number=1))
     other.feed.run(other.stop)
     assert other.feed.breach is None
 
 
-def test_an_absent_server_is_waited_for(following: Callable[..., FeedBench]) -> None:
-    one = following()
-    one.server.fault = lambda method, path: problem(503, "busy")
+def test_an_absent_server_is_waited_for(make_feed: Callable[..., FeedBench]) -> None:
+    one = make_feed()
+    one.server.fault = lambda method, path: make_problem(503, "busy")
     thread = threading.Thread(target=one.feed.run, args=(one.stop,))
     thread.start()
     try:
@@ -250,8 +262,8 @@ def test_an_absent_server_is_waited_for(following: Callable[..., FeedBench]) -> 
         wait_for(lambda: one.server.calls["POST /leases/att:follow"] >= 2, "it asks again")
         snapshot = one.offer()
         one.server.fault = lambda *_: None
-        wait_for(one.given, "the snapshot comes")
-        assert one.inputs() == [snapshot]
+        wait_for(one.read_answer, "the snapshot comes")
+        assert one.list_inputs() == [snapshot]
     finally:
         one.stop.set()
         thread.join()
@@ -316,12 +328,12 @@ def test_resource_use_of_a_continuous_evaluation_is_not_in_the_trainings_curves(
 @pytest.mark.parametrize(
     ("answer", "outcome", "cause"),
     [
-        (problem(422, "invalid"), "failed", "no_result"),
-        (problem(409, "stale_attempt"), "cancelled", "user"),
+        (make_problem(422, "invalid"), "failed", "no_result"),
+        (make_problem(409, "stale_attempt"), "cancelled", "user"),
     ],
 )
 def test_a_real_supervisor_ends_a_trainer_that_can_get_no_snapshot(
-    supervise: Callable[..., Any],
+    start_supervisor: Callable[..., Any],
     server: ScriptedServer,
     answer: tuple[int, Any],
     outcome: str,
@@ -332,7 +344,9 @@ def test_a_real_supervisor_ends_a_trainer_that_can_get_no_snapshot(
     """
     server.follow = lambda _request: answer
     run = {"run_id": new_id("run"), "seed": 1, "fence": 1, "follow": {}}
-    one = supervise("hang", schedule="continuous_eval", runs=[run], limits={"grace_seconds": 1})
+    one = start_supervisor(
+        "hang", schedule="continuous_eval", runs=[run], limits={"grace_seconds": 1}
+    )
     one.wait_for_step(1)
     snapshot_requests.write_request(one.directory, SnapshotRequest(number=1))
     wait_for(lambda: server.calls["POST /leases/att:follow"], "it asks")

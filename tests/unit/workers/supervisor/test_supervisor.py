@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 from conftest import TOKEN, wait_for
-from scripted_server import problem
+from scripted_server import make_problem
 
 from palestra.telemetry.spool import spooled_seq
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
 
 
-def test_an_attempt_ships_telemetry_uploads_results_and_releases(supervise, server):
-    supervised = supervise("train:120")
+def test_an_attempt_ships_telemetry_uploads_results_and_releases(start_supervisor, server):
+    supervised = start_supervisor("train:120")
     report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"], report["env_step"]) == ("succeeded", "budget", 120)
-    assert server.steps() == list(range(1, 121))
+    assert server.list_steps() == list(range(1, 121))
     assert (
         server.releases[0]["last_seq"]
         == len(server.records)
         == spooled_seq(supervised.directory.spool)
     )
-    assert {"hello from the trainer", "step 20", "step 120"} <= set(server.logged())
+    assert {"hello from the trainer", "step 20", "step 120"} <= set(server.list_log_lines())
     snapshots = [record["snapshot_id"] for record in server.records if record["type"] == "snapshot"]
     assert len(snapshots) == 3
     uploaded = [artifact for artifact in server.artifacts.values() if artifact["stored"]]
@@ -47,11 +47,10 @@ def test_an_attempt_ships_telemetry_uploads_results_and_releases(supervise, serv
     assert server.tokens == {f"Bearer {TOKEN}"}
 
 
-def test_the_trainer_gets_no_credential(supervise, monkeypatch):
-    monkeypatch.delenv(
-        "TORCHINDUCTOR_CACHE_DIR", raising=False
-    )  # torch sets it where a test of this process compiled
-    supervised = supervise("train:10", resources={"gpus": 1, "cpu_threads": 3})
+def test_the_trainer_gets_no_credential(start_supervisor, monkeypatch):
+    # torch sets the variable if a test of this process has compiled.
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    supervised = start_supervisor("train:10", resources={"gpus": 1, "cpu_threads": 3})
     supervised.wait_for_end()
     environ = json.loads((supervised.directory.root / "environ.json").read_text())
     assert not any("secret" in value or TOKEN in value for value in environ.values())
@@ -63,8 +62,8 @@ def test_the_trainer_gets_no_credential(supervise, monkeypatch):
         assert path.is_dir() or TOKEN.encode() not in path.read_bytes(), path
 
 
-def test_a_job_without_gpus_sees_none(supervise):
-    supervised = supervise("train:5")
+def test_a_job_without_gpus_sees_none(start_supervisor):
+    supervised = start_supervisor("train:5")
     supervised.wait_for_end()
     assert (
         json.loads((supervised.directory.root / "environ.json").read_text())["CUDA_VISIBLE_DEVICES"]
@@ -72,10 +71,10 @@ def test_a_job_without_gpus_sees_none(supervise):
     )
 
 
-def test_the_log_has_the_begin_and_the_end_of_an_attempt(supervise, server):
+def test_the_log_has_the_begin_and_the_end_of_an_attempt(start_supervisor, server):
     """Regression: the log had neither, and no traceback."""
-    supervise("raise").wait_for_end()
-    lines = server.logged()
+    start_supervisor("raise").wait_for_end()
+    lines = server.list_log_lines()
     assert " begins on " in lines[0]
     end = next(
         index
@@ -87,10 +86,10 @@ def test_the_log_has_the_begin_and_the_end_of_an_attempt(supervise, server):
     assert lines[-1] == "ValueError: could not convert string to float: 'a robot'"
 
 
-def test_the_log_has_the_cause_of_a_killed_trainer(supervise, server):
+def test_the_log_has_the_cause_of_a_killed_trainer(start_supervisor, server):
     """Regression: the log of a killed trainer ended without the cause."""
-    supervise("segfault").wait_for_end()
-    assert server.logged()[-1].startswith(
+    start_supervisor("segfault").wait_for_end()
+    assert server.list_log_lines()[-1].startswith(
         "failed (trainer_killed) at env_step 0, update 0, episode 0: The trainer was killed by "
         "SIGSEGV."
     )
@@ -99,59 +98,59 @@ def test_the_log_has_the_cause_of_a_killed_trainer(supervise, server):
 @pytest.mark.parametrize(
     ("order", "outcome"), [("pause", "paused"), ("cancel", "cancelled"), ("drain", "drained")]
 )
-def test_orders_reach_the_trainer_which_saves_a_snapshot(supervise, server, order, outcome):
-    supervised = supervise()
+def test_orders_reach_the_trainer_which_saves_a_snapshot(start_supervisor, server, order, outcome):
+    supervised = start_supervisor()
     supervised.wait_for_step(10)
     server.order = order
     report = supervised.wait_for_end()
     assert report["outcome"] == outcome
     snapshots = [record for record in server.records if record["type"] == "snapshot"]
     assert snapshots[-1]["reason"] == "stop"
-    assert f"asked to {order}" in server.logged()
+    assert f"asked to {order}" in server.list_log_lines()
     assert any(
         artifact["snapshot_id"] == snapshots[-1]["snapshot_id"] and artifact["stored"]
         for artifact in server.artifacts.values()
     )
 
 
-def test_sigterm_drains(supervise, server):
-    supervised = supervise()
+def test_sigterm_drains(start_supervisor, server):
+    supervised = start_supervisor()
     supervised.wait_for_step(5)
-    supervised.signal(signal.SIGTERM)
+    supervised.send_signal(signal.SIGTERM)
     assert supervised.wait_for_end()["outcome"] == "drained"
 
 
-def test_a_trainer_that_ignores_orders_is_killed_after_the_grace_period(supervise, server):
-    supervised = supervise("deaf", limits={"grace_seconds": 1})
+def test_a_trainer_that_ignores_orders_is_killed_after_the_grace_period(start_supervisor, server):
+    supervised = start_supervisor("deaf", limits={"grace_seconds": 1})
     supervised.wait_for_step(5)
     server.order = "cancel"
     report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"]) == ("cancelled", "user")
-    assert server.steps() == list(range(1, len(server.steps()) + 1))
+    assert server.list_steps() == list(range(1, len(server.list_steps()) + 1))
 
 
-def test_everything_that_the_trainer_started_ends_with_it(supervise, server):
-    supervised = supervise("children")
+def test_everything_that_the_trainer_started_ends_with_it(start_supervisor, server):
+    supervised = start_supervisor("children")
     supervised.wait_for_step(5)
-    assert len(supervised.processes()) == 4
+    assert len(supervised.list_processes()) == 4
     server.order = "pause"
     assert supervised.wait_for_end()["outcome"] == "paused"
 
 
-def test_all_processes_end_with_a_killed_supervisor(supervise):
-    supervised = supervise("children")
+def test_all_processes_end_with_a_killed_supervisor(start_supervisor):
+    supervised = start_supervisor("children")
     supervised.wait_for_step(5)
-    assert len(supervised.processes()) == 4
-    supervised.signal(signal.SIGKILL)
+    assert len(supervised.list_processes()) == 4
+    supervised.send_signal(signal.SIGKILL)
     killed = time.monotonic()
-    wait_for(lambda: not supervised.processes(), "nothing is left", 2.0)
-    wait_for(supervised.slot_is_free, "the slot is free", 2.0)
+    wait_for(lambda: not supervised.list_processes(), "nothing is left", 2.0)
+    wait_for(supervised.is_slot_free, "the slot is free", 2.0)
     assert time.monotonic() - killed < 2.5
     assert not supervised.directory.released.exists()
 
 
-def test_a_killed_trainer_is_reported_as_killed(supervise, server):
-    supervised = supervise()
+def test_a_killed_trainer_is_reported_as_killed(start_supervisor, server):
+    supervised = start_supervisor()
     supervised.wait_for_step(5)
     trainer = supervised.directory.trainer()
     assert trainer is not None
@@ -162,23 +161,23 @@ def test_a_killed_trainer_is_reported_as_killed(supervise, server):
     assert report["env_step"] >= 5
 
 
-def test_a_crash_is_reported_with_its_signal_and_logged_with_its_stack(supervise, server):
-    supervised = supervise("segfault")
+def test_a_crash_is_reported_with_its_signal_and_logged_with_its_stack(start_supervisor, server):
+    supervised = start_supervisor("segfault")
     report = supervised.wait_for_end()
     assert report["cause"] == "trainer_killed"
     assert "SIGSEGV" in report["failure"]["message"]
-    assert any("Segmentation fault" in line for line in server.logged())
+    assert any("Segmentation fault" in line for line in server.list_log_lines())
 
 
-def test_an_exit_without_a_report_is_reported_with_the_last_output_line(supervise):
-    report = supervise("exit:3").wait_for_end()
+def test_an_exit_without_a_report_is_reported_with_the_last_output_line(start_supervisor):
+    report = start_supervisor("exit:3").wait_for_end()
     assert (report["outcome"], report["cause"]) == ("failed", "no_result")
     assert "exit status 3" in report["failure"]["message"]
     assert "about to leave" in report["failure"]["message"]
 
 
-def test_the_wall_time_ends_with_a_snapshot(supervise, server):
-    supervised = supervise("train", limits={"wall_seconds": 1, "grace_seconds": 5})
+def test_the_wall_time_ends_with_a_snapshot(start_supervisor, server):
+    supervised = start_supervisor("train", limits={"wall_seconds": 1, "grace_seconds": 5})
     report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"]) == ("failed", "time_limit")
     assert [record["reason"] for record in server.records if record["type"] == "snapshot"][
@@ -186,42 +185,46 @@ def test_the_wall_time_ends_with_a_snapshot(supervise, server):
     ] == "stop"
 
 
-def test_a_hanging_environment_is_ended_with_its_stacks(supervise, server):
-    supervised = supervise("hang", limits={"stall_seconds": 10})
+def test_a_hanging_environment_is_ended_with_its_stacks(start_supervisor, server):
+    supervised = start_supervisor("hang", limits={"stall_seconds": 10})
     report = supervised.wait_for_end(40)
     assert (report["outcome"], report["cause"]) == ("failed", "stalled")
-    assert any("fake_trainer.py" in line and "in main" in line for line in server.logged())
+    assert any("fake_trainer.py" in line and "in main" in line for line in server.list_log_lines())
 
 
-def test_too_much_memory_ends_the_attempt(supervise):
-    report = supervise("memory", resources={"memory_mib": 200}).wait_for_end()
+def test_too_much_memory_ends_the_attempt(start_supervisor):
+    report = start_supervisor("memory", resources={"memory_mib": 200}).wait_for_end()
     assert (report["outcome"], report["cause"]) == ("failed", "host_out_of_memory")
     assert "200 MiB" in report["failure"]["message"]
 
 
 @pytest.mark.parametrize("where", ["renew", "telemetry"])
-def test_a_stale_attempt_ends_without_a_release(supervise, server, where):
-    supervised = supervise("children")
+def test_a_stale_attempt_ends_without_a_release(start_supervisor, server, where):
+    supervised = start_supervisor("children")
     supervised.wait_for_step(5)
-    server.fault = lambda _method, path: problem(409, "stale_attempt") if where in path else None
+    server.fault = lambda _method, path: (
+        make_problem(409, "stale_attempt") if where in path else None
+    )
     wait_for(supervised.is_gone, "the supervisor ends", 10)
-    assert not supervised.processes()
+    assert not supervised.list_processes()
     assert server.releases == []
     assert not supervised.directory.released.exists()
 
 
-def test_an_unreachable_server_neither_stops_the_training_nor_loses_records(supervise, server):
-    supervised = supervise("train:250")
+def test_an_unreachable_server_neither_stops_the_training_nor_loses_records(
+    start_supervisor, server
+):
+    supervised = start_supervisor("train:250")
     supervised.wait_for_step(30)
     server.stop()
     wait_for(supervised.directory.report.exists, "the trainer ends without the server")
     time.sleep(1.0)
     assert not supervised.is_gone()
-    assert not supervised.slot_is_free(), "the slot is taken until the server knows"
+    assert not supervised.is_slot_free(), "the slot is taken until the server knows"
     server.start()
     report = supervised.wait_for_end()
     assert report["outcome"] == "succeeded"
-    assert server.steps() == list(range(1, 251))
+    assert server.list_steps() == list(range(1, 251))
     assert (
         len(
             [
@@ -234,8 +237,8 @@ def test_an_unreachable_server_neither_stops_the_training_nor_loses_records(supe
     )
 
 
-def test_records_that_a_server_lost_are_sent_again_before_the_release(supervise, server):
-    supervised = supervise("train:60")
+def test_records_that_a_server_lost_are_sent_again_before_the_release(start_supervisor, server):
+    supervised = start_supervisor("train:60")
     lost = []
 
     def forget_once(_method, path):
@@ -246,10 +249,10 @@ def test_records_that_a_server_lost_are_sent_again_before_the_release(supervise,
     report = supervised.wait_for_end()
     assert report["outcome"] == "succeeded"
     assert lost
-    assert server.steps() == list(range(1, 61))
+    assert server.list_steps() == list(range(1, 61))
 
 
-def test_the_snapshot_to_resume_from_is_there_before_the_trainer(supervise, server):
+def test_the_snapshot_to_resume_from_is_there_before_the_trainer(start_supervisor, server):
     content = b"weights"
     file = {
         "name": "w.bin",
@@ -268,15 +271,15 @@ def test_the_snapshot_to_resume_from_is_there_before_the_trainer(supervise, serv
     }
     times = []
 
-    def flaky(_method, path):
+    def answer_after_two_faults(_method, path):
         if path.startswith("/artifacts/"):
             times.append(time.monotonic())
             return (502, {}) if len(times) == 1 else (200, b"damaged") if len(times) == 2 else None
         return None
 
-    server.fault = flaky
+    server.fault = answer_after_two_faults
     run = {"run_id": "run_" + "1" * 26, "seed": 1, "fence": 2, "snapshot": snapshot}
-    supervised = supervise("train:5", runs=[run])
+    supervised = start_supervisor("train:5", runs=[run])
     assert supervised.wait_for_end()["outcome"] == "succeeded"
     assert json.loads((supervised.directory.root / "inputs.json").read_text()) == {
         f"{snapshot['snapshot_id']}/w.bin": "weights"
@@ -284,7 +287,7 @@ def test_the_snapshot_to_resume_from_is_there_before_the_trainer(supervise, serv
     assert len(times) == 3
 
 
-def test_a_deleted_resume_snapshot_fails_the_attempt_with_a_reason(supervise, server):
+def test_a_deleted_resume_snapshot_fails_the_attempt_with_a_reason(start_supervisor, server):
     file = {"name": "w.bin", "size": 1, "sha256": "0" * 64, "artifact_id": "art_" + "7" * 26}
     snapshot = {
         "snapshot_id": "snp_" + "5" * 26,
@@ -295,21 +298,23 @@ def test_a_deleted_resume_snapshot_fails_the_attempt_with_a_reason(supervise, se
         "files": [file],
     }
     server.fault = lambda _method, path: (
-        problem(404, "not_found") if path.startswith("/artifacts/") else None
+        make_problem(404, "not_found") if path.startswith("/artifacts/") else None
     )
-    report = supervise(
+    report = start_supervisor(
         "train:5", runs=[{"run_id": "run_" + "1" * 26, "seed": 1, "fence": 2, "snapshot": snapshot}]
     ).wait_for_end()
     assert report["outcome"] == "failed"
     assert snapshot["snapshot_id"] in report["failure"]["message"]
 
 
-def test_a_refused_upload_fails_the_run_with_a_note(supervise, server):
+def test_a_refused_upload_fails_the_run_with_a_note(start_supervisor, server):
     """Regression: the run was shown as succeeded and its only copies were deleted."""
     server.fault = lambda method, path: (
-        problem(413, "quota_exceeded") if path.endswith("/artifacts") and method == "POST" else None
+        make_problem(413, "quota_exceeded")
+        if path.endswith("/artifacts") and method == "POST"
+        else None
     )
-    supervised = supervise("train:60")
+    supervised = start_supervisor("train:60")
     report = supervised.wait_for_end()
     assert (report["outcome"], report["cause"]) == ("failed", "no_result")
     assert "quota_exceeded" in report["failure"]["message"]
@@ -321,8 +326,8 @@ def test_a_refused_upload_fails_the_run_with_a_note(supervise, server):
     assert server.releases[0]["last_seq"] == len(server.records)
 
 
-def test_resource_samples_reach_the_server(supervise, server):
-    supervised = supervise("train")
+def test_resource_samples_reach_the_server(start_supervisor, server):
+    supervised = start_supervisor("train")
     wait_for(lambda: any(record["type"] == "system" for record in server.records), "a sample", 15)
     server.order = "cancel"
     supervised.wait_for_end()
@@ -332,8 +337,8 @@ def test_resource_samples_reach_the_server(supervise, server):
     assert 0 <= values["host_memory_percent"] <= 100
 
 
-def test_the_command_line_holds_no_secret(supervise, server):
-    supervised = supervise()
+def test_the_command_line_holds_no_secret(start_supervisor, server):
+    supervised = start_supervisor()
     identity = supervised.directory.supervisor()
     assert identity is not None
     for name in ("cmdline", "environ"):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scripted_server import ScriptedServer, problem
+from scripted_server import ScriptedServer, make_problem
 
 from palestra.contract.names import new_id
 from palestra.contract.states import Cause, Outcome, SnapshotReason
@@ -33,7 +33,7 @@ RUN = "run_" + "1" * 26
 DELAY = 0.15
 
 
-def written(step: int, score: float | None = None, run: str = RUN) -> SnapshotWritten:
+def make_snapshot_record(step: int, score: float | None = None, run: str = RUN) -> SnapshotWritten:
     file = SnapshotFile(name="w", size=1, sha256="0" * 64)
     place = {"env_step": step, "update": step, "episode": 0, "wall": 0.0}
     return SnapshotWritten(
@@ -48,7 +48,7 @@ def written(step: int, score: float | None = None, run: str = RUN) -> SnapshotWr
     )
 
 
-def backlog(*snapshots: SnapshotWritten) -> SnapshotBacklog:
+def make_backlog(*snapshots: SnapshotWritten) -> SnapshotBacklog:
     made = SnapshotBacklog()
     for snapshot in snapshots:
         made.add(snapshot)
@@ -65,13 +65,26 @@ def upload_all(waiting: SnapshotBacklog) -> list[int]:
 
 def test_uploads_are_ordered_newest_then_best_then_older_snapshots() -> None:
     """Regression: snapshots were uploaded oldest first."""
-    assert upload_all(backlog(written(1), written(2, 9.0), written(3, 5.0), written(4))) == [
+    assert upload_all(
+        make_backlog(
+            make_snapshot_record(1),
+            make_snapshot_record(2, 9.0),
+            make_snapshot_record(3, 5.0),
+            make_snapshot_record(4),
+        )
+    ) == [
         4,
         2,
         3,
         1,
     ]
-    assert upload_all(backlog(written(1, 1.0), written(2, float("nan")), written(3, 7.0))) == [
+    assert upload_all(
+        make_backlog(
+            make_snapshot_record(1, 1.0),
+            make_snapshot_record(2, float("nan")),
+            make_snapshot_record(3, 7.0),
+        )
+    ) == [
         3,
         2,
         1,
@@ -80,7 +93,9 @@ def test_uploads_are_ordered_newest_then_best_then_older_snapshots() -> None:
 
 def test_after_a_failed_upload_another_snapshot_is_uploaded() -> None:
     """The next snapshot is uploaded before the failed one is retried."""
-    waiting = backlog(written(1), written(2, 9.0), written(3))
+    waiting = make_backlog(
+        make_snapshot_record(1), make_snapshot_record(2, 9.0), make_snapshot_record(3)
+    )
     newest = waiting.next()
     assert newest is not None
     waiting.settle(newest, is_stored=False)
@@ -107,7 +122,11 @@ def test_no_snapshot_waits_longer_than_the_bound(runs: int, seed: int) -> None:
         for name in names:
             for _ in range(chooser.randint(0, 3)):
                 step += 1
-                waiting.add(written(step, chooser.choice([None, chooser.random() * step]), name))
+                waiting.add(
+                    make_snapshot_record(
+                        step, chooser.choice([None, chooser.random() * step]), name
+                    )
+                )
                 since.setdefault(name, uploads)
         if under_way is not None:
             waiting.settle(under_way, is_stored=True)
@@ -178,7 +197,7 @@ def attempt(tmp_path: Path, server: ScriptedServer) -> Iterator[Attempt]:
     made.client.close()
 
 
-def stored_whole(server: ScriptedServer, snapshot: SnapshotWritten) -> bool:
+def is_stored_whole(server: ScriptedServer, snapshot: SnapshotWritten) -> bool:
     mine = [
         one["name"]
         for one in server.artifacts.values()
@@ -201,7 +220,7 @@ def test_snapshots_faster_than_the_network_are_stored_within_the_bound(
             if not attempt.step():
                 stop.wait(0.01)
             stored_at[0] = max(
-                [0, *(one.env_step for one in attempt.announced if stored_whole(server, one))]
+                [0, *(one.env_step for one in attempt.announced if is_stored_whole(server, one))]
             )
 
     thread = threading.Thread(target=upload)
@@ -221,7 +240,7 @@ def test_snapshots_faster_than_the_network_are_stored_within_the_bound(
     torn = [
         one
         for one in attempt.announced
-        if one.snapshot_id in begun and not stored_whole(server, one)
+        if one.snapshot_id in begun and not is_stored_whole(server, one)
     ]
     assert torn == [], (
         "an upload that began was brought to its end although the trainer cleared the snapshot away"
@@ -244,10 +263,10 @@ def test_retention_keeps_files_that_are_being_uploaded(
     server.fault = clear_meanwhile
     assert attempt.step()
     assert not (attempt.directory.snapshots / first).exists()
-    assert stored_whole(server, attempt.announced[0])
+    assert is_stored_whole(server, attempt.announced[0])
     while attempt.step():
         pass
-    assert [stored_whole(server, one) for one in attempt.announced] == [
+    assert [is_stored_whole(server, one) for one in attempt.announced] == [
         True,
         False,
         False,
@@ -263,7 +282,7 @@ def test_uploads_to_a_full_server_are_retried_and_reported(
 ) -> None:
     """Regression: 413 was treated as final, and the only copies were deleted."""
     attempt.save(1)
-    server.fault = lambda _method, _path: problem(
+    server.fault = lambda _method, _path: make_problem(
         507, "storage_full", detail="The disk of the server's artifact store is full."
     )
     for _ in range(3):
@@ -274,7 +293,7 @@ def test_uploads_to_a_full_server_are_retried_and_reported(
     assert "artifact store is full" in (attempt.uploader.backlog.problem or "")
     server.fault = lambda _method, _path: None
     assert attempt.step()
-    assert stored_whole(server, attempt.announced[0])
+    assert is_stored_whole(server, attempt.announced[0])
     assert (attempt.uploader.backlog.files, attempt.uploader.backlog.problem) == (0, None)
 
 
@@ -282,12 +301,12 @@ def test_uploads_to_a_full_server_are_retried_and_reported(
 def test_only_a_refusal_is_final(attempt: Attempt, server: ScriptedServer, status: int) -> None:
     """Every other answer is retried."""
     attempt.save(1)
-    server.fault = lambda _method, _path: problem(status, "any")
+    server.fault = lambda _method, _path: make_problem(status, "any")
     with pytest.raises(ServerUnreachableError):
         attempt.step()
     server.fault = lambda _method, _path: None
     assert attempt.step()
-    assert stored_whole(server, attempt.announced[0])
+    assert is_stored_whole(server, attempt.announced[0])
 
 
 def test_refused_files_stay_on_the_worker_and_the_run_has_failed(
@@ -298,7 +317,7 @@ def test_refused_files_stay_on_the_worker_and_the_run_has_failed(
     export.parent.mkdir(parents=True)
     export.write_bytes(b"the only copy")
     server.fault = lambda _method, path: (
-        problem(413, "too_large") if path.endswith("artifacts") else None
+        make_problem(413, "too_large") if path.endswith("artifacts") else None
     )
     attempt.uploader.deliver(attempt.spool.last_seq())
     attempt.directory.clear_blobs()
@@ -318,12 +337,12 @@ def test_content_damaged_during_the_upload_is_sent_again(
 ) -> None:
     """Regression: the answer `hash_mismatch`, which asks for a repetition, was treated as final."""
     attempt.save(1)
-    answers: list[Any] = [problem(422, "hash_mismatch")]
+    answers: list[Any] = [make_problem(422, "hash_mismatch")]
     server.fault = lambda method, _path: answers.pop() if method == "PUT" and answers else None
     with pytest.raises(ServerUnreachableError):
         attempt.step()
     assert attempt.step()
-    assert stored_whole(server, attempt.announced[0])
+    assert is_stored_whole(server, attempt.announced[0])
 
 
 def test_a_snapshot_that_the_server_skips_is_not_uploaded(
@@ -332,7 +351,7 @@ def test_a_snapshot_that_the_server_skips_is_not_uploaded(
     """The server answers `snapshot_skipped`."""
     attempt.save(1)
     server.fault = lambda _method, path: (
-        problem(409, "snapshot_skipped") if path.endswith("artifacts") else None
+        make_problem(409, "snapshot_skipped") if path.endswith("artifacts") else None
     )
     assert attempt.step()
     assert not attempt.step()
@@ -350,13 +369,19 @@ Judge = Callable[[MissingResults], None]
 @pytest.mark.parametrize(
     ("happened", "outcome"),
     [
-        (lambda missing: missing.snapshot(written(5), "no"), Outcome.FAILED),
+        (lambda missing: missing.snapshot(make_snapshot_record(5), "no"), Outcome.FAILED),
         (
-            lambda missing: (missing.snapshot(written(5), "no"), missing.stored(written(6))),
+            lambda missing: (
+                missing.snapshot(make_snapshot_record(5), "no"),
+                missing.stored(make_snapshot_record(6)),
+            ),
             Outcome.SUCCEEDED,
         ),
         (
-            lambda missing: (missing.stored(written(4)), missing.snapshot(written(5), "no")),
+            lambda missing: (
+                missing.stored(make_snapshot_record(4)),
+                missing.snapshot(make_snapshot_record(5), "no"),
+            ),
             Outcome.FAILED,
         ),
         (lambda missing: missing.export(RUN, "weights", "no"), Outcome.FAILED),

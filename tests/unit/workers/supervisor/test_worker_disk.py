@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from palestra.contract.states import Cause, Order, Outcome
 from palestra.contract.work_order import SnapshotRef
 from palestra.telemetry.spool import SpoolWriter
-from tests.support.disks import fill, small_disk
+from tests.support.disks import fill, mount_small_disk
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.full_disk import EXIT_STATUS
 from workers.supervisor.outcome import TrainerExit, report_of
@@ -61,7 +61,7 @@ def test_the_full_disk_error_of_every_library_is_recognised(
     tmp_path: Path, write: Callable[[Path], None]
 ) -> None:
     """Regression: a SafetensorError with "os error 28" was reported as `user_exception`."""
-    with small_disk(tmp_path / "disk", 1_024) as disk:
+    with mount_small_disk(tmp_path / "disk", 1_024) as disk:
         fill(disk, leave=100_000)
         with pytest.raises(Exception) as failed:
             write(disk)
@@ -74,7 +74,7 @@ def test_a_short_write_on_a_disk_with_space_is_another_error(tmp_path: Path) -> 
     """torch does not report why a write failed, so the free space of the disk decides."""
     error = RuntimeError("[enforce fail at inline_container.cc:664] . unexpected pos 64 vs 0")
     assert describe_failure(error, tmp_path)[0] is Cause.USER_EXCEPTION
-    with small_disk(tmp_path / "disk", 1_024) as disk:
+    with mount_small_disk(tmp_path / "disk", 1_024) as disk:
         fill(disk)
         assert describe_failure(error, disk)[0] is Cause.DISK_FULL
 
@@ -102,7 +102,7 @@ def test_a_full_disk_is_reported_even_if_the_report_cannot_be_written(
     tmp_path: Path, leave: int
 ) -> None:
     """Regression: the outcome was `no_result`, since the report could not be written."""
-    with small_disk(tmp_path / "disk", 2_048) as disk:
+    with mount_small_disk(tmp_path / "disk", 2_048) as disk:
         order = make_work_order(resources={"cpu_threads": 1})
         directory = AttemptDirectory(disk / "attempts" / order.attempt_id)
         directory.create(order.model_dump_json().encode())

@@ -10,8 +10,8 @@ from typing import Any
 import psutil
 import pytest
 from conftest import wait_for
-from scripted_server import ScriptedServer, problem
-from worker_bench import Bench, grant_once, long_training
+from scripted_server import ScriptedServer, make_problem
+from worker_bench import WorkerBench, grant_once, make_long_training
 
 from workers.host.slots import Slots
 from workers.ipc.attempt_directory import read_json
@@ -41,11 +41,11 @@ sys.exit(main(sys.argv[3:]))
 
 @pytest.mark.parametrize("goes_on", [True, False])
 def test_children_forked_by_a_killed_worker_do_not_block_the_next_worker(
-    bench: Bench, server: ScriptedServer, goes_on: bool
+    bench: WorkerBench, server: ScriptedServer, goes_on: bool
 ):
     """The worker is killed between a fork and the child's request to be killed with its parent.
 
-    Such a child ends by itself; otherwise the next worker ends it.
+    A child that continues ends by itself; the next worker ends a child that is still paused.
     """
     bench.start_broker()
     flag, paused = bench.directory / "pause", bench.directory / "paused"
@@ -90,18 +90,18 @@ def _is_gone(process: psutil.Process) -> bool:
 
 @pytest.mark.slow
 def test_the_next_worker_adopts_and_drains_the_training_of_a_killed_worker(
-    bench: Bench, server: ScriptedServer
+    bench: WorkerBench, server: ScriptedServer
 ):
     bench.start_broker()
-    grant_once(server, definition=long_training(), limits={"grace_seconds": 30})
+    grant_once(server, definition=make_long_training(), limits={"grace_seconds": 30})
     worker = bench.start_worker()
     bench.dispatch()
-    attempt = bench.attempt()
+    attempt = bench.wait_for_attempt()
     wait_for(lambda: read_json(attempt.progress).get("env_step", 0) > 200, "it trains", 40)
     assert Slots(bench.state, 2).count_free() == 1
     bench.dispatch(server.claims[0]["job_id"])
     wait_for(
-        lambda: bench.counted() == {"started": 1, "not_claimed": 1},
+        lambda: bench.get_counters() == {"started": 1, "not_claimed": 1},
         "the second ring finds nothing",
         20,
     )
@@ -140,13 +140,13 @@ def test_the_next_worker_adopts_and_drains_the_training_of_a_killed_worker(
 
 
 def test_a_killed_supervisor_is_reported_once_and_trainings_outlive_a_stopped_worker(
-    bench: Bench, server: ScriptedServer
+    bench: WorkerBench, server: ScriptedServer
 ):
     bench.start_broker()
-    grant_once(server, definition=long_training())
+    grant_once(server, definition=make_long_training())
     worker = bench.start_worker("--on-stop", "keep")
     bench.dispatch()
-    attempt = bench.attempt()
+    attempt = bench.wait_for_attempt()
     wait_for(lambda: (found := attempt.trainer()) and found.is_alive(), "a trainer", 20)
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(30) == 0
@@ -168,7 +168,9 @@ def test_a_killed_supervisor_is_reported_once_and_trainings_outlive_a_stopped_wo
     assert not find_processes(attempt.mark, None)
 
 
-def test_a_worker_enrols_once_and_then_uses_its_own_secret(bench: Bench, server: ScriptedServer):
+def test_a_worker_enrols_once_and_then_uses_its_own_secret(
+    bench: WorkerBench, server: ScriptedServer
+):
     """The enrolment token permits nothing but registration.
 
     After a lost answer the same enrolment number is sent again.
@@ -198,7 +200,7 @@ def test_a_worker_enrols_once_and_then_uses_its_own_secret(bench: Bench, server:
     ] == "worker-secret"
 
 
-def test_a_worker_with_a_revoked_secret_enrols_again(bench: Bench, server: ScriptedServer):
+def test_a_worker_with_a_revoked_secret_enrols_again(bench: WorkerBench, server: ScriptedServer):
     """An admin revoked the secret; the worker sends another number, and its processes use the new
     secret.
     """
@@ -207,12 +209,16 @@ def test_a_worker_with_a_revoked_secret_enrols_again(bench: Bench, server: Scrip
     first = server.registrations[0]["enrolment"]
     good = "another-secret"
 
-    def fault(method: str, path: str) -> tuple[int, Any] | None:
+    def refuse_former_secret(method: str, path: str) -> tuple[int, Any] | None:
         _, credential = server.credentials[-1]
-        return problem(401, "unauthenticated") if credential not in {good, "worker-token"} else None
+        return (
+            make_problem(401, "unauthenticated")
+            if credential not in {good, "worker-token"}
+            else None
+        )
 
     server.secret = good
-    server.fault = fault
+    server.fault = refuse_former_secret
     wait_for(lambda: len(server.registrations) == 2, f"it enrols again\n{bench.log('worker')}", 20)
     assert server.registrations[1]["enrolment"] not in {first, None}
     bench.dispatch()
@@ -220,10 +226,10 @@ def test_a_worker_with_a_revoked_secret_enrols_again(bench: Bench, server: Scrip
     assert ("/api/v1/leases", good) in server.credentials
 
 
-def test_a_worker_whose_name_is_in_use_exits_with_75(bench: Bench, server: ScriptedServer):
+def test_a_worker_whose_name_is_in_use_exits_with_75(bench: WorkerBench, server: ScriptedServer):
     """Service managers and `palestra up` restart a process that exits with 75."""
     server.fault = lambda _method, path: (
-        problem(409, "worker_name_taken") if path == "/workers" else None
+        make_problem(409, "worker_name_taken") if path == "/workers" else None
     )
     places = [
         "--server",

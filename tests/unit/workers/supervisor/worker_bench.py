@@ -22,7 +22,7 @@ from workers.ipc.process_tree import find_processes
 QUEUE = pool_queue("default")
 
 
-class Bench:
+class WorkerBench:
     """Valkey and a worker in processes that tests can kill."""
 
     def __init__(self, directory: Path, server: ScriptedServer) -> None:
@@ -103,10 +103,10 @@ class Bench:
                 connection.sendall(wire)
                 assert connection.recv(100).startswith(b":")
 
-    def counted(self) -> dict[str, int]:
+    def get_counters(self) -> dict[str, int]:
         return Counters(self.state).values()
 
-    def attempt(self) -> AttemptDirectory:
+    def wait_for_attempt(self) -> AttemptDirectory:
         return wait_for(
             lambda: next(attempts_under(self.state), None), f"an attempt\n{self.log('worker')}", 20
         )
@@ -137,7 +137,7 @@ def grant_once(server: ScriptedServer, **changes: Any) -> None:
     server.grant = grant
 
 
-def long_training() -> dict[str, Any]:
+def make_long_training() -> dict[str, Any]:
     agent = {"name": "dqn", "learning_starts": 100, "hidden_sizes": [16]}
     return {
         "kind": "rl",

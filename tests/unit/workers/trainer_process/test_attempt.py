@@ -24,7 +24,7 @@ from palestra.contract.names import new_id
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, WorkOrder
 from palestra.telemetry.spool import SpoolReader
-from tests.support.trainings import RUN, definition, work_order
+from tests.support.trainings import RUN, make_definition, make_work_order
 from workers.assembly.catalogue import make_catalogue
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.trainer_process.attempt import main
@@ -37,7 +37,7 @@ LONG = {
 }
 
 
-def attempt(root: Path, order: WorkOrder) -> AttemptDirectory:
+def make_attempt(root: Path, order: WorkOrder) -> AttemptDirectory:
     directory = AttemptDirectory(root / order.attempt_id)
     directory.create(order.model_dump_json().encode())
     return directory
@@ -45,7 +45,7 @@ def attempt(root: Path, order: WorkOrder) -> AttemptDirectory:
 
 def execute(root: Path, order: WorkOrder) -> tuple[AttemptDirectory, AttemptReport]:
     """Executes a work order in this process."""
-    directory = attempt(root, order)
+    directory = make_attempt(root, order)
     return directory, run_here(directory)
 
 
@@ -64,14 +64,14 @@ def report_of(directory: AttemptDirectory) -> AttemptReport:
     return AttemptReport.model_validate_json(directory.report.read_bytes())
 
 
-def records(directory: AttemptDirectory, kind: str) -> list[dict[str, Any]]:
+def read_records(directory: AttemptDirectory, kind: str) -> list[dict[str, Any]]:
     documents = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
     return [document for document in documents if document["type"] == kind]
 
 
-def with_newest_snapshot(source: AttemptDirectory, order: dict[str, Any]) -> dict[str, Any]:
+def add_newest_snapshot(source: AttemptDirectory, order: dict[str, Any]) -> dict[str, Any]:
     """Returns the order with the newest snapshot of an attempt, as the server sends it."""
-    written = records(source, "snapshot")[-1]
+    written = read_records(source, "snapshot")[-1]
     files = [{**file, "artifact_id": new_id("art")} for file in written["files"]]
     names = ("snapshot_id", "env_step", "update", "episode", "resume_exact")
     return {**order, "snapshot": {**{name: written[name] for name in names}, "files": files}}
@@ -83,7 +83,7 @@ def execute_with_input(
     """Executes a work order whose snapshot is in its input directory."""
     reference = order.runs[0].snapshot
     assert reference is not None
-    directory = attempt(root, order)
+    directory = make_attempt(root, order)
     shutil.copytree(
         source.snapshots / reference.snapshot_id, directory.inputs / reference.snapshot_id
     )
@@ -91,7 +91,7 @@ def execute_with_input(
 
 
 @contextmanager
-def running_trainer(directory: AttemptDirectory) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def start_trainer(directory: AttemptDirectory) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Starts a trainer as its supervisor does.
 
     Yields the process and the write end of the pipe for orders.
@@ -110,7 +110,7 @@ def running_trainer(directory: AttemptDirectory) -> Iterator[tuple[subprocess.Po
     os.close(read_end)
     try:
         deadline = time.monotonic() + 60
-        while not records(directory, "snapshot"):
+        while not read_records(directory, "snapshot"):
             assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -125,14 +125,14 @@ def running_trainer(directory: AttemptDirectory) -> Iterator[tuple[subprocess.Po
 
 
 def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> None:
-    document = definition(export={"formats": ["weights", "program"]})
-    trained, report = execute(tmp_path, work_order(document))
+    document = make_definition(export={"formats": ["weights", "program"]})
+    trained, report = execute(tmp_path, make_work_order(document))
     assert (report.outcome, report.cause, report.env_step) == (Outcome.SUCCEEDED, Cause.BUDGET, 600)
     assert report.resume_quality is ResumeQuality.FRESH
     assert report.provenance["versions"]["torch"] == torch.__version__
-    assert [one["env_step"] for one in records(trained, "evaluation")] == [250, 500, 600]
-    assert [one["final"] for one in records(trained, "evaluation")] == [False, False, True]
-    assert records(trained, "experiment_stats")[-1]["total_env_steps"] == 600
+    assert [one["env_step"] for one in read_records(trained, "evaluation")] == [250, 500, 600]
+    assert [one["final"] for one in read_records(trained, "evaluation")] == [False, False, True]
+    assert read_records(trained, "experiment_stats")[-1]["total_env_steps"] == 600
     assert {path.name for path in (trained.exports / RUN).iterdir()} == {
         "weights.safetensors",
         "policy.json",
@@ -140,21 +140,21 @@ def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> 
     }
     assert json.loads(trained.progress.read_text())["env_step"] == 600
 
-    order = work_order(
+    order = make_work_order(
         document,
         schedule="evaluate",
-        **with_newest_snapshot(trained, {"episodes": 4, "evaluation_seed": 99}),
+        **add_newest_snapshot(trained, {"episodes": 4, "evaluation_seed": 99}),
     )
     evaluated, report = execute_with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED
-    (evaluation,) = records(evaluated, "evaluation")
+    (evaluation,) = read_records(evaluated, "evaluation")
     assert (evaluation["episodes"], evaluation["seed"], evaluation["env_step"]) == (4, 99, 600)
-    assert evaluation["snapshot_id"] == records(trained, "snapshot")[-1]["snapshot_id"]
+    assert evaluation["snapshot_id"] == read_records(trained, "snapshot")[-1]["snapshot_id"]
 
-    order = work_order(
+    order = make_work_order(
         document,
         schedule="export",
-        **with_newest_snapshot(trained, {"formats": ["weights", "program"]}),
+        **add_newest_snapshot(trained, {"formats": ["weights", "program"]}),
     )
     exported, report = execute_with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED
@@ -167,10 +167,10 @@ def test_training_then_evaluation_and_export_of_its_snapshot(tmp_path: Path) -> 
     assert program(torch.zeros(5, 4)).shape == (5,)
 
 
-def logged(directory: AttemptDirectory, run_id: str = RUN) -> list[str]:
+def read_log_lines(directory: AttemptDirectory, run_id: str = RUN) -> list[str]:
     return [
         line
-        for record in records(directory, "log")
+        for record in read_records(directory, "log")
         if record["run"] == run_id
         for line in record["lines"]
     ]
@@ -178,23 +178,23 @@ def logged(directory: AttemptDirectory, run_id: str = RUN) -> list[str]:
 
 def test_the_log_has_the_task_the_progress_and_the_result(tmp_path: Path) -> None:
     """Regression: the log of a training was empty."""
-    document = definition()
-    trained, _ = execute(tmp_path, work_order(document, seed=5))
-    first, *rest = logged(trained)
+    document = make_definition()
+    trained, _ = execute(tmp_path, make_work_order(document, seed=5))
+    first, *rest = read_log_lines(trained)
     assert (
         first == "train: dqn on CartPole-v1, seed 5, attempt 1 on cpu with 1 thread, from the start"
     )
-    evaluations = [one for one in records(trained, "evaluation") if one["env_step"] == 500]
+    evaluations = [one for one in read_records(trained, "evaluation") if one["env_step"] == 500]
     assert any(
         line.startswith(f"evaluation at env_step 500: mean {evaluations[0]['mean']:,.1f}, stdev ")
         for line in rest
     )
     assert (
         len([line for line in rest if line.startswith("evaluation at")])
-        == len(records(trained, "evaluation"))
+        == len(read_records(trained, "evaluation"))
         == 3
     )
-    snapshots = records(trained, "snapshot")
+    snapshots = read_records(trained, "snapshot")
     told = [
         line.partition(" MiB")[0].rpartition(",")[0]
         for line in rest
@@ -204,15 +204,17 @@ def test_the_log_has_the_task_the_progress_and_the_result(tmp_path: Path) -> Non
         f"snapshot {one['snapshot_id']} at env_step {one['env_step']:,} ({one['reason']}"
         for one in snapshots
     ]
-    assert {record["stream"] for record in records(trained, "log")} == {"palestra"}
+    assert {record["stream"] for record in read_records(trained, "log")} == {"palestra"}
 
     resumed, _ = execute_with_input(
         tmp_path,
         trained,
-        work_order(document, schedule="evaluate", **with_newest_snapshot(trained, {"episodes": 1})),
+        make_work_order(
+            document, schedule="evaluate", **add_newest_snapshot(trained, {"episodes": 1})
+        ),
     )
     newest = snapshots[-1]["snapshot_id"]
-    start, result = logged(resumed)
+    start, result = read_log_lines(resumed)
     assert start.startswith("evaluate: dqn on CartPole-v1, seed ")
     assert start.endswith(f", from snapshot {newest} at env_step 600")
     assert result.startswith(f"evaluation of snapshot {newest} at env_step 600: mean ")
@@ -223,25 +225,25 @@ def test_the_log_has_the_task_the_progress_and_the_result(tmp_path: Path) -> Non
 def test_an_evaluate_job_without_a_seed_uses_other_episodes_than_the_training(
     tmp_path: Path,
 ) -> None:
-    document = definition()
-    trained, _ = execute(tmp_path, work_order(document))
+    document = make_definition()
+    trained, _ = execute(tmp_path, make_work_order(document))
     evaluated, _ = execute_with_input(
         tmp_path,
         trained,
-        work_order(document, schedule="evaluate", **with_newest_snapshot(trained, {})),
+        make_work_order(document, schedule="evaluate", **add_newest_snapshot(trained, {})),
     )
-    assert records(evaluated, "evaluation")[0]["seed"] not in {
-        one["seed"] for one in records(trained, "evaluation")
+    assert read_records(evaluated, "evaluation")[0]["seed"] not in {
+        one["seed"] for one in read_records(trained, "evaluation")
     }
 
 
 def test_a_resume_goes_on_from_its_snapshot(tmp_path: Path) -> None:
-    document = definition(
+    document = make_definition(
         loop={"env_steps": 300}, evaluation={"every_env_steps": None, "episodes": 1}
     )
-    first, _ = execute(tmp_path, work_order(document))
+    first, _ = execute(tmp_path, make_work_order(document))
     second, report = execute_with_input(
-        tmp_path, first, work_order(document, **with_newest_snapshot(first, {}))
+        tmp_path, first, make_work_order(document, **add_newest_snapshot(first, {}))
     )
     assert (report.outcome, report.resume_quality, report.env_step) == (
         Outcome.SUCCEEDED,
@@ -250,53 +252,53 @@ def test_a_resume_goes_on_from_its_snapshot(tmp_path: Path) -> None:
     )
     assert json.loads(
         (
-            second.snapshots / records(second, "snapshot")[-1]["snapshot_id"] / "MANIFEST.json"
+            second.snapshots / read_records(second, "snapshot")[-1]["snapshot_id"] / "MANIFEST.json"
         ).read_text()
     )["parent"]
 
 
 def test_an_unrepeatable_environment_makes_the_resume_statistical(tmp_path: Path) -> None:
-    document = definition(
+    document = make_definition(
         env={"id": "OddUnseeded-v0"},
         evaluation={"every_env_steps": None, "steps": 5, "episodes": None},
     )
-    first, _ = execute(tmp_path, work_order(document))
+    first, _ = execute(tmp_path, make_work_order(document))
     second, report = execute_with_input(
-        tmp_path, first, work_order(document, **with_newest_snapshot(first, {}))
+        tmp_path, first, make_work_order(document, **add_newest_snapshot(first, {}))
     )
     assert report.resume_quality is ResumeQuality.STATISTICAL
-    assert [note["code"] for note in records(second, "note")] == ["env_not_deterministic"]
+    assert [note["code"] for note in read_records(second, "note")] == ["env_not_deterministic"]
 
 
 def test_without_memory_the_resume_is_statistical_and_says_so(tmp_path: Path) -> None:
-    document = definition(snapshot={"every_env_steps": 100, "memory": "none"})
-    first, _ = execute(tmp_path, work_order(document))
-    assert not records(first, "snapshot")[0]["resume_exact"]
+    document = make_definition(snapshot={"every_env_steps": 100, "memory": "none"})
+    first, _ = execute(tmp_path, make_work_order(document))
+    assert not read_records(first, "snapshot")[0]["resume_exact"]
     second, report = execute_with_input(
-        tmp_path, first, work_order(document, **with_newest_snapshot(first, {}))
+        tmp_path, first, make_work_order(document, **add_newest_snapshot(first, {}))
     )
     assert report.resume_quality is ResumeQuality.STATISTICAL
-    assert [note["code"] for note in records(second, "note")] == ["resume_statistical"]
+    assert [note["code"] for note in read_records(second, "note")] == ["resume_statistical"]
 
 
 @pytest.mark.parametrize(
     ("document", "cause", "text"),
     [
         (
-            definition(env={"id": "Gone-v3"}),
+            make_definition(env={"id": "Gone-v3"}),
             Cause.IMPORT_ERROR,
             "not an environment of this worker",
         ),
-        (definition(env={"id": "Pendulum-v1"}), Cause.USER_EXCEPTION, "Discrete"),
-        (definition(env={"id": "OddRaising-v0"}), Cause.USER_EXCEPTION, "the robot fell over"),
-        (definition(env={"id": "OddFullDisk-v0"}), Cause.DISK_FULL, "disk is full"),
-        (definition(env={"id": "OddExiting-v0"}), Cause.USER_EXCEPTION, "sys.exit(0)"),
+        (make_definition(env={"id": "Pendulum-v1"}), Cause.USER_EXCEPTION, "Discrete"),
+        (make_definition(env={"id": "OddRaising-v0"}), Cause.USER_EXCEPTION, "the robot fell over"),
+        (make_definition(env={"id": "OddFullDisk-v0"}), Cause.DISK_FULL, "disk is full"),
+        (make_definition(env={"id": "OddExiting-v0"}), Cause.USER_EXCEPTION, "sys.exit(0)"),
     ],
 )
 def test_failures_are_reported_with_their_cause(
     tmp_path: Path, document: dict[str, Any], cause: Cause, text: str
 ) -> None:
-    _, report = execute(tmp_path, work_order(document))
+    _, report = execute(tmp_path, make_work_order(document))
     assert (report.outcome, report.cause) == (Outcome.FAILED, cause)
     assert report.failure is not None
     assert text in report.failure.message
@@ -315,24 +317,24 @@ def test_an_out_of_memory_error_is_reported_as_such(
             raise error
 
         monkeypatch.setattr("workers.trainer_process.train_attempt.assemble_training", fail)
-        _, report = execute(tmp_path, work_order(definition()))
+        _, report = execute(tmp_path, make_work_order(make_definition()))
         assert report.cause is cause
 
 
 def test_a_loss_that_is_not_finite_ends_as_diverged(tmp_path: Path) -> None:
-    document = definition(
+    document = make_definition(
         hooks=[{"name": "nan_guard", "updates": 5}],
         env={"id": "OddWalk-v0", "kwargs": {"nan_reward": True}},
     )
-    directory, report = execute(tmp_path, work_order(document))
+    directory, report = execute(tmp_path, make_work_order(document))
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.DIVERGED)
-    assert records(directory, "snapshot")[-1]["reason"] == "exception"
+    assert read_records(directory, "snapshot")[-1]["reason"] == "exception"
 
 
 def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
-    document = definition()
-    first, _ = execute(tmp_path, work_order(document))
-    order = work_order(document, **with_newest_snapshot(first, {}))
+    document = make_definition()
+    first, _ = execute(tmp_path, make_work_order(document))
+    order = make_work_order(document, **add_newest_snapshot(first, {}))
     assert order.runs[0].snapshot is not None
     (first.snapshots / order.runs[0].snapshot.snapshot_id / "state.json").write_text("{}")
     _, report = execute_with_input(tmp_path, first, order)
@@ -352,8 +354,8 @@ def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
 def test_an_order_saves_a_snapshot_and_ends_the_trainer(
     tmp_path: Path, word: str, outcome: Outcome, cause: Cause
 ) -> None:
-    directory = attempt(tmp_path, work_order(definition(**LONG)))
-    with running_trainer(directory) as (process, control):
+    directory = make_attempt(tmp_path, make_work_order(make_definition(**LONG)))
+    with start_trainer(directory) as (process, control):
         if word == "SIGTERM":
             process.send_signal(signal.SIGTERM)
         else:
@@ -361,14 +363,14 @@ def test_an_order_saves_a_snapshot_and_ends_the_trainer(
         assert process.wait(30) == 0
     report = report_of(directory)
     assert (report.outcome, report.cause) == (outcome, cause)
-    last = records(directory, "snapshot")[-1]
+    last = read_records(directory, "snapshot")[-1]
     assert last["env_step"] == report.env_step
     assert (directory.snapshots / last["snapshot_id"] / "MANIFEST.json").exists()
 
 
 def test_the_end_of_the_pipe_ends_the_trainer(tmp_path: Path) -> None:
-    directory = attempt(tmp_path, work_order(definition(**LONG)))
-    with running_trainer(directory) as (process, control):
+    directory = make_attempt(tmp_path, make_work_order(make_definition(**LONG)))
+    with start_trainer(directory) as (process, control):
         os.close(control)
         assert process.wait(5) == ABANDONED_EXIT
     assert not directory.report.exists()
@@ -381,32 +383,32 @@ def test_a_killed_trainer_resumes_exactly_in_a_new_process(tmp_path: Path) -> No
         "evaluation": {"every_env_steps": None, "episodes": 1},
         "snapshot": {"every_env_steps": 500},
     }
-    document = definition("dqn", 2, **sections)
-    straight, _ = execute(tmp_path, work_order(document))
-    killed = attempt(tmp_path, work_order(document))
-    with running_trainer(killed) as (process, _):
+    document = make_definition("dqn", 2, **sections)
+    straight, _ = execute(tmp_path, make_work_order(document))
+    killed = make_attempt(tmp_path, make_work_order(document))
+    with start_trainer(killed) as (process, _):
         process.kill()
     resumed, report = execute_with_input(
-        tmp_path, killed, work_order(document, **with_newest_snapshot(killed, {}))
+        tmp_path, killed, make_work_order(document, **add_newest_snapshot(killed, {}))
     )
     assert report.resume_quality is ResumeQuality.EXACT
 
-    def weights(directory: AttemptDirectory) -> str:
-        files = records(directory, "snapshot")[-1]["files"]
+    def read_weights_hash(directory: AttemptDirectory) -> str:
+        files = read_records(directory, "snapshot")[-1]["files"]
         return next(file["sha256"] for file in files if file["name"] == "agent.safetensors")
 
-    assert weights(resumed) == weights(straight)
+    assert read_weights_hash(resumed) == read_weights_hash(straight)
 
 
 @pytest.mark.parametrize("agent", ["dqn", "ppo"])
 def test_an_onnx_export_acts_like_the_policy(tmp_path: Path, agent: str) -> None:
     """The file is written by an export job with the format onnx."""
-    document = definition(agent, loop={"env_steps": 200})
-    trained, _ = execute(tmp_path, work_order(document))
-    order = work_order(
+    document = make_definition(agent, loop={"env_steps": 200})
+    trained, _ = execute(tmp_path, make_work_order(document))
+    order = make_work_order(
         document,
         schedule="export",
-        **with_newest_snapshot(trained, {"formats": ["program", "onnx"]}),
+        **add_newest_snapshot(trained, {"formats": ["program", "onnx"]}),
     )
     exported, report = execute_with_input(tmp_path, trained, order)
     assert report.outcome is Outcome.SUCCEEDED, report.failure
@@ -427,7 +429,7 @@ def test_a_worker_without_onnx_fails_before_it_trains(
     """A training that could not be exported at its end fails at its start, with the cause."""
     monkeypatch.setattr("workers.export.onnx.PACKAGES", ("onnx", "surely_not_installed"))
     directory, report = execute(
-        tmp_path, work_order(definition(export={"formats": ["weights", "onnx"]}))
+        tmp_path, make_work_order(make_definition(export={"formats": ["weights", "onnx"]}))
     )
     assert (report.outcome, report.cause, report.env_step) == (
         Outcome.FAILED,
@@ -440,4 +442,4 @@ def test_a_worker_without_onnx_fails_before_it_trains(
         == "the export format onnx needs surely_not_installed: pip install surely_not_installed"
     )
     assert "onnx" not in make_catalogue().export_formats
-    assert not records(directory, "snapshot")
+    assert not read_records(directory, "snapshot")

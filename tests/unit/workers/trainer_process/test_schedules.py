@@ -18,7 +18,7 @@ import pytest
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import AttemptReport, WorkOrder
 from palestra.telemetry.spool import SpoolReader
-from tests.support.trainings import RUN, definition, work_order
+from tests.support.trainings import RUN, make_definition, make_work_order
 from workers.core.rng import ENV_SEED_BITS, derive_seed
 from workers.ipc import snapshot_requests
 from workers.ipc.attempt_directory import AttemptDirectory, read_json
@@ -32,7 +32,7 @@ SMALL = {
 FOLLOW = {"follow": {}, "evaluation_seed": 5, "episodes": 2}
 
 
-def attempt(root: Path, order: WorkOrder) -> AttemptDirectory:
+def make_attempt(root: Path, order: WorkOrder) -> AttemptDirectory:
     directory = AttemptDirectory(root / order.attempt_id)
     directory.create(order.model_dump_json().encode())
     return directory
@@ -47,7 +47,7 @@ def execute(directory: AttemptDirectory) -> AttemptReport:
     return AttemptReport.model_validate_json(directory.report.read_bytes())
 
 
-def records(directory: AttemptDirectory, kind: str = "") -> list[dict[str, Any]]:
+def read_records(directory: AttemptDirectory, kind: str = "") -> list[dict[str, Any]]:
     """Returns the records of one type; by default all but the log lines."""
     documents = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
     return [
@@ -58,12 +58,12 @@ def records(directory: AttemptDirectory, kind: str = "") -> list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> AttemptDirectory:
+def trained_attempt(tmp_path_factory: pytest.TempPathFactory) -> AttemptDirectory:
     """A training that wrote a snapshot every 100 env_steps, of which the last three are kept."""
-    document = definition(
+    document = make_definition(
         **SMALL, snapshot={"every_env_steps": 100, "keep_last": 3, "keep_best": False}
     )
-    directory = attempt(tmp_path_factory.mktemp("trained"), work_order(document))
+    directory = make_attempt(tmp_path_factory.mktemp("trained"), make_work_order(document))
     assert execute(directory).outcome is Outcome.SUCCEEDED
     return directory
 
@@ -101,13 +101,13 @@ def answer_requests(
         thread.join()
 
 
-def written(source: AttemptDirectory) -> list[str]:
-    return [record["snapshot_id"] for record in records(source, "snapshot")][-3:]
+def list_snapshot_ids(source: AttemptDirectory) -> list[str]:
+    return [record["snapshot_id"] for record in read_records(source, "snapshot")][-3:]
 
 
-def same_definition(source: AttemptDirectory, schedule: str, **run: Any) -> WorkOrder:
+def make_order_of_same_definition(source: AttemptDirectory, schedule: str, **run: Any) -> WorkOrder:
     order = WorkOrder.model_validate_json(source.work_order.read_bytes())
-    return work_order(
+    return make_work_order(
         order.definition.model_dump(mode="json"), schedule=schedule, **{**FOLLOW, **run}
     )
 
@@ -118,18 +118,18 @@ def same_definition(source: AttemptDirectory, schedule: str, **run: Any) -> Work
 def test_a_test_makes_one_update_one_evaluation_and_one_export(
     tmp_path: Path, agent: str, num_envs: int
 ) -> None:
-    document = definition(agent, num_envs)
+    document = make_definition(agent, num_envs)
     if agent == "dqn":
         document["agent"]["learning_starts"] = 100_000
     if agent == "a3c":
         document["env"]["num_envs"], document["agent"]["processes"] = 1, num_envs
-    directory = attempt(tmp_path, work_order(document, schedule="test"))
+    directory = make_attempt(tmp_path, make_work_order(document, schedule="test"))
     report = execute(directory)
     assert report.outcome is Outcome.SUCCEEDED, report.failure
     assert report.update == 1
     assert report.env_step < 200, "the warm-up is not waited for"
     assert agent != "ppo" or report.env_step == 64, "it learns from a whole rollout"
-    (only,) = records(directory)
+    (only,) = read_records(directory)
     assert (only["type"], only["source"], only["episodes"], only["final"]) == (
         "evaluation",
         "test",
@@ -148,29 +148,31 @@ def test_a_test_makes_one_update_one_evaluation_and_one_export(
 def test_a_test_of_a_broken_environment_fails_and_leaves_nothing(tmp_path: Path) -> None:
     import tests.support.misbehaving_envs  # noqa: F401 - registers
 
-    directory = attempt(
-        tmp_path, work_order(definition(env={"id": "OddRaising-v0"}), schedule="test")
+    directory = make_attempt(
+        tmp_path, make_work_order(make_definition(env={"id": "OddRaising-v0"}), schedule="test")
     )
     report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.USER_EXCEPTION)
-    assert not records(directory, "snapshot")
+    assert not read_records(directory, "snapshot")
     assert not list(directory.snapshots.iterdir())
 
 
 def test_rounds_end_exactly_with_an_evaluation_and_a_snapshot(tmp_path: Path) -> None:
-    document = definition(
+    document = make_definition(
         **SMALL,
         snapshot={"every_env_steps": None, "keep_best": False},
         export={"formats": ["weights"]},
     )
-    directory = attempt(tmp_path, work_order(document, schedule="continuous_train_and_evaluate"))
+    directory = make_attempt(
+        tmp_path, make_work_order(document, schedule="continuous_train_and_evaluate")
+    )
     assert execute(directory).outcome is Outcome.SUCCEEDED
-    assert [(one["env_step"], one["final"]) for one in records(directory, "evaluation")] == [
+    assert [(one["env_step"], one["final"]) for one in read_records(directory, "evaluation")] == [
         (100, False),
         (200, False),
         (250, True),
     ]
-    assert [(one["env_step"], one["reason"]) for one in records(directory, "snapshot")] == [
+    assert [(one["env_step"], one["reason"]) for one in read_records(directory, "snapshot")] == [
         (100, "periodic"),
         (200, "periodic"),
         (250, "finish"),
@@ -179,25 +181,27 @@ def test_rounds_end_exactly_with_an_evaluation_and_a_snapshot(tmp_path: Path) ->
 
 
 def test_rounds_resume_from_the_end_of_any_round(tmp_path: Path) -> None:
-    document = definition(
+    document = make_definition(
         **SMALL, snapshot={"every_env_steps": None, "keep_best": False, "keep_last": 3}
     )
-    first = attempt(tmp_path, work_order(document, schedule="continuous_train_and_evaluate"))
+    first = make_attempt(
+        tmp_path, make_work_order(document, schedule="continuous_train_and_evaluate")
+    )
     execute(first)
-    whole = records(first, "evaluation")
-    for place, snapshot in enumerate(records(first, "snapshot")):
+    whole = read_records(first, "evaluation")
+    for place, snapshot in enumerate(read_records(first, "snapshot")):
         files = [{**file, "artifact_id": "art_" + "0" * 26} for file in snapshot["files"]]
         names = ("snapshot_id", "env_step", "update", "episode", "resume_exact")
         reference = {**{name: snapshot[name] for name in names}, "files": files}
-        again = attempt(
+        again = make_attempt(
             tmp_path,
-            work_order(document, schedule="continuous_train_and_evaluate", snapshot=reference),
+            make_work_order(document, schedule="continuous_train_and_evaluate", snapshot=reference),
         )
         shutil.copytree(
             first.snapshots / snapshot["snapshot_id"], again.inputs / snapshot["snapshot_id"]
         )
         assert execute(again).env_step == 250
-        rest = records(again, "evaluation")
+        rest = read_records(again, "evaluation")
         assert [one["returns"] for one in rest] == [one["returns"] for one in whole[place + 1 :]]
 
 
@@ -206,11 +210,14 @@ def test_without_an_evaluation_interval_a_round_is_a_tenth_of_the_budget(tmp_pat
         "loop": {"env_steps": 100},
         "evaluation": {"every_env_steps": None, "episodes": 1, "max_episode_steps": 10},
     }
-    directory = attempt(
-        tmp_path, work_order(definition(**sections), schedule="continuous_train_and_evaluate")
+    directory = make_attempt(
+        tmp_path,
+        make_work_order(make_definition(**sections), schedule="continuous_train_and_evaluate"),
     )
     execute(directory)
-    assert [one["env_step"] for one in records(directory, "evaluation")] == list(range(10, 101, 10))
+    assert [one["env_step"] for one in read_records(directory, "evaluation")] == list(
+        range(10, 101, 10)
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,22 +227,28 @@ def test_without_an_evaluation_interval_a_round_is_a_tenth_of_the_budget(tmp_pat
 def test_train_and_evaluate_always_exports(
     tmp_path: Path, formats: list[str], files: set[str]
 ) -> None:
-    document = definition(**SMALL, export={"formats": formats})
-    directory = attempt(tmp_path, work_order(document, schedule="train_and_evaluate"))
+    document = make_definition(**SMALL, export={"formats": formats})
+    directory = make_attempt(tmp_path, make_work_order(document, schedule="train_and_evaluate"))
     assert execute(directory).outcome is Outcome.SUCCEEDED
-    assert records(directory, "evaluation")[-1]["final"]
+    assert read_records(directory, "evaluation")[-1]["final"]
     assert files <= {path.name for path in (directory.exports / RUN).iterdir()}
 
 
-def test_each_given_snapshot_is_evaluated(tmp_path: Path, trained: AttemptDirectory) -> None:
-    directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
-    newest, *older = reversed(written(trained))
-    with answer_requests(directory, trained, [newest, *older, NoSnapshotReason.OVER]) as heard:
+def test_each_given_snapshot_is_evaluated(
+    tmp_path: Path, trained_attempt: AttemptDirectory
+) -> None:
+    directory = make_attempt(
+        tmp_path, make_order_of_same_definition(trained_attempt, "continuous_eval")
+    )
+    newest, *older = reversed(list_snapshot_ids(trained_attempt))
+    with answer_requests(
+        directory, trained_attempt, [newest, *older, NoSnapshotReason.OVER]
+    ) as heard:
         report = execute(directory)
     assert (report.outcome, report.cause, report.env_step) == (Outcome.SUCCEEDED, Cause.BUDGET, 100)
-    made = records(directory)
+    made = read_records(directory)
     assert [(one["snapshot_id"], one["source"], one["episodes"]) for one in made] == [
-        (one, "evaluation", 2) for one in reversed(written(trained))
+        (one, "evaluation", 2) for one in reversed(list_snapshot_ids(trained_attempt))
     ]
     assert len({one["seed"] for one in made}) == 3, "fresh episodes for each snapshot"
     assert [one.evaluated for one in heard] == [
@@ -247,70 +260,80 @@ def test_each_given_snapshot_is_evaluated(tmp_path: Path, trained: AttemptDirect
 
 
 def test_a_named_seed_gives_every_snapshot_the_same_episodes(
-    tmp_path: Path, trained: AttemptDirectory
+    tmp_path: Path, trained_attempt: AttemptDirectory
 ) -> None:
-    directory = attempt(
+    directory = make_attempt(
         tmp_path,
-        same_definition(
-            trained, "continuous_eval", follow={"same_episodes": True}, evaluation_seed=9
+        make_order_of_same_definition(
+            trained_attempt, "continuous_eval", follow={"same_episodes": True}, evaluation_seed=9
         ),
     )
-    with answer_requests(directory, trained, [*written(trained)[:2], NoSnapshotReason.OVER]):
+    with answer_requests(
+        directory, trained_attempt, [*list_snapshot_ids(trained_attempt)[:2], NoSnapshotReason.OVER]
+    ):
         execute(directory)
-    assert [one["seed"] for one in records(directory, "evaluation")] == [9, 9]
+    assert [one["seed"] for one in read_records(directory, "evaluation")] == [9, 9]
 
 
 def test_a_repeated_snapshot_is_evaluated_on_other_episodes(
-    tmp_path: Path, trained: AttemptDirectory
+    tmp_path: Path, trained_attempt: AttemptDirectory
 ) -> None:
-    directory = attempt(
+    directory = make_attempt(
         tmp_path,
-        same_definition(
-            trained, "continuous_eval", follow={"only_once": False, "throttle_seconds": 1}
+        make_order_of_same_definition(
+            trained_attempt, "continuous_eval", follow={"only_once": False, "throttle_seconds": 1}
         ),
     )
-    with answer_requests(directory, trained, [written(trained)[-1]] * 3 + [NoSnapshotReason.OVER]):
+    with answer_requests(
+        directory,
+        trained_attempt,
+        [list_snapshot_ids(trained_attempt)[-1]] * 3 + [NoSnapshotReason.OVER],
+    ):
         execute(directory)
-    assert len({one["seed"] for one in records(directory, "evaluation")}) == 3
+    assert len({one["seed"] for one in read_records(directory, "evaluation")}) == 3
 
 
 def test_a_continuous_evaluation_ends_when_its_slot_is_needed(
-    tmp_path: Path, trained: AttemptDirectory
+    tmp_path: Path, trained_attempt: AttemptDirectory
 ) -> None:
-    directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
-    with answer_requests(directory, trained, [NoSnapshotReason.YIELD]):
+    directory = make_attempt(
+        tmp_path, make_order_of_same_definition(trained_attempt, "continuous_eval")
+    )
+    with answer_requests(directory, trained_attempt, [NoSnapshotReason.YIELD]):
         report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.DRAINED, Cause.DRAIN)
 
 
 def test_a_run_without_snapshots_cannot_be_evaluated_continuously(
-    tmp_path: Path, trained: AttemptDirectory
+    tmp_path: Path, trained_attempt: AttemptDirectory
 ) -> None:
-    directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
-    with answer_requests(directory, trained, [NoSnapshotReason.OVER]):
+    directory = make_attempt(
+        tmp_path, make_order_of_same_definition(trained_attempt, "continuous_eval")
+    )
+    with answer_requests(directory, trained_attempt, [NoSnapshotReason.OVER]):
         report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.NO_RESULT)
 
 
 def test_a_continuous_evaluation_ends_at_the_success_score(tmp_path: Path) -> None:
-    document = definition(**SMALL, stop={"success_score": 1.0, "success_evaluations": 2})
-    source = attempt(tmp_path / "source", work_order(document))
+    document = make_definition(**SMALL, stop={"success_score": 1.0, "success_evaluations": 2})
+    source = make_attempt(tmp_path / "source", make_work_order(document))
     assert execute(source).cause is Cause.SUCCESS_SCORE
-    snapshot = written(source)[-1]
-    directory = attempt(
+    snapshot = list_snapshot_ids(source)[-1]
+    directory = make_attempt(
         tmp_path,
-        same_definition(
+        make_order_of_same_definition(
             source, "continuous_eval", follow={"only_once": False, "throttle_seconds": 1}
         ),
     )
     with answer_requests(directory, source, [snapshot] * 5):
         report = execute(directory)
     assert (report.outcome, report.cause) == (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
-    assert len(records(directory, "evaluation")) == 2
+    assert len(read_records(directory, "evaluation")) == 2
 
 
 def test_evaluations_on_train_data_use_the_seeds_of_the_training(
-    tmp_path: Path, trained: AttemptDirectory
+    tmp_path: Path, trained_attempt: AttemptDirectory
 ) -> None:
     from workers.rl.envs.vector import SerialVector
 
@@ -321,27 +344,37 @@ def test_evaluations_on_train_data_use_the_seeds_of_the_training(
         begun.extend(seeds[slot] for slot in range(len(mask)) if mask[slot])
         return real(self, mask, seeds)
 
-    directory = attempt(
+    directory = make_attempt(
         tmp_path,
-        same_definition(trained, "continuous_eval_on_train_data", episodes=3, evaluation_seed=None),
+        make_order_of_same_definition(
+            trained_attempt, "continuous_eval_on_train_data", episodes=3, evaluation_seed=None
+        ),
     )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(SerialVector, "begin", begin)
         with answer_requests(
-            directory, trained, [written(trained)[-1], written(trained)[-2], NoSnapshotReason.OVER]
+            directory,
+            trained_attempt,
+            [
+                list_snapshot_ids(trained_attempt)[-1],
+                list_snapshot_ids(trained_attempt)[-2],
+                NoSnapshotReason.OVER,
+            ],
         ):
             assert execute(directory).outcome is Outcome.SUCCEEDED
     first = [derive_seed(7, "env", 0, episode, bits=ENV_SEED_BITS) for episode in range(3)]
     assert begun == [*first, *first]
-    assert [(one["source"], one["seed"]) for one in records(directory, "evaluation")] == [
+    assert [(one["source"], one["seed"]) for one in read_records(directory, "evaluation")] == [
         ("train_data", 7)
     ] * 2
 
 
 def test_a_waiting_continuous_evaluation_ends_at_an_order(
-    tmp_path: Path, trained: AttemptDirectory
+    tmp_path: Path, trained_attempt: AttemptDirectory
 ) -> None:
-    directory = attempt(tmp_path, same_definition(trained, "continuous_eval"))
+    directory = make_attempt(
+        tmp_path, make_order_of_same_definition(trained_attempt, "continuous_eval")
+    )
     read_end, write_end = os.pipe()
     command = [
         sys.executable,

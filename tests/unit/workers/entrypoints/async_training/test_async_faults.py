@@ -56,14 +56,14 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(autouse=True)
-def no_process_left() -> Iterator[None]:
+def check_processes_end() -> Iterator[None]:
     """Checks that a test leaves no process behind."""
-    before = descendants()
+    before = list_descendants()
     yield
-    wait_for(lambda: descendants() <= before)
+    wait_for(lambda: list_descendants() <= before)
 
 
-def descendants() -> set[int]:
+def list_descendants() -> set[int]:
     """Returns the descendants of this process, except Python's own resource tracker."""
     return {one.pid for one in psutil.Process().children(recursive=True) if not is_tracker(one)}
 
@@ -98,11 +98,11 @@ def train(folder: Path, processes: int = 2, **options: Any) -> Any:
     return train_agent_async(str(folder / "out"), processes, given.pop("make_env"), **given)
 
 
-def steps_of(folder: Path) -> list[int]:
+def list_steps(folder: Path) -> list[int]:
     return sorted(one["step"] for one in read_records(folder, "step"))
 
 
-def outcome_of(folder: Path) -> dict[str, Any]:
+def read_outcome(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "out" / "outcome.json").read_text()))
 
 
@@ -116,7 +116,7 @@ def test_a_killed_process_ends_the_run_and_another_one_saves_a_snapshot(
         ProcessFailedError, match=rf"process {index} \(pid [0-9]+\) was killed by SIGKILL"
     ) as caught:
         train(tmp_path, 3, global_step_hooks=hooks)
-    saved = outcome_of(tmp_path)["snapshot"]
+    saved = read_outcome(tmp_path)["snapshot"]
     assert saved.endswith("_except")
     assert f"the agent was saved to {tmp_path / 'out' / saved}" in caught.value.__notes__
     assert json.loads((tmp_path / "out" / saved / "tally.json").read_text())["index"] == (
@@ -164,7 +164,7 @@ def test_an_environment_that_cannot_be_made_ends_the_run_before_a_step(tmp_path:
     with pytest.raises(FileNotFoundError, match="no map of the maze") as caught:
         train(tmp_path, make_env=functools.partial(make_env_or_raise, failing=1))
     assert "Raised in process 1." in caught.value.__notes__
-    assert steps_of(tmp_path) == []
+    assert list_steps(tmp_path) == []
     assert not list((tmp_path / "out").glob("*_except"))
 
 
@@ -187,15 +187,15 @@ def test_the_final_snapshot_is_named_by_the_requested_steps(tmp_path: Path) -> N
     PFRL's scripts load `3_finish`.
     """
     train(tmp_path, 4, steps=3, make_env=functools.partial(make_env, kind=SlowEnv))
-    assert len(steps_of(tmp_path)) > 3
-    assert outcome_of(tmp_path)["snapshot"] == "3_finish"
-    assert read_manifest(tmp_path / "out" / "3_finish").env_step == len(steps_of(tmp_path))
+    assert len(list_steps(tmp_path)) > 3
+    assert read_outcome(tmp_path)["snapshot"] == "3_finish"
+    assert read_manifest(tmp_path / "out" / "3_finish").env_step == len(list_steps(tmp_path))
 
 
 @pytest.mark.slow
 def test_four_processes_count_each_step_once(tmp_path: Path) -> None:
     train(tmp_path, 4, steps=400, eval_interval=100, eval_n_episodes=1)
-    steps = steps_of(tmp_path)
+    steps = list_steps(tmp_path)
     assert steps == list(range(1, len(steps) + 1))
     assert 400 <= len(steps) <= 403
     assert sorted(one["step"] for one in read_history(tmp_path / "out")) == [
@@ -218,8 +218,8 @@ def test_any_kind_of_event_stops_training(kind: str, tmp_path: Path) -> None:
     thread.start()
     train(tmp_path, stop_event=event)
     thread.join()
-    assert outcome_of(tmp_path)["reason"] == "requested"
-    assert outcome_of(tmp_path)["snapshot"] == f"{len(steps_of(tmp_path))}_finish"
+    assert read_outcome(tmp_path)["reason"] == "requested"
+    assert read_outcome(tmp_path)["snapshot"] == f"{len(list_steps(tmp_path))}_finish"
 
 
 @pytest.mark.slow
@@ -227,7 +227,7 @@ def test_an_event_that_is_already_set_saves_without_training(tmp_path: Path) -> 
     event = threading.Event()
     event.set()
     train(tmp_path, stop_event=event)
-    assert (steps_of(tmp_path), outcome_of(tmp_path)["snapshot"]) == ([], "0_finish")
+    assert (list_steps(tmp_path), read_outcome(tmp_path)["snapshot"]) == ([], "0_finish")
 
 
 @pytest.mark.slow
@@ -240,9 +240,9 @@ def test_the_event_is_always_set_at_the_end(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_finished_step_budget_trains_nothing(tmp_path: Path) -> None:
     train(tmp_path, steps=10, step_offset=10, eval_interval=5, eval_n_episodes=1)
-    assert steps_of(tmp_path) == []
+    assert list_steps(tmp_path) == []
     assert [one["step"] for one in read_history(tmp_path / "out")] == [10]
-    assert outcome_of(tmp_path)["snapshot"] == "10_finish"
+    assert read_outcome(tmp_path)["snapshot"] == "10_finish"
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -260,7 +260,7 @@ def test_forked_processes_accept_closures(tmp_path: Path) -> None:
     )
     assert result is agent
     assert agent.t > 0
-    steps = steps_of(tmp_path)
+    steps = list_steps(tmp_path)
     assert steps == list(range(1, len(steps) + 1))
 
 
@@ -298,26 +298,26 @@ class UnpicklableHook:
 def test_a_signal_to_the_caller_saves_and_ends_all_processes(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    with running_script(tmp_path) as caller:
+    with RunningScript(tmp_path) as caller:
         caller.send_signal(number)
         _, errors = caller.communicate(timeout=120)
     assert caller.returncode != 0
     assert ("TerminatedError" if number == signal.SIGTERM else "KeyboardInterrupt") in errors
-    saved = outcome_of(tmp_path)["snapshot"]
+    saved = read_outcome(tmp_path)["snapshot"]
     assert saved.endswith("_except")
     assert read_manifest(tmp_path / "out" / saved).reason == "exception"
 
 
 @pytest.mark.slow
 def test_processes_end_with_their_killed_caller(tmp_path: Path) -> None:
-    with running_script(tmp_path) as caller:
+    with RunningScript(tmp_path) as caller:
         pids = {one["pid"] for one in read_records(tmp_path, "step")}
         caller.kill()
         caller.communicate()
     wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
-class running_script:  # noqa: N801 - a context manager
+class RunningScript:
     """Runs a training script in a subprocess; entered once both of its processes made steps."""
 
     def __init__(self, folder: Path) -> None:
@@ -346,17 +346,17 @@ def test_one_process_resumes_bit_exactly(tmp_path: Path) -> None:
         "eval_n_episodes": 2,
     }
     straight = train(tmp_path / "straight", 1, steps=60, **options)
-    expected = table(tmp_path / "straight")
+    expected = read_scores(tmp_path / "straight")
     for broken in (3, 20, 47):
         folder = tmp_path / str(broken)
         train(folder, 1, steps=broken, **options)
         agent = train(folder, 1, steps=60, resume="latest", **options)
         assert agent.state_dict() == straight.state_dict(), broken
-        assert {step: row for step, row in table(folder).items() if step in expected} == expected, (
-            broken
-        )
-        assert steps_of(folder) == list(range(1, 61))
-        assert sorted(table(folder)) == sorted({*expected, broken})
+        assert {
+            step: row for step, row in read_scores(folder).items() if step in expected
+        } == expected, broken
+        assert list_steps(folder) == list(range(1, 61))
+        assert sorted(read_scores(folder)) == sorted({*expected, broken})
 
 
 @pytest.mark.slow
@@ -367,16 +367,16 @@ def test_several_processes_resume_with_exact_step_counts(tmp_path: Path) -> None
         "eval_n_episodes": 1,
     }
     train(tmp_path, steps=50, **options)
-    before = steps_of(tmp_path)
+    before = list_steps(tmp_path)
     train(tmp_path, 3, steps=120, resume="latest", **options)
-    steps = steps_of(tmp_path)
+    steps = list_steps(tmp_path)
     assert steps == list(range(1, len(steps) + 1))
     assert 120 <= len(steps) <= 122
     evaluated = [one["step"] for one in read_history(tmp_path / "out")]
     assert sorted(evaluated) == sorted({40, len(before), 80, len(steps)})
     begun = [one["mark"] for one in read_records(tmp_path, "step")]
     episodes = len(set(begun))
-    assert episodes >= outcome_of(tmp_path)["episodes"] - 2, (
+    assert episodes >= read_outcome(tmp_path)["episodes"] - 2, (
         "processes do not repeat the episodes of before"
     )
 
@@ -386,10 +386,10 @@ def test_a_run_ended_by_an_exception_can_be_resumed(tmp_path: Path) -> None:
     options: dict[str, Any] = {"eval_interval": 20, "eval_n_episodes": 1}
     with pytest.raises(PrunedError):
         train(tmp_path, 1, steps=60, evaluation_hooks=[PruneHook(40)], **options)
-    assert outcome_of(tmp_path)["snapshot"] == "40_except"
+    assert read_outcome(tmp_path)["snapshot"] == "40_except"
     train(tmp_path, 1, steps=60, resume="latest", **options)
-    assert steps_of(tmp_path) == list(range(1, 61))
-    assert sorted(table(tmp_path)) == [20, 40, 60]
+    assert list_steps(tmp_path) == list(range(1, 61))
+    assert sorted(read_scores(tmp_path)) == [20, 40, 60]
 
 
 @pytest.mark.slow
@@ -401,7 +401,7 @@ def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:
         train(tmp_path, 1, steps=10, resume="latest")
 
 
-def table(folder: Path) -> dict[int, list[str]]:
+def read_scores(folder: Path) -> dict[int, list[str]]:
     header, *rows = (
         line.split("\t") for line in (folder / "out" / "scores.txt").read_text().splitlines()
     )

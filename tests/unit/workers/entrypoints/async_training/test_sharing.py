@@ -36,16 +36,16 @@ from workers.entrypoints.async_training.shared_parts import (
 METHODS = ["spawn", "fork"]
 
 
-def still() -> float:
+def get_constant_time() -> float:
     return 0.0
 
 
-def clock_of(block: SharedBlock, bound: int = UNLIMITED) -> SharedClock:
-    return SharedClock(still, block.reopen(), bound)
+def make_clock(block: SharedBlock, bound: int = UNLIMITED) -> SharedClock:
+    return SharedClock(get_constant_time, block.reopen(), bound)
 
 
 def claim(block: SharedBlock, times: int, link: Connection) -> None:
-    clock = clock_of(block)
+    clock = make_clock(block)
     claimed = []
     for _ in range(times):
         clock.count(1, 0)
@@ -59,7 +59,7 @@ def hold(block: SharedBlock, link: Connection) -> None:
         signal.pause()
 
 
-def started(method: str, target: Any, *arguments: Any) -> tuple[Any, Connection]:
+def start_process(method: str, target: Any, *arguments: Any) -> tuple[Any, Connection]:
     context: Any = multiprocessing.get_context(method)
     ours, theirs = context.Pipe()
     process = context.Process(target=target, args=(*arguments, theirs))
@@ -71,13 +71,13 @@ def started(method: str, target: Any, *arguments: Any) -> tuple[Any, Connection]
 def test_threads_claim_each_env_step_once() -> None:
     block, claimed = SharedBlock(4), []
 
-    def work() -> None:
-        clock = clock_of(block)
+    def claim_steps() -> None:
+        clock = make_clock(block)
         for _ in range(3_000):
             clock.count(1, 0)
             claimed.append(clock.env_steps)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=claim_steps) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -89,7 +89,7 @@ def test_threads_claim_each_env_step_once() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_processes_claim_each_env_step_once(method: str) -> None:
     block = SharedBlock(2)
-    children = [started(method, claim, block, 5_000) for _ in range(2)]
+    children = [start_process(method, claim, block, 5_000) for _ in range(2)]
     claimed = [number for _, link in children for number in link.recv()]
     for process, _ in children:
         process.join()
@@ -106,7 +106,7 @@ def add(count: SharedCount, times: int, link: Connection) -> None:
 def test_a_count_of_several_processes_loses_nothing(method: str) -> None:
     count = SharedCount()
     count.value = 7
-    children = [started(method, add, count, 20_000) for _ in range(3)]
+    children = [start_process(method, add, count, 20_000) for _ in range(3)]
     sums = [number for _, link in children for number in link.recv()]
     for process, _ in children:
         process.join()
@@ -117,18 +117,18 @@ def test_a_count_of_several_processes_loses_nothing(method: str) -> None:
 @pytest.mark.processes
 def test_a_process_killed_while_it_holds_the_lock_blocks_nobody() -> None:
     block = SharedBlock(2)
-    process, link = started("fork", hold, block)
+    process, link = start_process("fork", hold, block)
     assert link.recv() == "held"
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    clock = clock_of(block)
+    clock = make_clock(block)
     clock.count(1, 1)
     assert (clock.env_steps, clock.episodes) == (1, 1)
 
 
 def test_a_clock_shows_what_its_process_claimed_last() -> None:
     block = SharedBlock(2)
-    first, second = clock_of(block), clock_of(block)
+    first, second = make_clock(block), make_clock(block)
     first.count(1, 1)
     second.count(2, 0)
     second.updates += 3
@@ -142,11 +142,11 @@ def test_a_clock_shows_what_its_process_claimed_last() -> None:
 
 def test_a_loaded_clock_continues_for_all_processes() -> None:
     block, other = SharedBlock(2), SharedBlock(2)
-    source = clock_of(other)
+    source = make_clock(other)
     source.count(7, 2)
     source.updates += 4
     source.iterations += 3
-    clocks = [clock_of(block), clock_of(block)]
+    clocks = [make_clock(block), make_clock(block)]
     for clock in clocks:
         clock.load_state_dict(source.state_dict())
     clocks[0].count(1, 0)
@@ -163,7 +163,7 @@ def test_a_loaded_clock_continues_for_all_processes() -> None:
 
 def test_each_multiple_belongs_to_the_process_that_claimed_its_env_step() -> None:
     block = SharedBlock(3)
-    clocks = [clock_of(block) for _ in range(3)]
+    clocks = [make_clock(block) for _ in range(3)]
     triggers = [SharedIntervalTrigger(10, clock, 100) for clock in clocks]
     fired = Counter[int]()
     for turn in range(120):
@@ -176,7 +176,7 @@ def test_each_multiple_belongs_to_the_process_that_claimed_its_env_step() -> Non
 
 
 def test_a_claim_over_several_multiples_counts_them_and_none_from_the_bound_on() -> None:
-    clock = clock_of(SharedBlock(1))
+    clock = make_clock(SharedBlock(1))
     trigger = SharedIntervalTrigger(10, clock, 50)
     assert trigger.next == 10
     clock.count(25, 0)
@@ -206,11 +206,11 @@ def test_the_best_improves_strictly_over_all() -> None:
 def test_one_of_many_threads_improves_to_each_score() -> None:
     block, improved = SharedBlock(4), []
 
-    def work() -> None:
+    def improve_scores() -> None:
         best = SharedBestScore(block.reopen())
         improved.extend(score for score in range(500) if best.store_if_better(float(score)))
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    threads = [threading.Thread(target=improve_scores) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -271,7 +271,7 @@ def test_a_process_is_alone_once_the_others_stopped() -> None:
 
 def test_process_0_ends_the_run_at_the_budget_of_all() -> None:
     block = SharedBlock(2)
-    clocks = [clock_of(block, 10) for _ in range(2)]
+    clocks = [make_clock(block, 10) for _ in range(2)]
     budgets = [
         SharedBudget(10, clock, block, EndOfRun(block, index)) for index, clock in enumerate(clocks)
     ]
@@ -294,7 +294,7 @@ def test_process_0_ends_the_run_at_the_budget_of_all() -> None:
 def test_a_budget_that_another_process_ended_for_another_reason_is_not_its_own() -> None:
     block = SharedBlock(2)
     EndOfRun(block, 1).claim(StopCause.SUCCESS)
-    clock = clock_of(block)
+    clock = make_clock(block)
     clock.count(10, 0)
     assert not SharedBudget(10, clock, block, EndOfRun(block, 0)).is_exhausted(clock)
 
@@ -304,7 +304,7 @@ def test_engines_on_one_block_are_one_run() -> None:
     plan, schedule = CollectPlan(vector_steps=1), LearnSchedule(every_env_steps=2**62, updates=1)
     engines, evaluators = [], []
     for index in range(2):
-        clock, end = clock_of(block, 20), EndOfRun(block, index)
+        clock, end = make_clock(block, 20), EndOfRun(block, index)
         budget = SharedBudget(20, clock, block, end)
         evaluators.append(FakeEvaluator(trace, (1.0,)))
         parts = Parts(
@@ -322,7 +322,7 @@ def test_engines_on_one_block_are_one_run() -> None:
             evaluation=SharedIntervalTrigger(5, clock, 20),
             has_final_evaluation=index == 0,
         )
-        engines.append(Engine(parts, cadence, still))
+        engines.append(Engine(parts, cadence, get_constant_time))
     steps = []
     for first, second in zip(engines[1].ticks(), engines[0].ticks(), strict=False):
         steps += [first.env_steps, second.env_steps]

@@ -9,7 +9,12 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
 from tests.support.misbehaving_envs import NestedSpacesEnv, TextEnv, UnseededEnv
 from tests.support.pfrl_agents import ScriptedAgent
-from tests.support.recording_env import Counting, EpisodeLengthsEnv, RepeatingEnv, SeededEpisodesEnv
+from tests.support.recording_env import (
+    EpisodeLengthsEnv,
+    RepeatingEnv,
+    SeededEpisodesEnv,
+    StatisticsEnv,
+)
 from workers.core.errors import EnvironmentFailedError
 from workers.entrypoints.functional import train_agent
 from workers.estimators.environments import check_env
@@ -25,7 +30,7 @@ from workers.rl.envs.resumable_episode import EpisodeEnv
 ALL = np.array([True, True])
 
 
-def jointly_stepped_envs(*envs: EpisodeLengthsEnv) -> VectorWrapper:
+def make_jointly_stepped_envs(*envs: EpisodeLengthsEnv) -> VectorWrapper:
     """Returns environments that can only be stepped together."""
     return VectorWrapper(
         SyncVectorEnv([lambda one=one: one for one in envs], autoreset_mode=AutoresetMode.DISABLED)
@@ -51,20 +56,20 @@ def test_environments_of_a_list_must_have_the_same_spaces() -> None:
 def test_composite_observation_spaces_are_refused(space: Any) -> None:
     """The caller's agent would receive a flat vector instead of the parts that it expects."""
 
-    class Parted(NestedSpacesEnv):
+    class CompositeEnv(NestedSpacesEnv):
         observation_space = space
 
-    vector = SyncVectorEnv([Parted], autoreset_mode=AutoresetMode.DISABLED)
-    for env in (Parted(), [Parted(), Parted()], vector, VectorWrapper(vector)):
+    vector = SyncVectorEnv([CompositeEnv], autoreset_mode=AutoresetMode.DISABLED)
+    for env in (CompositeEnv(), [CompositeEnv(), CompositeEnv()], vector, VectorWrapper(vector)):
         with pytest.raises(
             TypeError,
             match=rf"env: observations of a {type(space).__name__} space .*FlattenObservation",
         ):
             as_vector(env)
     with pytest.raises(TypeError, match="not flattened"):
-        train_agent(ScriptedAgent(), Parted(), 5, "nowhere")
+        train_agent(ScriptedAgent(), CompositeEnv(), 5, "nowhere")
     with pytest.raises(TypeError, match="not flattened"):
-        check_env(Parted())
+        check_env(CompositeEnv())
 
 
 def test_environments_of_a_sync_vector_are_stepped_one_by_one() -> None:
@@ -74,9 +79,11 @@ def test_environments_of_a_sync_vector_are_stepped_one_by_one() -> None:
     )
 
 
-def test_flags_and_limits_of_a_vector() -> None:
+def test_a_vector_truncates_at_requested_resets_and_at_its_limit() -> None:
     vector = as_vector(
-        jointly_stepped_envs(EpisodeLengthsEnv((0,), needs_reset_at=2), EpisodeLengthsEnv((0,))),
+        make_jointly_stepped_envs(
+            EpisodeLengthsEnv((0,), needs_reset_at=2), EpisodeLengthsEnv((0,))
+        ),
         max_episode_steps=3,
     )
     assert isinstance(vector, GymVector)
@@ -91,7 +98,7 @@ def test_flags_and_limits_of_a_vector() -> None:
 
 def test_an_inactive_slot_does_not_change() -> None:
     waiting, running = EpisodeLengthsEnv((1,)), EpisodeLengthsEnv((5,))
-    vector = as_vector(jointly_stepped_envs(waiting, running))
+    vector = as_vector(make_jointly_stepped_envs(waiting, running))
     vector.begin(ALL, [1, 2])
     actions = np.zeros(2, np.int64)
     seen = [vector.advance(actions) for _ in range(3)]
@@ -101,13 +108,15 @@ def test_an_inactive_slot_does_not_change() -> None:
 
 
 def test_running_episodes_of_a_vector_environment_are_restored() -> None:
-    def vector() -> Any:
+    def make_vector() -> Any:
         return as_vector(
-            jointly_stepped_envs(SeededEpisodesEnv(), SeededEpisodesEnv(), SeededEpisodesEnv()),
+            make_jointly_stepped_envs(
+                SeededEpisodesEnv(), SeededEpisodesEnv(), SeededEpisodesEnv()
+            ),
             max_episode_steps=9,
         )
 
-    first, second = vector(), vector()
+    first, second = make_vector(), make_vector()
     actions = np.array([0, 1, 2])
     first.begin(np.array([True, True, True]), [1, 2, 3])
     first.advance(actions)
@@ -121,11 +130,12 @@ def test_running_episodes_of_a_vector_environment_are_restored() -> None:
 
 def test_an_episode_that_is_not_reproducible_is_abandoned() -> None:
     first, second = (
-        as_vector(jointly_stepped_envs(EpisodeLengthsEnv(), EpisodeLengthsEnv())),
-        as_vector(jointly_stepped_envs(EpisodeLengthsEnv(), EpisodeLengthsEnv())),
+        as_vector(make_jointly_stepped_envs(EpisodeLengthsEnv(), EpisodeLengthsEnv())),
+        as_vector(make_jointly_stepped_envs(EpisodeLengthsEnv(), EpisodeLengthsEnv())),
     )
     first.begin(ALL, [1, 2])
-    first.begin(ALL, [1, 2])  # its observations count the episodes
+    # The observations count the episodes, so the second one cannot be repeated.
+    first.begin(ALL, [1, 2])
     first.advance(np.zeros(2, np.int64))
     assert [one.is_reproduced for one in second.restore_episodes(first.save_episodes())] == [
         False,
@@ -134,7 +144,7 @@ def test_an_episode_that_is_not_reproducible_is_abandoned() -> None:
 
 
 def test_failures_name_the_cause() -> None:
-    vector = as_vector(jointly_stepped_envs(EpisodeLengthsEnv(fail_at=1)))
+    vector = as_vector(make_jointly_stepped_envs(EpisodeLengthsEnv(fail_at=1)))
     vector.begin(np.array([True]), [1])
     with pytest.raises(
         EnvironmentFailedError, match="raised in a step: ValueError: the robot fell over"
@@ -143,7 +153,7 @@ def test_failures_name_the_cause() -> None:
 
 
 def test_statistics_are_those_of_the_environment_or_the_mean_of_several() -> None:
-    envs = [Counting(), Counting()]
+    envs = [StatisticsEnv(), StatisticsEnv()]
     envs[0].resets = [1, 2, 3]
     assert statistics_of(envs) == [("laps", 1.5)]
     assert statistics_of(gym.wrappers.TimeLimit(envs[0], 5)) == [("laps", 3.0)]
@@ -174,7 +184,7 @@ def test_copies_follow_the_recipe_or_are_deep() -> None:
 
 
 def test_ragged_infos_are_ignored() -> None:
-    class Ragged(EpisodeLengthsEnv):
+    class RaggedInfoEnv(EpisodeLengthsEnv):
         def step(self, action: Any) -> Any:
             observation, reward, terminated, truncated, _ = super().step(action)
             return (
@@ -185,7 +195,7 @@ def test_ragged_infos_are_ignored() -> None:
                 {f"key{self.at}": [1] * self.at, "success": None},
             )
 
-    vector = as_vector([Ragged((2,)), Ragged((3,))])
+    vector = as_vector([RaggedInfoEnv((2,)), RaggedInfoEnv((3,))])
     vector.begin(ALL, [1, 2])
     for _ in range(3):
         vector.advance(np.zeros(2, np.int64))

@@ -16,11 +16,11 @@ from workers.entrypoints.functional_parts.scores_file import ScoresFile
 from workers.entrypoints.table_files import rename_existing
 
 
-def clock(env_steps: int, episodes: int = 0) -> Any:
+def make_clock(env_steps: int, episodes: int = 0) -> Any:
     return SimpleNamespace(env_steps=env_steps, episodes=episodes, updates=0)
 
 
-def end(value: float, length: int = 3) -> EpisodeEnd:
+def make_episode_end(value: float, length: int = 3) -> EpisodeEnd:
     return EpisodeEnd(0, 0, value, length, terminated=True)
 
 
@@ -58,10 +58,10 @@ def test_a_failed_rewrite_does_not_change_the_file(
     path = tmp_path / "scores.txt"
     scores = ScoresFile(path, ["steps"], keep_until=0)
 
-    def full(descriptor: int) -> None:
+    def raise_disk_full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.fsync", full)
+    monkeypatch.setattr("os.fsync", raise_disk_full)
     with pytest.raises(OSError, match="No space"):
         scores.append({"steps": 1, "new": 2})
     assert path.read_text() == "steps\n"
@@ -79,7 +79,9 @@ def test_files_are_set_aside_under_free_names(tmp_path: Path) -> None:
 def test_episodes_are_written_at_once_and_kept_by_their_step(tmp_path: Path) -> None:
     path = tmp_path / "episodes.csv"
     file = EpisodesFile(path, 0, wall=lambda: 9.5)
-    file.record_iteration(clock(6, 2), [(3, end(1.5)), (6, end(2.5))], [])
+    file.record_iteration(
+        make_clock(6, 2), [(3, make_episode_end(1.5)), (6, make_episode_end(2.5))], []
+    )
     assert (
         path.read_text()
         == "step,episode,env,return,length,terminated,wall\n3,1,0,1.5,3,1,9.5\n6,2,0,2.5,3,1,9.5\n"
@@ -95,7 +97,7 @@ def test_a_group_fans_out_in_order_and_keeps_state_by_name() -> None:
     trace: list[Any] = []
     one, other = FakeRecorder(trace), FakeRecorder(trace)
     group = RecorderGroup({"one": one, "other": other})
-    group.record_iteration(clock(1), [(1, end(1.0))], [])
+    group.record_iteration(make_clock(1), [(1, make_episode_end(1.0))], [])
     assert one.rows == other.rows == [("episode", 1, 0)]
     state = group.state_dict()
     assert set(state) == {"one", "other"}
@@ -107,7 +109,7 @@ def test_an_interval_that_is_jumped_over_is_logged_once() -> None:
     lines = LogRecorder(log.logger, "out", list, interval=2, window=2)
     lines.begin(0)
     for step in (1, 7, 8):
-        lines.record_iteration(clock(step), [(step, end(float(step)))], [])
+        lines.record_iteration(make_clock(step), [(step, make_episode_end(float(step)))], [])
     assert [line.split()[1] for line in log.lines] == ["step:7", "step:8"]
     assert "average_R:7.5" in log.lines[-1]
     with pytest.raises(ValueError, match="log_interval"):

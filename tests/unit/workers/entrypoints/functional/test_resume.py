@@ -67,7 +67,7 @@ def train(
     return history
 
 
-def outcome(outdir: Path, agent: Learner, history: list[dict[str, Any]]) -> Any:
+def read_outcome(outdir: Path, agent: Learner, history: list[dict[str, Any]]) -> Any:
     """Returns all values that must be equal: everything except durations."""
     rows = [line.split("\t") for line in (outdir / "scores.txt").read_text().splitlines()]
     with (outdir / "episodes.csv").open() as file:
@@ -106,11 +106,11 @@ def train_until_killed(kind: str, outdir: Path, at: int) -> None:
 )
 def test_kill_and_resume_change_nothing(tmp_path: Path, kind: str) -> None:
     whole = Learner()
-    expected = outcome(tmp_path / "whole", whole, train(kind, tmp_path / "whole", whole))
+    expected = read_outcome(tmp_path / "whole", whole, train(kind, tmp_path / "whole", whole))
     for at in (26, 30, 40, 49, 51, 63, 76, 80, 101, 119):
         outdir, agent = tmp_path / str(at), Learner(seed=99)
         train_until_killed(kind, outdir, at)
-        assert outcome(outdir, agent, train(kind, outdir, agent, resume="latest")) == expected
+        assert read_outcome(outdir, agent, train(kind, outdir, agent, resume="latest")) == expected
 
 
 @pytest.mark.parametrize("kind", ["serial", "batch"])
@@ -123,7 +123,7 @@ def test_a_longer_budget_resumes_from_the_end(tmp_path: Path, kind: str) -> None
 
 
 def test_vector_environments_resume_within_their_episodes(tmp_path: Path) -> None:
-    def envs() -> Any:
+    def make_envs() -> Any:
         inner = gym.make_vec(
             "CartPole-v1",
             3,
@@ -133,9 +133,9 @@ def test_vector_environments_resume_within_their_episodes(tmp_path: Path) -> Non
         return VectorWrapper(inner)
 
     whole, first, second = Learner(), Learner(), Learner(seed=5)
-    train_agent_batch(whole, envs(), 150, tmp_path / "whole", seed=1)
-    train_agent_batch(first, envs(), 75, tmp_path / "parts", seed=1)
-    train_agent_batch(second, envs(), 150, tmp_path / "parts", resume="latest")
+    train_agent_batch(whole, make_envs(), 150, tmp_path / "whole", seed=1)
+    train_agent_batch(first, make_envs(), 75, tmp_path / "parts", seed=1)
+    train_agent_batch(second, make_envs(), 150, tmp_path / "parts", resume="latest")
     assert second.weights.tobytes() == whole.weights.tobytes()
 
 
@@ -242,14 +242,14 @@ from pathlib import Path
 from tests.unit.workers.entrypoints.functional.test_resume import Learner, SeededEpisodesEnv
 from workers.entrypoints.functional import train_agent
 
-class Slow(Learner):
+class SlowLearner(Learner):
     def save(self, dirname):
         Path(dirname, "begun").touch()
         print(dirname, flush=True)
         sys.stdin.readline()
         super().save(dirname)
 
-train_agent(Slow(), SeededEpisodesEnv(), 5, sys.argv[1], seed=3)
+train_agent(SlowLearner(), SeededEpisodesEnv(), 5, sys.argv[1], seed=3)
 """
     with subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)],
@@ -277,12 +277,12 @@ def test_a_full_disk_leaves_older_snapshots_and_says_so(
 ) -> None:
     written = state_files.write_tree
 
-    def full(directory: Path, tree: Any, before: Path | None) -> Any:
+    def write_or_raise_disk_full(directory: Path, tree: Any, before: Path | None) -> Any:
         if int(tree["clock"]["env_steps"]) > 6:
             raise OSError(errno.ENOSPC, "No space left on device")
         return written(directory, tree, before)
 
-    monkeypatch.setattr("workers.snapshot.snapshot_directory.write_tree", full)
+    monkeypatch.setattr("workers.snapshot.snapshot_directory.write_tree", write_or_raise_disk_full)
     with pytest.raises(OSError, match="No space left") as caught:
         train_agent(Learner(), SeededEpisodesEnv(), 20, tmp_path, checkpoint_freq=6, seed=1)
     assert "could not be saved" in caught.value.__notes__[0]
@@ -335,7 +335,7 @@ def test_an_agent_can_be_loaded_without_resuming(tmp_path: Path) -> None:
         train_agent(target, SeededEpisodesEnv(), 0, tmp_path / "b", resume_parts="weights")
 
 
-def test_time_limit(tmp_path: Path) -> None:
+def test_the_time_limit_ends_a_training_with_a_snapshot(tmp_path: Path) -> None:
     agent = Learner()
     train_agent(agent, SeededEpisodesEnv(), 10**9, tmp_path, time_limit=0.2, seed=1)
     (name,) = (path.name for path in tmp_path.iterdir() if path.is_dir())
@@ -392,5 +392,5 @@ def test_the_cause_of_an_environments_exception_is_kept(tmp_path: Path) -> None:
 def test_observations_in_an_external_agents_memory_keep_their_values(tmp_path: Path) -> None:
     agent = ScriptedAgent()
     train_agent(agent, RepeatingEnv((4,)), 4, tmp_path)
-    assert [call[2][0] for call in agent.named("observe")] == [1, 2, 3, 4]
-    assert np.shares_memory(agent.named("observe")[0][2], agent.named("act")[1][2])
+    assert [call[2][0] for call in agent.list_calls("observe")] == [1, 2, 3, 4]
+    assert np.shares_memory(agent.list_calls("observe")[0][2], agent.list_calls("act")[1][2])

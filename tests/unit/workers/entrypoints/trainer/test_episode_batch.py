@@ -27,7 +27,7 @@ STEPS = (
 )
 
 
-def batch(**changes: Any) -> EpisodeBatch:
+def make_batch(**changes: Any) -> EpisodeBatch:
     """Returns an episode of three steps that terminated and one of two steps that was truncated."""
     given = {
         "env_spec": SPEC,
@@ -44,15 +44,15 @@ def batch(**changes: Any) -> EpisodeBatch:
     return EpisodeBatch(**{**given, **changes})
 
 
-def same(one: EpisodeBatch, two: EpisodeBatch) -> None:
+def assert_same(one: EpisodeBatch, two: EpisodeBatch) -> None:
     for name in (*STEPS, "last_observations", "lengths"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
     for name in ("env_infos", "agent_infos", "episode_infos", "episode_infos_by_episode"):
         np.testing.assert_equal(getattr(one, name), getattr(two, name), err_msg=name)
 
 
-def test_next_observations_and_step_types_of_each_step() -> None:
-    made = batch()
+def test_each_step_has_its_next_observation_and_step_type() -> None:
+    made = make_batch()
     assert made.next_observations.tolist() == [[1], [2], [10], [4], [20]]
     assert made.terminated.tolist() == [False, False, True, False, False]
     assert made.truncated.tolist() == [False, False, False, False, True]
@@ -63,7 +63,7 @@ def test_next_observations_and_step_types_of_each_step() -> None:
 
 
 def test_padded_arrays_reach_to_the_specs_longest_episode() -> None:
-    made = batch()
+    made = make_batch()
     assert made.padded_rewards.tolist() == [[1, 2, 3, 0], [4, 5, 0, 0]]
     assert made.valids.tolist() == [[1, 1, 1, 0], [1, 1, 0, 0]]
     assert made.padded_step_types.tolist() == [[0, 1, 2, 0], [0, 3, 0, 0]]
@@ -73,27 +73,27 @@ def test_padded_arrays_reach_to_the_specs_longest_episode() -> None:
     assert made.padded_env_infos["lives"].tolist() == [[3, 2, 1, 0], [3, 3, 0, 0]]
     assert made.padded_agent_infos["mean"].shape == (2, 4, 2)
     assert made.padded_agent_infos["hidden"]["h"].tolist() == [[0, 1, 2, 0], [3, 4, 0, 0]]
-    assert batch(env_spec=EnvSpec()).padded_rewards.shape == (2, 3)
+    assert make_batch(env_spec=EnvSpec()).padded_rewards.shape == (2, 3)
     with pytest.raises(ValueError, match=r"an episode has 3 steps, more than .*, 2"):
-        _ = batch(env_spec=EnvSpec(max_episode_length=2)).padded_rewards
+        _ = make_batch(env_spec=EnvSpec(max_episode_length=2)).padded_rewards
 
 
 def test_split_and_concatenate_are_opposites() -> None:
-    made = batch()
+    made = make_batch()
     parts = made.split()
     assert [(len(part), part.lengths.tolist()) for part in parts] == [(1, [3]), (1, [2])]
     assert parts[1].episode_infos_by_episode["goal"].tolist() == [[3, 4]]
     assert parts[1].agent_infos["hidden"]["h"].tolist() == [3, 4]
-    same(EpisodeBatch.concatenate(*parts), made)
+    assert_same(EpisodeBatch.concatenate(*parts), made)
     with pytest.raises(ValueError, match="env_infos of the batches have different names"):
-        EpisodeBatch.concatenate(made, batch(env_infos={}))
+        EpisodeBatch.concatenate(made, make_batch(env_infos={}))
     with pytest.raises(ValueError, match="at least one"):
         EpisodeBatch.concatenate()
 
 
 def test_lists_of_dicts_are_converted_in_both_directions() -> None:
-    made = batch()
-    same(EpisodeBatch.from_list(SPEC, made.to_list()), made)
+    made = make_batch()
+    assert_same(EpisodeBatch.from_list(SPEC, made.to_list()), made)
     rollouts = [
         {
             "observations": [[0.0], [1.0], [9.0]],
@@ -137,7 +137,7 @@ def test_lists_of_dicts_are_converted_in_both_directions() -> None:
 def test_arrays_that_do_not_fit_are_named(field: str, value: Any) -> None:
     named = "observations" if field == "lengths" and np.array_equal(value, [3, 3]) else field
     with pytest.raises(ValueError, match=named):
-        batch(**{field: value})
+        make_batch(**{field: value})
 
 
 @pytest.mark.parametrize("kind", [LocalSampler, VecSampler, ProcessSampler])

@@ -40,7 +40,7 @@ class PolicyGradient:
         return last_return
 
     def _train_once(self, itr: int, episodes: EpisodeBatch) -> float:
-        returns = np.stack([self._returns(rewards) for rewards in episodes.padded_rewards])
+        returns = np.stack([self._compute_returns(rewards) for rewards in episodes.padded_rewards])
         valid = episodes.valids.astype(bool)
         advantages = torch.as_tensor(
             (returns - returns[valid].mean()) / returns[valid].std(), dtype=torch.float32
@@ -62,7 +62,7 @@ class PolicyGradient:
             dowel.tabular.record("TerminationRate", np.mean(ended))
         return float(np.mean(undiscounted))
 
-    def _returns(self, rewards: Any) -> Any:
+    def _compute_returns(self, rewards: Any) -> Any:
         sums = np.zeros(len(rewards))
         for step in reversed(range(len(rewards))):
             sums[step] = rewards[step] + self._discount * (
@@ -71,7 +71,7 @@ class PolicyGradient:
         return sums
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
+def read_rows(path: Path) -> list[dict[str, str]]:
     with path.open() as file:
         return list(csv.DictReader(file))
 
@@ -89,7 +89,7 @@ def test_an_algorithm_of_garages_style_learns_and_its_table_is_the_epochs_row(
         last = trainer.train(25, 400)
     finally:
         dowel.logger.remove_all()
-    rows = rows_of(tmp_path / "progress.csv")
+    rows = read_rows(tmp_path / "progress.csv")
     assert len(rows) == 25
     assert [int(row["Average/Iteration"]) for row in rows] == list(range(25))
     returns = [float(row["Average/AverageReturn"]) for row in rows]
@@ -97,7 +97,7 @@ def test_an_algorithm_of_garages_style_learns_and_its_table_is_the_epochs_row(
     assert np.mean(returns[-5:]) > 2 * np.mean(returns[:5])
     assert {"Policy/Loss", "Average/TerminationRate", "TotalEnvSteps"} <= set(rows[0])
     assert [
-        float(row["Average/AverageReturn"]) for row in rows_of(tmp_path / "dowel.csv")
+        float(row["Average/AverageReturn"]) for row in read_rows(tmp_path / "dowel.csv")
     ] == pytest.approx(returns)
     assert dowel.tabular.as_dict == {}
 
@@ -113,6 +113,6 @@ def test_values_that_are_not_numbers_are_left_to_dowels_warning(tmp_path: Path) 
     trainer.setup(algo, None)
     with pytest.warns(dowel.tabular_input.TabularInputWarning, match="Weights"):
         trainer.train(2, 5)
-    rows = rows_of(tmp_path / "progress.csv")
+    rows = read_rows(tmp_path / "progress.csv")
     assert [row["Kept"] for row in rows] == ["0.0", "1.0"]
     assert "Weights" not in rows[0]

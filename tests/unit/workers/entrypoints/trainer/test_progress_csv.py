@@ -6,7 +6,7 @@ from pathlib import Path
 from workers.entrypoints.trainer_parts.progress_csv import ProgressCsv, read_rows
 
 
-def test_late_columns_and_missing_cells(tmp_path: Path) -> None:
+def test_late_columns_extend_the_header_and_missing_cells_are_empty(tmp_path: Path) -> None:
     table = ProgressCsv(tmp_path / "progress.csv")
     table.begin()
     for row in ({"a": 1, "b": "x,y"}, {"b": 2.5}, {"a": 3, "c": float("nan")}):

@@ -59,11 +59,11 @@ def close_at_end() -> Iterator[Callable[[Any], Any]]:
         sampler.shutdown_worker()
 
 
-def cart() -> gym.Env[Any, Any]:
+def make_cart_pole() -> gym.Env[Any, Any]:
     return gym.make("CartPole-v1", disable_env_checker=True)
 
 
-def same(one: EpisodeBatch, two: EpisodeBatch) -> None:
+def assert_same(one: EpisodeBatch, two: EpisodeBatch) -> None:
     for name in (
         "observations",
         "next_observations",
@@ -82,11 +82,11 @@ def test_sampling_time_is_linear_in_the_number_of_episodes(monkeypatch: pytest.M
     counted = []
     lengths = Episode.__len__
 
-    def counting(self: Episode) -> int:
+    def count_and_measure(self: Episode) -> int:
         counted.append(1)
         return lengths(self)
 
-    monkeypatch.setattr(Episode, "__len__", counting)
+    monkeypatch.setattr(Episode, "__len__", count_and_measure)
     samplers: list[Any] = [
         LocalSampler(ConstantPolicy(), CountingEnv(1), seed=1),
         VecSampler(ConstantPolicy(), CountingEnv(1), n_envs=2, seed=1),
@@ -98,27 +98,27 @@ def test_sampling_time_is_linear_in_the_number_of_episodes(monkeypatch: pytest.M
 
 
 def test_batches_have_whole_episodes_or_exact_counts() -> None:
-    def lengths(unit: Any, count: int, n_workers: int) -> list[int]:
+    def sample_lengths(unit: Any, count: int, n_workers: int) -> list[int]:
         sampler = LocalSampler(
             ConstantPolicy(), CountingEnv(5), n_workers=n_workers, seed=1, unit=unit
         )
         return sampler.obtain_samples(0, count, None).lengths.tolist()
 
-    assert lengths("whole_episodes", 11, 1) == [5, 5, 5]
-    assert lengths("whole_episodes", 11, 2) == [5, 5, 5, 5]
-    assert lengths("exact_steps", 11, 1) == [5, 5, 1]
-    assert lengths("exact_steps", 11, 2) == [5, 5, 1]
-    assert lengths("exact_steps", 3, 8) == [1, 1, 1]
-    assert lengths("episodes", 3, 2) == [5, 5, 5]
+    assert sample_lengths("whole_episodes", 11, 1) == [5, 5, 5]
+    assert sample_lengths("whole_episodes", 11, 2) == [5, 5, 5, 5]
+    assert sample_lengths("exact_steps", 11, 1) == [5, 5, 1]
+    assert sample_lengths("exact_steps", 11, 2) == [5, 5, 1]
+    assert sample_lengths("exact_steps", 3, 8) == [1, 1, 1]
+    assert sample_lengths("episodes", 3, 2) == [5, 5, 5]
     with pytest.raises(ValueError, match="unit must be one of"):
-        lengths("steps", 3, 2)
+        sample_lengths("steps", 3, 2)
     with pytest.raises(ValueError, match="at least 1"):
-        lengths("episodes", 0, 2)
+        sample_lengths("episodes", 0, 2)
     with pytest.raises(ValueError, match="n_workers"):
-        lengths("episodes", 1, 0)
+        sample_lengths("episodes", 1, 0)
 
 
-def test_exact_episodes_per_worker() -> None:
+def test_each_worker_samples_its_exact_number_of_episodes() -> None:
     sampler = LocalSampler(ConstantPolicy(), CountingEnv(5), n_workers=2, seed=1)
     batch = sampler.obtain_exact_episodes(2, {"value": 3.0})
     assert batch.workers.tolist() == [0, 1, 0, 1]
@@ -137,7 +137,7 @@ def test_a_cut_episode_is_truncated_and_a_terminal_one_is_not() -> None:
     ).step_types.tolist() == [2]
 
 
-def test_infos_that_not_every_step_has() -> None:
+def test_infos_that_not_every_step_has_are_filled() -> None:
     batch = LocalSampler(ConstantPolicy(), CountingEnv(3), seed=1).obtain_samples(0, 3, None)
     np.testing.assert_array_equal(batch.env_infos["odd"], [1.0, np.nan, 1.0])
     episode = Episode(0)
@@ -159,14 +159,17 @@ def test_the_same_seed_gives_the_same_episodes_and_leaves_the_global_generators_
     policy = TorchPolicy(4, 2)
     before = (random.getstate(), torch.get_rng_state())
     one, two = (
-        LocalSampler(policy, cart(), n_workers=2, seed=7).obtain_samples(0, 50, None)
+        LocalSampler(policy, make_cart_pole(), n_workers=2, seed=7).obtain_samples(0, 50, None)
         for _ in range(2)
     )
-    same(one, two)
+    assert_same(one, two)
     assert random.getstate() == before[0]
     assert torch.equal(torch.get_rng_state(), before[1])
     with pytest.raises(AssertionError):
-        same(one, LocalSampler(policy, cart(), n_workers=2, seed=8).obtain_samples(0, 50, None))
+        assert_same(
+            one,
+            LocalSampler(policy, make_cart_pole(), n_workers=2, seed=8).obtain_samples(0, 50, None),
+        )
 
 
 def test_without_a_seed_the_global_generator_is_used() -> None:
@@ -182,18 +185,18 @@ def test_a_sampler_continues_from_its_state(kind: str) -> None:
     def make() -> Any:
         policy = torch.manual_seed(0) and TorchPolicy(4, 2)
         return (
-            LocalSampler(policy, cart(), seed=3, n_workers=2)
+            LocalSampler(policy, make_cart_pole(), seed=3, n_workers=2)
             if kind == "local"
-            else VecSampler(policy, cart(), n_envs=3, seed=3)
+            else VecSampler(policy, make_cart_pole(), n_envs=3, seed=3)
         )
 
     straight, first, second = make(), make(), make()
     batches = [straight.obtain_samples(itr, 40, None) for itr in range(3)]
-    same(first.obtain_samples(0, 40, None), batches[0])
+    assert_same(first.obtain_samples(0, 40, None), batches[0])
     second.load_state_dict(first.state_dict())
-    same(second.obtain_samples(1, 40, None), batches[1])
+    assert_same(second.obtain_samples(1, 40, None), batches[1])
     second.shutdown_worker()
-    same(second.obtain_samples(2, 40, None), batches[2])
+    assert_same(second.obtain_samples(2, 40, None), batches[2])
 
 
 def test_a_vectorised_sampler_finishes_what_it_began_in_order() -> None:
@@ -212,20 +215,20 @@ def test_worker_processes_return_the_same_batches_as_this_process(
 ) -> None:
     assert MultiprocessingSampler is ProcessSampler
     policy = TorchPolicy(4, 2)
-    sampler = close_at_end(ProcessSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=7))
-    local = LocalSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=7)
-    same(
+    sampler = close_at_end(ProcessSampler(TorchPolicy(4, 2), make_cart_pole(), n_workers=2, seed=7))
+    local = LocalSampler(TorchPolicy(4, 2), make_cart_pole(), n_workers=2, seed=7)
+    assert_same(
         sampler.obtain_samples(0, 60, policy.state_dict()),
         local.obtain_samples(0, 60, policy.state_dict()),
     )
     state, pids = sampler.state_dict(), sampler.pids
     sampler.shutdown_worker()
     assert not any(psutil.pid_exists(pid) for pid in pids)
-    same(
+    assert_same(
         sampler.obtain_samples(1, 60, policy.state_dict()),
         local.obtain_samples(1, 60, policy.state_dict()),
     )
-    other = close_at_end(ProcessSampler(TorchPolicy(4, 2), cart(), n_workers=2, seed=1))
+    other = close_at_end(ProcessSampler(TorchPolicy(4, 2), make_cart_pole(), n_workers=2, seed=1))
     other.load_state_dict(state)
     batch = other.obtain_samples(
         1,
@@ -237,14 +240,14 @@ def test_worker_processes_return_the_same_batches_as_this_process(
 
 
 def test_closures_are_refused_before_anything_starts() -> None:
-    class Local(ConstantPolicy):
+    class LocalPolicy(ConstantPolicy):
         pass
 
-    with pytest.raises(RecipeError, match=r"agent: .*Local has no recipe"):
-        ProcessSampler(Local(), cart())
+    with pytest.raises(RecipeError, match=r"agent: .*LocalPolicy has no recipe"):
+        ProcessSampler(LocalPolicy(), make_cart_pole())
     with pytest.raises(RecipeError, match="env: an argument of TransformReward is no plain data"):
         ProcessSampler(
-            ConstantPolicy(), gym.wrappers.TransformReward(cart(), lambda reward: reward)
+            ConstantPolicy(), gym.wrappers.TransformReward(make_cart_pole(), lambda reward: reward)
         )
 
 
@@ -269,11 +272,11 @@ def test_a_worker_that_raises_or_dies_is_a_clear_error(close_at_end: Callable[[A
 
 
 def test_workers_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: Path) -> None:
-    def parent(tell: Callable[[tuple[int, ...]], None]) -> None:
+    def run_parent(tell: Callable[[tuple[int, ...]], None]) -> None:
         sampler = ProcessSampler(ConstantPolicy(), FailingEnv("hang"), n_workers=2, seed=1)
         sampler.state_dict()
         sampler._running_pool()
         tell(sampler.pids)
         sampler.obtain_samples(0, 5, None)
 
-    check_end_with_parent(tmp_path / "pids", parent, 2)
+    check_end_with_parent(tmp_path / "pids", run_parent, 2)

@@ -18,7 +18,7 @@ from tests.support.garage_kit import (
     CountingEnv,
     SamplerArgumentAlgo,
     TorchPolicy,
-    names,
+    list_snapshot_names,
 )
 from workers.core.errors import SnapshotUnreadableError
 from workers.core.types import StopReason
@@ -31,37 +31,36 @@ from workers.snapshot import SnapshotConfig
 from workers.snapshot.snapshot_directory import read_snapshot
 
 
-def ready(path: Path, mode: str = "all", **options: Any) -> tuple[Trainer, CountingAlgo]:
+def make_trainer(path: Path, mode: str = "all", **options: Any) -> tuple[Trainer, CountingAlgo]:
     trainer, algo = Trainer(SnapshotConfig(path, mode), **options), CountingAlgo(CountingEnv())
     trainer.setup(algo, CountingEnv())
     return trainer, algo
 
 
 def test_sigterm_is_handled_like_an_exception(tmp_path: Path) -> None:
-    before = signal.signal(
-        signal.SIGTERM, signal.SIG_DFL
-    )  # a trainer leaves a handler of somebody else alone
+    # A trainer does not replace a handler that another library has installed.
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        trainer, algo = ready(tmp_path)
+        trainer, algo = make_trainer(tmp_path)
         algo.body = lambda _, epoch: os.kill(os.getpid(), signal.SIGTERM) if epoch == 1 else None
         with pytest.raises(SystemExit) as raised:
             trainer.train(3, 5)
         assert raised.value.code == 128 + signal.SIGTERM
-        assert names(tmp_path) == ["exception", "itr_0"]
+        assert list_snapshot_names(tmp_path) == ["exception", "itr_0"]
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
 def test_an_order_ends_the_run_with_a_snapshot_that_the_gap_would_leave_out(tmp_path: Path) -> None:
-    class Flag:
+    class StopFlag:
         order: StopReason | None = None
         seen: StopReason | None = None
 
         def acknowledge(self, reason: StopReason) -> None:
             self.seen = reason
 
-    flag = Flag()
+    flag = StopFlag()
     trainer, algo = (
         Trainer(SnapshotConfig(tmp_path, "gap", 4), control=flag),
         CountingAlgo(CountingEnv()),
@@ -70,13 +69,13 @@ def test_an_order_ends_the_run_with_a_snapshot_that_the_gap_would_leave_out(tmp_
     algo.body = lambda _, epoch: setattr(flag, "order", StopReason.DRAIN) if epoch == 2 else None
     trainer.train(9, 5)
     assert flag.seen is StopReason.DRAIN
-    assert names(tmp_path) == ["itr_0", "itr_2"]
+    assert list_snapshot_names(tmp_path) == ["itr_0", "itr_2"]
     assert read_snapshot(tmp_path / "itr_2").manifest.stop == "drain"
     assert len(algo.seen) == 3
 
 
 def test_a_failing_snapshot_keeps_the_first_error(tmp_path: Path) -> None:
-    trainer, algo = ready(tmp_path)
+    trainer, algo = make_trainer(tmp_path)
     algo.odd = torch.distributions  # type: ignore[attr-defined]
     algo.policy.state_dict = lambda: {"bad": object()}  # type: ignore[attr-defined]
     algo.policy.load_state_dict = lambda _: None  # type: ignore[attr-defined]
@@ -84,11 +83,11 @@ def test_a_failing_snapshot_keeps_the_first_error(tmp_path: Path) -> None:
         TypeError, match=r"algo\.policy\.state_dict\(\)\.bad: a object cannot be saved"
     ):
         trainer.train(2, 5)
-    assert names(tmp_path) == []
+    assert list_snapshot_names(tmp_path) == []
 
 
 def test_an_epoch_is_one_record_with_the_algorithms_own_iterations(tmp_path: Path) -> None:
-    trainer, algo = ready(tmp_path)
+    trainer, algo = make_trainer(tmp_path)
 
     def body(trainer: Any, epoch: int) -> None:
         trainer.step_itr += 9
@@ -111,7 +110,7 @@ def test_an_epoch_is_one_record_with_the_algorithms_own_iterations(tmp_path: Pat
 
 
 def test_with_logging_off_what_was_logged_waits_for_the_first_row(tmp_path: Path) -> None:
-    trainer, algo = ready(tmp_path)
+    trainer, algo = make_trainer(tmp_path)
     trainer.enable_logging = False
 
     def body(trainer: Any, epoch: int) -> None:
@@ -124,25 +123,25 @@ def test_with_logging_off_what_was_logged_waits_for_the_first_row(tmp_path: Path
     lines = (tmp_path / "progress.csv").read_text().splitlines()
     assert len(lines) == 2
     assert dict(zip(lines[0].split(","), lines[1].split(","), strict=True))["Early"] == "7"
-    second, _ = ready(tmp_path / "second")
+    second, _ = make_trainer(tmp_path / "second")
     second.restore(tmp_path, 0)
     assert second.tabular.row()["Early"] == 7
     assert second.enable_logging is False
 
 
 def test_a_second_training_counts_epochs_from_0_and_everything_else_on(tmp_path: Path) -> None:
-    trainer, algo = ready(tmp_path)
+    trainer, algo = make_trainer(tmp_path)
     trainer.train(2, 10)
     trainer.train(3, 10)
     assert algo.seen == [0, 1, 0, 1, 2]
-    assert names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
+    assert list_snapshot_names(tmp_path) == ["itr_0", "itr_1", "itr_2"]
     assert (trainer.total_env_steps, trainer.stats.total_itr) == (50, 5)
     assert len((tmp_path / "progress.csv").read_text().splitlines()) == 6
 
 
 def test_a_fresh_training_in_a_used_directory_sets_the_old_table_aside(tmp_path: Path) -> None:
     for _ in range(2):
-        ready(tmp_path)[0].train(1, 10)
+        make_trainer(tmp_path)[0].train(1, 10)
     assert (tmp_path / "progress.1.csv").exists()
     assert len((tmp_path / "progress.csv").read_text().splitlines()) == 2
 
@@ -174,15 +173,15 @@ def test_a_sampler_as_an_argument_of_the_algorithm_is_built_again(
 ) -> None:
     """`restore` without `setup` builds every sampler again, and each continues from its state."""
 
-    def trained(path: Path, epochs: int) -> dict[str, Any]:
+    def train_and_read(path: Path, epochs: int) -> dict[str, Any]:
         env, policy = CountingEnv(), ConstantPolicy()
         trainer = Trainer(SnapshotConfig(path), rebuildable=True, seed=4)
         trainer.setup(SamplerArgumentAlgo(policy, kind(policy, env, seed=3)), env)
         trainer.train(epochs, 10)
         return read_snapshot(path / "params").state
 
-    whole = trained(tmp_path / "whole", 3)
-    trained(tmp_path / "first", 2)
+    whole = train_and_read(tmp_path / "whole", 3)
+    train_and_read(tmp_path / "first", 2)
     again = Trainer(SnapshotConfig(tmp_path / "again"))
     again.restore(tmp_path / "first")
     again.resume(n_epochs=3)
@@ -203,7 +202,7 @@ def test_numpy_integers_are_accepted_as_counts(tmp_path: Path) -> None:
     trainer.train(np.int64(1), np.int32(10))  # type: ignore[arg-type]
     trainer.total_env_steps = np.int64(20)
     trainer.save(np.uint8(1))  # type: ignore[arg-type]
-    again, _ = ready(tmp_path / "again")
+    again, _ = make_trainer(tmp_path / "again")
     args = again.restore(tmp_path, np.int64(1))  # type: ignore[arg-type]
     assert [type(value) for value in (args.n_epochs, args.batch_size, again.total_env_steps)] == [
         int
@@ -260,29 +259,29 @@ def test_built_in_agents_learn_by_their_schedule_and_on_demand(tmp_path: Path) -
         )
     with pytest.raises(ValueError, match="agent: learning_rate: must be greater than 0"):
         AgentAlgorithm({"name": "dqn", "learning_rate": -1}, "CartPole-v1")
-    other, plain = ready(tmp_path / "third")
+    other, plain = make_trainer(tmp_path / "third")
     plain.body = lambda trainer, _: trainer.learn()
     with pytest.raises(ValueError, match=r"CountingAlgo has no built-in `agent`"):
         other.train(1, 5)
 
 
 def test_a_snapshot_of_something_else_is_refused(tmp_path: Path) -> None:
-    trainer, _ = ready(tmp_path)
+    trainer, _ = make_trainer(tmp_path)
     trainer.train(1, 5)
     state = tmp_path / "itr_0" / "state.json"
     state.write_text(state.read_text().replace('"trainer"', '"coach"'))
     with pytest.raises(SnapshotUnreadableError, match="not what was written"):
-        ready(tmp_path / "second")[0].restore(tmp_path)
+        make_trainer(tmp_path / "second")[0].restore(tmp_path)
 
 
 def test_restore_continues_the_random_stream_instead_of_replaying_it(tmp_path: Path) -> None:
     drawn: list[float] = []
-    trainer, algo = ready(tmp_path, seed=3)
+    trainer, algo = make_trainer(tmp_path, seed=3)
     algo.body = lambda *_: drawn.append(
         float(torch.rand(1)) + float(np.random.default_rng(0).random())
     )
     trainer.train(4, 5)
-    second, other = ready(tmp_path / "second", seed=3)
+    second, other = make_trainer(tmp_path / "second", seed=3)
     again: list[float] = []
     other.body = lambda *_: again.append(
         float(torch.rand(1)) + float(np.random.default_rng(0).random())
@@ -322,7 +321,7 @@ def test_columns_take_numbers_and_words() -> None:
             tabular.record("key", wrong)
 
 
-def test_torch_policies_cross_to_the_sampler_at_each_call(tmp_path: Path) -> None:
+def test_torch_policies_are_sent_to_the_sampler_at_each_call(tmp_path: Path) -> None:
     env = gym.make("CartPole-v1", disable_env_checker=True)
     algo = CountingAlgo(None)
     algo.policy = TorchPolicy(4, 2)  # type: ignore[assignment]
@@ -335,15 +334,15 @@ def test_torch_policies_cross_to_the_sampler_at_each_call(tmp_path: Path) -> Non
 
 
 def test_filming_changes_nothing(tmp_path: Path) -> None:
-    class Counting(ConstantPolicy):
+    class CountingPolicy(ConstantPolicy):
         acted = 0
 
         def get_action(self, observation: Any) -> tuple[int, dict[str, Any]]:
             self.acted += 1
             return super().get_action(observation)
 
-    trainer, algo = ready(tmp_path)
-    algo.policy = Counting()
+    trainer, algo = make_trainer(tmp_path)
+    algo.policy = CountingPolicy()
     before = torch.get_rng_state()
     trainer.train(1, 5, plot=True)
     assert (tmp_path / "plots/epoch_0.mp4").exists()

@@ -20,19 +20,21 @@ ACTIONS = {
 """An action space of each kind."""
 
 
-def parameters_of(name: str, **values: Any) -> BuiltinAgent:
+def make_parameters(name: str, **values: Any) -> BuiltinAgent:
     """Returns the parameters of a built-in agent; values that its model lacks are left out."""
     model = PARAMETER_MODELS[name]
     return model(name=name, **{key: values[key] for key in values if key in model.model_fields})
 
 
-def context(action_space=None, observation_space=BOX, num_envs=2, seed=0, **more) -> AgentContext:
+def make_context(
+    action_space=None, observation_space=BOX, num_envs=2, seed=0, **more
+) -> AgentContext:
     return AgentContext(
         observation_space, action_space or spaces.Discrete(4), num_envs, seed, **more
     )
 
 
-def experience(
+def make_experience(
     agent, steps: int, num_envs: int, rng: np.random.Generator, size: int = 3
 ) -> Experience:
     """Returns random transitions whose actions the agent chose."""
@@ -47,19 +49,19 @@ def experience(
     )
 
 
-def leaves(tree, prefix: str = "") -> dict[str, object]:
+def list_leaves(tree, prefix: str = "") -> dict[str, object]:
     """Returns the leaves of a state by their path."""
     if isinstance(tree, Mapping):
         return {
             path: leaf
             for key, item in tree.items()
-            for path, leaf in leaves(item, f"{prefix}/{key}").items()
+            for path, leaf in list_leaves(item, f"{prefix}/{key}").items()
         }
     return {prefix: tree}
 
 
 def assert_same_state(one: StateTree, other: StateTree) -> None:
-    first, second = leaves(one), leaves(other)
+    first, second = list_leaves(one), list_leaves(other)
     assert first.keys() == second.keys()
     for path, leaf in first.items():
         if isinstance(leaf, torch.Tensor):

@@ -16,7 +16,7 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def traces(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Tensor]]:
+def traced_examples(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[Tensor]]:
     """Runs traced graphs instead of compiling them; returns the list of their example inputs."""
     made: list[Sequence[Tensor]] = []
 

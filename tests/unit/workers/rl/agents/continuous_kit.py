@@ -7,22 +7,22 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from tests.unit.workers.rl.agents.agent_kit import context
+from tests.unit.workers.rl.agents.agent_kit import make_context
 from workers.acceleration.nested_tensors import map_tensors
 from workers.core.types import Experience
 from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.shells.replay_agent import ReplayAgent
 
 
-def algorithm_of(build, hyper, actions=2) -> Any:
-    return agent_of(build, hyper, actions).algorithm
+def make_algorithm(build, hyper, actions=2) -> Any:
+    return make_replay_agent(build, hyper, actions).algorithm
 
 
-def agent_of(build, hyper, actions=2, **more) -> ReplayAgent:
-    return build(hyper, context(spaces.Box(-1, 1, (actions,), np.float32), **more))
+def make_replay_agent(build, hyper, actions=2, **more) -> ReplayAgent:
+    return build(hyper, make_context(spaces.Box(-1, 1, (actions,), np.float32), **more))
 
 
-def state_of(algorithm, seed=0) -> Any:
+def make_state(algorithm, seed=0) -> Any:
     """Returns a state whose target networks differ from their online networks."""
     g = torch.Generator().manual_seed(seed)
     state, other = algorithm.start(g), algorithm.start(g)
@@ -30,7 +30,7 @@ def state_of(algorithm, seed=0) -> Any:
     return state._replace(**targets)
 
 
-def random_batch(size=16, inputs=3, actions=2, seed=0, noises=0) -> ReplayBatch:
+def make_random_batch(size=16, inputs=3, actions=2, seed=0, noises=0) -> ReplayBatch:
     g = torch.Generator().manual_seed(seed)
     observation, successor = torch.randn(2, size, inputs, generator=g)
     discount = 0.99 * (torch.rand(size, generator=g) > 0.2).float()
@@ -47,15 +47,15 @@ def random_batch(size=16, inputs=3, actions=2, seed=0, noises=0) -> ReplayBatch:
     )
 
 
-def stacked(states: list[Any]) -> Any:
+def stack_states(states: list[Any]) -> Any:
     return map_tensors(lambda *leaves: torch.stack(leaves), *states)
 
 
-def row(stack: Any, index: int) -> Any:
+def get_row(stack: Any, index: int) -> Any:
     return map_tensors(lambda leaf: leaf[index], stack)
 
 
-def modules(
+def make_modules(
     vector: torch.Tensor, sizes: tuple[int, ...], copies: int = 1
 ) -> list[torch.nn.Sequential]:
     """Returns modules with a ReLU between layers and the parameters of a flat vector.
@@ -79,8 +79,8 @@ def modules(
     return made
 
 
-def flat(made: list[torch.nn.Sequential]) -> torch.Tensor:
-    """Returns the flat parameter vector that `modules` takes."""
+def flatten(made: list[torch.nn.Sequential]) -> torch.Tensor:
+    """Returns the flat parameter vector that `make_modules` takes."""
     parts = zip(*(module.parameters() for module in made), strict=True)
     return torch.cat([tensor.detach().reshape(-1) for same in parts for tensor in same])
 
@@ -99,7 +99,7 @@ def assert_learns_a_bandit(build, hyper, rounds=20) -> None:
     """
     agent = build(
         hyper,
-        context(
+        make_context(
             spaces.Box(-2, 2, (1,), np.float32),
             spaces.Box(-1, 1, (1,), np.float32),
             num_envs=64,

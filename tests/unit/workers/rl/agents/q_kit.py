@@ -5,7 +5,7 @@ import torch
 
 from palestra.contract.agents import PARAMETER_MODELS
 from palestra.contract.agents.q_learning import QLearningParameters
-from tests.unit.workers.rl.agents.agent_kit import context
+from tests.unit.workers.rl.agents.agent_kit import make_context
 from workers.assembly.registry import make_agent
 from workers.rl.agents.common.algorithm import ReplayBatch
 from workers.rl.agents.drqn import DrqnBatch
@@ -18,12 +18,12 @@ Q_LEARNERS = {
 """Parameter model of every agent of the family, by the agent's name."""
 
 
-def algorithm_of(hyper, **more):
+def make_algorithm(hyper, **more):
     """Returns the algorithm for observations of 3 numbers and 4 actions."""
-    return make_agent(hyper, context(**more)).algorithm
+    return make_agent(hyper, make_context(**more)).algorithm
 
 
-def random_batch(algorithm, size: int = 16, seed: int = 0) -> ReplayBatch:
+def make_random_batch(algorithm, size: int = 16, seed: int = 0) -> ReplayBatch:
     g, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     discount = 0.99 * (torch.rand(size, generator=g) > 0.2).float()
     columns = (
@@ -37,7 +37,7 @@ def random_batch(algorithm, size: int = 16, seed: int = 0) -> ReplayBatch:
     )
 
 
-def random_sequences(length: int = 6, size: int = 5, seed: int = 0) -> DrqnBatch:
+def make_random_sequences(length: int = 6, size: int = 5, seed: int = 0) -> DrqnBatch:
     g = torch.Generator().manual_seed(seed)
     lead = (length, size)
     columns = (
@@ -54,7 +54,7 @@ def random_sequences(length: int = 6, size: int = 5, seed: int = 0) -> DrqnBatch
     )
 
 
-def start(algorithm, seed: int = 0):
+def make_state(algorithm, seed: int = 0):
     """Returns a state whose target network differs from the online network."""
     g = torch.Generator().manual_seed(seed)
     state = algorithm.start(g)

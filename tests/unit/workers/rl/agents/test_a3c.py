@@ -23,7 +23,7 @@ HYPER = A3cParameters(hidden_sizes=(8,), rollout_steps=4, learning_rate=0.01)
 TORQUE = spaces.Box(-2, 2, (2,), np.float32)
 
 
-def made(index: int = 0, action_space=None, **more) -> A3c:
+def make_a3c(index: int = 0, action_space=None, **more) -> A3c:
     return A3c(
         HYPER.model_copy(update=more),
         BOX,
@@ -42,7 +42,7 @@ def run_randomly(agent: A3c, steps: int, rng: np.random.Generator) -> None:
         agent.observe(observation, float(rng.normal()), done, bool(rng.random() < 0.1))
 
 
-def test_returns_by_hand() -> None:
+def test_returns_equal_a_calculation_by_hand() -> None:
     assert returns([1.0, 2.0, 4.0], 8.0, 0.5) == [1 + 1 + 1 + 1, 2 + 2 + 2, 4 + 4]
     assert returns([1.0], 0.0, 0.9) == [1.0]
 
@@ -64,7 +64,7 @@ def test_shared_rmsprop_is_that_with_epsilon_under_the_root_in_place() -> None:
 
 
 def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() -> None:
-    agent = made(max_grad_norm=None, entropy_coefficient=0.02, value_coefficient=0.7)
+    agent = make_a3c(max_grad_norm=None, entropy_coefficient=0.02, value_coefficient=0.7)
     named = {name: tensor.clone().requires_grad_() for name, tensor in agent._named.items()}
     rows, actions, returned = (
         torch.rand(3, 3),
@@ -72,13 +72,13 @@ def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() ->
         torch.tensor([1.0, -2.0, 0.5]),
     )
 
-    def network(prefix):
+    def compute_network(prefix):
         hidden = torch.tanh(rows @ named[f"{prefix}.0.weight"].T + named[f"{prefix}.0.bias"])
         return hidden @ named[f"{prefix}.1.weight"].T + named[f"{prefix}.1.bias"]
 
     chosen, value = (
-        torch.distributions.Categorical(logits=network("policy")),
-        network("value").squeeze(1),
+        torch.distributions.Categorical(logits=compute_network("policy")),
+        compute_network("value").squeeze(1),
     )
     policy_sum = (
         chosen.log_prob(actions) * (returned - value).detach() + 0.02 * chosen.entropy()
@@ -114,7 +114,7 @@ def test_the_gradient_equals_the_sums_of_the_paper_and_padding_adds_nothing() ->
 
 
 def test_a_rollout_ends_after_t_max_or_with_the_episode_and_bootstraps_if_truncated() -> None:
-    agent, row = made(), np.ones(3, np.float32)
+    agent, row = make_a3c(), np.ones(3, np.float32)
     seen = []
     agent._learn = lambda bootstrap_value: (
         seen.append((len(agent._rewards), bootstrap_value)),
@@ -128,7 +128,7 @@ def test_a_rollout_ends_after_t_max_or_with_the_episode_and_bootstraps_if_trunca
 
 
 def test_a_process_reads_the_shared_parameters_after_its_next_update() -> None:
-    one, other = made(0), made(1)
+    one, other = make_a3c(0), make_a3c(1)
     adopt(other, share(one))
     assert torch.equal(one._own, other._own)
     begin = one.parameters.clone()
@@ -143,14 +143,17 @@ def test_a_process_reads_the_shared_parameters_after_its_next_update() -> None:
 
 def test_processes_have_different_random_streams() -> None:
     row = np.ones(3, np.float32)
-    drawn = [[int(agent.act(row)) for _ in range(40)] for agent in (made(0), made(1), made(0))]
+    drawn = [
+        [int(agent.act(row)) for _ in range(40)]
+        for agent in (make_a3c(0), make_a3c(1), make_a3c(0))
+    ]
     assert drawn[0] == drawn[2]
     assert drawn[0] != drawn[1]
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(3), TORQUE])
 def test_a_state_in_mid_rollout_continues_bit_exactly(space) -> None:
-    first, second = made(0, space), made(0, space, learning_rate=0.01)
+    first, second = make_a3c(0, space), make_a3c(0, space, learning_rate=0.01)
     run_randomly(first, 10, np.random.default_rng(0))
     shared = second.parameters
     second.load_state_dict(first.state_dict())
@@ -161,7 +164,7 @@ def test_a_state_in_mid_rollout_continues_bit_exactly(space) -> None:
 
 
 def test_files_hold_the_shared_tensors(tmp_path) -> None:
-    first, second = made(), made()
+    first, second = make_a3c(), make_a3c()
     run_randomly(first, 10, np.random.default_rng(0))
     first.save(str(tmp_path))
     second.load(str(tmp_path))
@@ -170,7 +173,7 @@ def test_files_hold_the_shared_tensors(tmp_path) -> None:
 
 
 def test_an_evaluation_takes_the_likeliest_actions_and_learns_nothing() -> None:
-    agent, row = made(), np.ones(3, np.float32)
+    agent, row = make_a3c(), np.ones(3, np.float32)
     before = agent.parameters.clone()
     with agent.eval_mode():
         assert len({int(agent.act(row)) for _ in range(20)}) == 1
@@ -180,13 +183,13 @@ def test_an_evaluation_takes_the_likeliest_actions_and_learns_nothing() -> None:
     assert dict(agent.get_statistics()).keys() == {"average_value", "average_entropy"}
 
 
-def cart_pole(process_idx: int, test: bool) -> gym.Env:
+def make_cart_pole(process_idx: int, test: bool) -> gym.Env:
     del process_idx, test
     return gym.make("CartPole-v1")
 
 
 def make_agent(hyper: A3cParameters, process_idx: int) -> A3c:
-    env = cart_pole(process_idx, test=False)
+    env = make_cart_pole(process_idx, test=False)
     return A3c(hyper, env.observation_space, env.action_space, process_idx=process_idx)
 
 
@@ -197,7 +200,7 @@ def test_two_processes_train_the_same_parameters(tmp_path) -> None:
     agent = train_agent_async(
         str(tmp_path),
         2,
-        cart_pole,
+        make_cart_pole,
         steps=3_000,
         eval_interval=None,
         make_agent=make,

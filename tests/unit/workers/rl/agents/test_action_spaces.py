@@ -10,8 +10,8 @@ from palestra.contract.agents import BUILTIN_AGENTS
 from palestra.contract.agents.actions import ACTION_SPACES, NEEDS_BOUNDS, supporting_agents
 from palestra.contract.definition import read_definition
 from palestra.contract.documents import canonical_json
-from tests.support.api_samples import definition
-from tests.unit.workers.rl.agents.agent_kit import context
+from tests.support.api_samples import make_definition
+from tests.unit.workers.rl.agents.agent_kit import make_context
 from workers.assembly.registry import agent_factory, make_agent
 from workers.core.errors import DefinitionError
 
@@ -24,12 +24,12 @@ SPACES = {
 OWN = sorted(set(BUILTIN_AGENTS) - {"sb3"})
 
 
-def made(name: str, space: spaces.Space) -> object:
-    parameters = read_definition(canonical_json(definition(agent={"name": name}))).agent
-    return make_agent(parameters, context(space, num_envs=1))
+def make_agent_for(name: str, space: spaces.Space) -> object:
+    parameters = read_definition(canonical_json(make_definition(agent={"name": name}))).agent
+    return make_agent(parameters, make_context(space, num_envs=1))
 
 
-def named(message: str) -> set[str]:
+def parse_agent_names(message: str) -> set[str]:
     found = re.search(r"choose one of (.*), which take", message)
     return set(found.group(1).split(", ")) if found else set()
 
@@ -38,23 +38,23 @@ def named(message: str) -> set[str]:
 @pytest.mark.parametrize("name", OWN)
 def test_an_agent_refuses_undeclared_spaces_and_names_agents_for_them(name, kind) -> None:
     if kind in ACTION_SPACES[name]:
-        assert made(name, SPACES[kind])
+        assert make_agent_for(name, SPACES[kind])
         return
     with pytest.raises(DefinitionError, match=f"agent.name: {name} needs") as refused:
-        made(name, SPACES[kind])
-    assert named(str(refused.value)) == set(supporting_agents(kind)), refused.value
+        make_agent_for(name, SPACES[kind])
+    assert parse_agent_names(str(refused.value)) == set(supporting_agents(kind)), refused.value
 
 
 @pytest.mark.parametrize("name", sorted(name for name in OWN if "box" in ACTION_SPACES[name]))
 def test_an_unbounded_box_is_accepted_or_refused_with_other_agents(name) -> None:
     endless = spaces.Box(-np.inf, np.inf, (2,), np.float32)
     if name not in NEEDS_BOUNDS:
-        assert made(name, endless)
+        assert make_agent_for(name, endless)
         return
     with pytest.raises(DefinitionError, match="needs finite bounds") as refused:
-        made(name, endless)
+        make_agent_for(name, endless)
     assert (
-        named(str(refused.value))
+        parse_agent_names(str(refused.value))
         == {name for name in OWN if "box" in ACTION_SPACES[name]} - NEEDS_BOUNDS
     )
     assert "Rescale" not in str(refused.value), "it needs bounds itself"
@@ -67,7 +67,7 @@ def test_a_space_that_no_agent_supports_is_refused(name) -> None:
         (spaces.Box(0, 5, (1,), np.int64), "whole"),
     ):
         with pytest.raises(DefinitionError, match=sentence):
-            made(name, space)
+            make_agent_for(name, space)
 
 
 def test_all_agents_are_declared() -> None:

@@ -23,7 +23,7 @@ def test_adam_follows_torch_over_many_steps_and_a_changed_learning_rate(epsilon)
     assert int(state.step) == 1_000
 
 
-def test_adam_leaves_its_arguments_alone() -> None:
+def test_adam_does_not_change_its_arguments() -> None:
     parameters = torch.ones(3)
     state = adam_start(parameters, 0.1)
     adam(parameters, torch.ones(3), state)

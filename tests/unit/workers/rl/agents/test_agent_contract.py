@@ -27,10 +27,10 @@ from tests.unit.workers.rl.agents.agent_kit import (
     ACTIONS,
     BOX,
     assert_same_state,
-    context,
-    experience,
-    leaves,
-    parameters_of,
+    list_leaves,
+    make_context,
+    make_experience,
+    make_parameters,
 )
 from workers.assembly.registry import agent_factory
 from workers.core.protocols import Stateful, TrainableAgent
@@ -104,9 +104,10 @@ PARTICULAR = {
 
 SMALL = {"batch_size": 16, "hidden_sizes": (16,), "learning_starts": 8}
 FOUND = {
-    name: (agent_factory(name), parameters_of(name, **SMALL), ACTIONS[model.action_spaces[0]])
+    name: (agent_factory(name), make_parameters(name, **SMALL), ACTIONS[model.action_spaces[0]])
     for name, model in PARAMETER_MODELS.items()
-    if name != "sb3"  # its library trains it: tests/unit/workers/rl/agents/sb3
+    # Stable-Baselines3 trains its agents; `tests/unit/workers/rl/agents/sb3` tests them.
+    if name != "sb3"
 }
 """Factory, parameters and action space of every built-in agent, by its name."""
 CASES = FOUND | PARTICULAR
@@ -132,19 +133,19 @@ def traced_case(request):
 
 
 @pytest.fixture
-def learner(case):
-    return _learner(case)
+def learner_case(case):
+    return _skip_without_own_learner(case)
 
 
-def _learner(case):
+def _skip_without_own_learner(case):
     if case[0] is build_shared_a3c:
         pytest.skip("explores and learns in processes of its own")
     return case
 
 
-def trained(case, seed=0, **more) -> TrainableAgent:
+def train_agent(case, seed=0, **more) -> TrainableAgent:
     build, hyper, space = case
-    agent = build(hyper, context(space, seed=seed, **more))
+    agent = build(hyper, make_context(space, seed=seed, **more))
     rng = np.random.default_rng(0)
     for _ in range(2):
         learn_once(agent, 3, rng)
@@ -157,16 +158,16 @@ def learn_once(agent: TrainableAgent, updates: int, rng: np.random.Generator) ->
     Only agents that learn from whole episodes may need several rounds.
     """
     for _ in range(3):
-        if made := gather(agent, rng) + agent.learn(updates).updates:
+        if made := collect_and_count_updates(agent, rng) + agent.learn(updates).updates:
             break
     assert 1 <= made <= updates
 
 
 def test_reports_of_updates_on_the_cpu_contain_numbers(case) -> None:
     """If the recorder's thread freed tensors, it would compete for the interpreter lock."""
-    agent, rng = trained(case), np.random.default_rng(1)
+    agent, rng = train_agent(case), np.random.default_rng(1)
     for _ in range(3):
-        if gather(agent, rng) or (report := agent.learn(1)).updates:
+        if collect_and_count_updates(agent, rng) or (report := agent.learn(1)).updates:
             break
     else:
         pytest.fail("nothing was learnt")
@@ -175,13 +176,13 @@ def test_reports_of_updates_on_the_cpu_contain_numbers(case) -> None:
         assert all(np.isscalar(value) for value in report.values)
 
 
-def gather(agent: TrainableAgent, rng: np.random.Generator) -> int:
+def collect_and_count_updates(agent: TrainableAgent, rng: np.random.Generator) -> int:
     """Collects, and returns the number of updates made meanwhile.
 
     Only A3C updates while it collects, as each of its processes does.
     """
     if not isinstance(agent, SharedA3c):
-        agent.observe(experience(agent, 20, 2, rng))
+        agent.observe(make_experience(agent, 20, 2, rng))
         return 0
     _, hyper, space = CASES["a3c"]
     process = A3c(hyper, BOX, space)
@@ -193,17 +194,16 @@ def gather(agent: TrainableAgent, rng: np.random.Generator) -> int:
     return process.report().updates
 
 
-def parameters(agent: TrainableAgent) -> StateTree:
+def get_parameters(agent: TrainableAgent) -> StateTree:
     state = agent.state_dict()
     learning = state.get("learning", state)
-    field = next(
-        name for name in ("values", "actor", "parameters") if name in learning
-    )  # TRPO's policy has a step of its own
+    # The learning rate does not scale the policy step of TRPO, so its values come first.
+    field = next(name for name in ("values", "actor", "parameters") if name in learning)
     return learning[field]
 
 
 def test_the_agent_implements_the_protocol(case) -> None:
-    agent: TrainableAgent = trained(case)
+    agent: TrainableAgent = train_agent(case)
     assert isinstance(agent, Stateful)
     assert isinstance(agent.memory, Stateful)
     assert agent.memory.capacity >= len(agent.memory)
@@ -211,20 +211,20 @@ def test_the_agent_implements_the_protocol(case) -> None:
 
 
 def test_the_same_seed_gives_the_same_history_and_another_does_not(case) -> None:
-    one, other, third = trained(case), trained(case), trained(case, seed=1)
+    one, other, third = train_agent(case), train_agent(case), train_agent(case, seed=1)
     assert_same_state(one.state_dict(), other.state_dict())
     with pytest.raises(AssertionError):
         assert_same_state(one.state_dict(), third.state_dict())
 
 
-def test_nothing_global_is_drawn_from(case) -> None:
+def test_no_global_generator_is_used(case) -> None:
     before = global_state()
-    trained(case)
+    train_agent(case)
     assert_same_state(before, global_state())
 
 
 def test_actions_are_of_the_space(case) -> None:
-    agent, space = trained(case), case[2]
+    agent, space = train_agent(case), case[2]
     for explore in (False,) if isinstance(agent, SharedA3c) else (True, False):
         actions = agent.act(np.stack([BOX.sample() for _ in range(5)]), explore=explore)
         assert actions.shape == (5, *space.shape)
@@ -233,91 +233,93 @@ def test_actions_are_of_the_space(case) -> None:
 
 
 def test_greedy_acting_changes_nothing(case) -> None:
-    agent = trained(case)
+    agent = train_agent(case)
     before = {
         path: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf
-        for path, leaf in leaves(agent.state_dict()).items()
+        for path, leaf in list_leaves(agent.state_dict()).items()
     }
     observation = np.stack([BOX.sample() for _ in range(7)])
     first = agent.act(observation, explore=False)
     assert np.array_equal(first, agent.act(observation, explore=False))
-    assert_same_state(before, leaves(agent.state_dict()))
+    assert_same_state(before, list_leaves(agent.state_dict()))
 
 
 def test_the_state_holds_arrays_and_json_only_and_shares_nothing_that_an_update_writes(
     case,
 ) -> None:
-    agent = trained(case)
+    agent = train_agent(case)
     state = agent.state_dict()
     kept = {
-        path: leaf.clone() for path, leaf in leaves(state).items() if isinstance(leaf, torch.Tensor)
+        path: leaf.clone()
+        for path, leaf in list_leaves(state).items()
+        if isinstance(leaf, torch.Tensor)
     }
     json.dumps(
         {
             path: leaf
-            for path, leaf in leaves(state).items()
+            for path, leaf in list_leaves(state).items()
             if not isinstance(leaf, torch.Tensor | np.ndarray)
         }
     )
-    gather(agent, np.random.default_rng(0))
+    collect_and_count_updates(agent, np.random.default_rng(0))
     agent.learn(3)
     assert all(
         torch.equal(kept[path], leaf)
-        for path, leaf in leaves(state).items()
+        for path, leaf in list_leaves(state).items()
         if isinstance(leaf, torch.Tensor)
     )
 
 
 def test_a_state_of_another_network_is_refused(case) -> None:
     build, hyper, space = case
-    other = build(hyper.model_copy(update={"hidden_sizes": (5,)}), context(space))
+    other = build(hyper.model_copy(update={"hidden_sizes": (5,)}), make_context(space))
     with pytest.raises(ValueError, match="do not fit"):
-        other.load_state_dict(trained(case).state_dict())
+        other.load_state_dict(train_agent(case).state_dict())
 
 
-def test_eval_mode_learns_nothing_and_ends_after_an_exception(learner) -> None:
-    agent = trained(learner)
-    before, kept = parameters(agent), len(agent.memory)
+def test_eval_mode_learns_nothing_and_ends_after_an_exception(learner_case) -> None:
+    agent = train_agent(learner_case)
+    before, kept = get_parameters(agent), len(agent.memory)
 
-    def fails_within() -> None:
+    def raise_in_eval_mode() -> None:
         with agent.eval_mode():
-            agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
+            agent.observe(make_experience(agent, 20, 2, np.random.default_rng(0)))
             assert agent.learn(5).updates == 0
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        fails_within()
+        raise_in_eval_mode()
     assert len(agent.memory) == kept
-    assert_same_state(before, parameters(agent))
+    assert_same_state(before, get_parameters(agent))
     learn_once(agent, 2, np.random.default_rng(0))
 
 
 def test_the_learning_rate_of_zero_stops_the_parameters(case) -> None:
-    agent = trained(case)
+    agent = train_agent(case)
     agent.learning_rate = 0.0
-    before = parameters(agent)
-    gather(agent, np.random.default_rng(0))
+    before = get_parameters(agent)
+    collect_and_count_updates(agent, np.random.default_rng(0))
     agent.learn(3)
-    assert_same_state(before, parameters(agent))
+    assert_same_state(before, get_parameters(agent))
     assert agent.learning_rate == 0.0
 
 
 @pytest.fixture
-def exportable(case):
-    return _exportable(case)
+def exportable_case(case):
+    return _skip_unless_exportable(case)
 
 
-def _exportable(case):
-    if not getattr(case[0](case[1], context(case[2])), "exportable", True):
+def _skip_unless_exportable(case):
+    if not getattr(case[0](case[1], make_context(case[2])), "exportable", True):
         pytest.skip("acts on more than one observation")
     return case
 
 
-def test_the_acting_module_acts_like_the_agent_and_keeps_a_copy(exportable) -> None:
-    agent = trained(exportable)
+def test_the_acting_module_acts_like_the_agent_and_keeps_a_copy(exportable_case) -> None:
+    agent = train_agent(exportable_case)
     observation = np.stack([BOX.sample() for _ in range(6)])
     module, expected = agent.acting_module(), agent.act(observation, explore=False)
-    gather(agent, np.random.default_rng(0))
+    collect_and_count_updates(agent, np.random.default_rng(0))
     agent.learn(3)
     assert isinstance(module, torch.nn.Module)
     assert not module.training
@@ -327,7 +329,7 @@ def test_the_acting_module_acts_like_the_agent_and_keeps_a_copy(exportable) -> N
 
 
 def test_the_acting_module_can_be_exported_with_any_batch_size(traced_case) -> None:
-    module = trained(_exportable(traced_case)).acting_module()
+    module = train_agent(_skip_unless_exportable(traced_case)).acting_module()
     program = torch.export.export(
         module, (torch.zeros(2, 3),), dynamic_shapes=({0: torch.export.Dim("N")},)
     )
@@ -336,25 +338,27 @@ def test_the_acting_module_can_be_exported_with_any_batch_size(traced_case) -> N
 
 
 def test_without_a_compiler_the_agent_learns_eagerly(traced_case, monkeypatch) -> None:
-    learner = _learner(traced_case)
+    learner = _skip_without_own_learner(traced_case)
 
-    def broken(*arguments, **options):
+    def raise_without_compiler(*arguments, **options):
         raise RuntimeError("no C++ compiler")
 
-    monkeypatch.setattr("torch._inductor.aot_compile", broken)
+    monkeypatch.setattr("torch._inductor.aot_compile", raise_without_compiler)
     assert_same_state(
-        trained(learner, compile="compiled").state_dict(), trained(learner).state_dict()
+        train_agent(learner, compile="compiled").state_dict(), train_agent(learner).state_dict()
     )
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
-def test_a_compiled_agent_learns_the_same(learner) -> None:
-    if learner[0] is cem.build:
+def test_a_compiled_agent_learns_the_same(learner_case) -> None:
+    if learner_case[0] is cem.build:
         pytest.skip("nothing to compile")
     with structlog.testing.capture_logs() as logs:
-        compiled, eager = trained(learner, compile="compiled"), trained(learner)
+        compiled, eager = train_agent(learner_case, compile="compiled"), train_agent(learner_case)
     assert not logs, "this machine has no compiler"
-    for path, leaf in leaves(parameters(eager)).items():
-        torch.testing.assert_close(leaves(parameters(compiled))[path], leaf, rtol=1e-3, atol=1e-4)
+    for path, leaf in list_leaves(get_parameters(eager)).items():
+        torch.testing.assert_close(
+            list_leaves(get_parameters(compiled))[path], leaf, rtol=1e-3, atol=1e-4
+        )

@@ -14,13 +14,13 @@ from workers.rl.memory.sampling_rules import PrioritizedRule, SamplingRule, Unif
 from workers.rl.memory.transitions import ReplaySpec, Sample
 
 
-def replay(rule: type[UniformRule] | type[PrioritizedRule], n_step: int = 1) -> Replay:
+def make_replay(rule: type[UniformRule] | type[PrioritizedRule], n_step: int = 1) -> Replay:
     spec = ReplaySpec(
         capacity=64, observation=((3,), np.float32), action=((), np.int64), n_step=n_step
     )
     own: SamplingRule = rule(derive_generator(0, "memory"))
     filled = Replay(spec, own)
-    filled.extend(*VectorStream(0, 1).chunk(64).columns)
+    filled.extend(*VectorStream(0, 1).draw_chunk(64).columns)
     return filled
 
 
@@ -32,7 +32,7 @@ def assert_shows(batches: list, sample: Sample) -> None:
 
 
 def test_a_batch_with_refilled_arrays_is_the_same_object() -> None:
-    memory, made = replay(UniformRule), Batches(torch.device("cpu"))
+    memory, made = make_replay(UniformRule), Batches(torch.device("cpu"))
     first = made.convert(memory.sample(2, 8), ())
     sample = memory.sample(2, 8)
     again = made.convert(sample, ())
@@ -42,8 +42,8 @@ def test_a_batch_with_refilled_arrays_is_the_same_object() -> None:
     assert_shows(made.convert(smaller, ()), smaller)
 
 
-def test_what_is_new_in_a_sample_is_in_its_batches() -> None:
-    for memory in (replay(PrioritizedRule), replay(UniformRule, n_step=3)):
+def test_batches_show_the_new_values_of_a_sample() -> None:
+    for memory in (make_replay(PrioritizedRule), make_replay(UniformRule, n_step=3)):
         made = Batches(torch.device("cpu"))
         for _ in range(3):
             sample = memory.sample(1, 8)
@@ -53,7 +53,7 @@ def test_what_is_new_in_a_sample_is_in_its_batches() -> None:
 
 
 def test_each_update_has_its_own_noise() -> None:
-    memory, made = replay(UniformRule), Batches(torch.device("cpu"))
+    memory, made = make_replay(UniformRule), Batches(torch.device("cpu"))
     for seed in range(2):
         noise = np.random.default_rng(seed).random((2, 8, 5), np.float32)
         sample = memory.sample(2, 8)
@@ -67,7 +67,7 @@ def test_each_update_has_its_own_noise() -> None:
 
 
 def test_on_another_device_every_sample_is_copied() -> None:
-    memory, made = replay(UniformRule), Batches(torch.device("meta"))
+    memory, made = make_replay(UniformRule), Batches(torch.device("meta"))
     first, second = (made.convert(memory.sample(1, 8), ()) for _ in range(2))
     assert first[0] is not second[0]
     assert first[0].observation is not second[0].observation

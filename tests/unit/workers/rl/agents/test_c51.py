@@ -7,8 +7,8 @@ from pydantic import ValidationError
 from torch import nn
 
 from palestra.contract.agents import C51Parameters, RainbowParameters
-from tests.unit.workers.rl.agents.agent_kit import context
-from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, start
+from tests.unit.workers.rl.agents.agent_kit import make_context
+from tests.unit.workers.rl.agents.q_kit import make_algorithm, make_random_batch, make_state
 from workers.acceleration.update_runner import eager_gradient
 from workers.assembly.registry import make_agent
 from workers.rl.agents.c51 import CategoricalDqn, project_distribution
@@ -26,8 +26,8 @@ HYPER = C51Parameters(
 )
 
 
-def naive_projection(probabilities, reward, discount, support):
-    """Algorithm 1 of the paper, computed atom by atom.
+def project_naively(probabilities, reward, discount, support):
+    """Computes algorithm 1 of the paper atom by atom.
 
     If b is an integer, both neighbours are the same atom, which gets the whole probability.
     """
@@ -55,12 +55,12 @@ def test_projection_equals_algorithm_1(atoms) -> None:
     columns = (torch.tensor(array) for array in (probabilities, reward, discount, support))
     result = project_distribution(*columns).numpy()
     np.testing.assert_allclose(
-        result, naive_projection(probabilities, reward, discount, support), atol=1e-12
+        result, project_naively(probabilities, reward, discount, support), atol=1e-12
     )
     np.testing.assert_allclose(result.sum(1), 1.0)
 
 
-def test_projection_by_hand() -> None:
+def test_the_projection_equals_a_calculation_by_hand() -> None:
     """With atoms at 0, 1 and 2, a value of 1.5 is divided equally between two atoms.
 
     Integer values get one atom; values outside the support go to the nearest end.
@@ -73,14 +73,14 @@ def test_projection_by_hand() -> None:
     assert result.tolist() == [[0.0, 0.5, 0.5], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
 
 
-def test_values_and_loss_by_hand() -> None:
-    algorithm = algorithm_of(C51Parameters(hidden_sizes=(), atoms=3, v_min=0.0, v_max=2.0))
+def test_values_and_loss_equal_a_calculation_by_hand() -> None:
+    algorithm = make_algorithm(C51Parameters(hidden_sizes=(), atoms=3, v_min=0.0, v_max=2.0))
     logits = torch.tensor(
         [[[0.0, 0.0, 0.0], [-99.0, 0.0, 0.0], [0.0, -99.0, -99.0], [-99.0, -99.0, 0.0]]]
     )
     torch.testing.assert_close(algorithm.values(logits), torch.tensor([[1.0, 1.5, 0.0, 2.0]]))
     parameters = {"q.0.weight": torch.zeros(12, 3), "q.0.bias": torch.zeros(12)}
-    batch = random_batch(algorithm, 2)._replace(weight=torch.tensor([1.0, 0.5]))
+    batch = make_random_batch(algorithm, 2)._replace(weight=torch.tensor([1.0, 0.5]))
     target = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
     loss, (value, divergence) = algorithm.loss(parameters, batch, target)
     assert float(loss) == pytest.approx(math.log(3) * 0.75)
@@ -88,20 +88,20 @@ def test_values_and_loss_by_hand() -> None:
     assert divergence.tolist() == pytest.approx([math.log(3), math.log(3) - math.log(2)])
 
 
-def module() -> nn.Module:
+def make_module() -> nn.Module:
     return nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4 * 7), nn.Unflatten(1, (4, 7)))
 
 
 @pytest.mark.parametrize("double", [True, False])
 def test_update_equals_a_module_with_an_optimizer(double) -> None:
-    algorithm = algorithm_of(HYPER.model_copy(update={"double": double}))
-    state, online, target = start(algorithm), module(), module()
+    algorithm = make_algorithm(HYPER.model_copy(update={"double": double}))
+    state, online, target = make_state(algorithm), make_module(), make_module()
     nn.utils.vector_to_parameters(state.parameters, online.parameters())
     nn.utils.vector_to_parameters(state.targets, target.parameters())
     support, rows = torch.linspace(-2, 4, 7), torch.arange(16)
     reference = torch.optim.Adam(online.parameters(), lr=1e-2)
     for step in range(1, 31):
-        batch = random_batch(algorithm, seed=step)
+        batch = make_random_batch(algorithm, seed=step)
         state, report, error = algorithm.update(eager_gradient, state, batch)
         state = algorithm.copy_targets(state, step)
         with torch.no_grad():
@@ -116,7 +116,7 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
             columns = (
                 column.double().numpy() for column in (batch.reward, batch.discount, support)
             )
-            wanted = torch.tensor(naive_projection(following, *columns), dtype=torch.float32)
+            wanted = torch.tensor(project_naively(following, *columns), dtype=torch.float32)
         log_p = online(batch.observation)[rows, batch.action].log_softmax(1)
         value = (-(wanted * log_p).sum(1) * batch.weight).mean()
         divergence = nn.functional.kl_div(log_p.detach(), wanted, reduction="none").sum(1)
@@ -141,7 +141,7 @@ def test_the_distribution_of_a_chain_is_learnt() -> None:
 
     A correct distribution has two peaks; a mean alone would not show them.
     """
-    algorithm = algorithm_of(
+    algorithm = make_algorithm(
         C51Parameters(
             hidden_sizes=(),
             atoms=3,
@@ -151,10 +151,10 @@ def test_the_distribution_of_a_chain_is_learnt() -> None:
             learning_rate=0.05,
         )
     )
-    state, rng = start(algorithm), np.random.default_rng(0)
+    state, rng = make_state(algorithm), np.random.default_rng(0)
     for step in range(200):
         ends = torch.from_numpy(rng.choice([-1.0, 1.0], 32).astype(np.float32))
-        batch = random_batch(algorithm, 32)
+        batch = make_random_batch(algorithm, 32)
         zeros = torch.zeros(32)
         batch = batch._replace(
             observation=torch.ones(32, 3),
@@ -177,8 +177,8 @@ def test_v_min_must_lie_below_v_max(kind, least) -> None:
         kind(v_min=least, v_max=1.0)
 
 
-def test_rainbow_is_the_sum_of_its_parts() -> None:
-    agent = make_agent(RainbowParameters(n_step=4, atoms=11, learning_rate=0.5), context())
+def test_rainbow_combines_its_extensions() -> None:
+    agent = make_agent(RainbowParameters(n_step=4, atoms=11, learning_rate=0.5), make_context())
     algorithm = agent.algorithm
     assert isinstance(algorithm, CategoricalDqn)
     assert isinstance(algorithm.network.head, DuelingHead)
@@ -193,8 +193,12 @@ def test_rainbow_is_the_sum_of_its_parts() -> None:
 
 
 def test_rainbow_takes_other_noise_for_each_of_its_three_evaluations() -> None:
-    algorithm = algorithm_of(RainbowParameters(hidden_sizes=(8,), atoms=5, v_min=-1.0, v_max=1.0))
-    split, state, batch = algorithm.layout.split, start(algorithm), random_batch(algorithm)
+    algorithm = make_algorithm(RainbowParameters(hidden_sizes=(8,), atoms=5, v_min=-1.0, v_max=1.0))
+    split, state, batch = (
+        algorithm.layout.split,
+        make_state(algorithm),
+        make_random_batch(algorithm),
+    )
     online, of_target, of_choice = batch.noise
     parameters, targets = split(state.parameters), split(state.targets)
     best = algorithm.values(

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from palestra.contract.agents import DdpgParameters, NafParameters, SacParameters, Td3Parameters
-from tests.unit.workers.rl.agents.agent_kit import experience, leaves
-from tests.unit.workers.rl.agents.continuous_kit import agent_of
+from tests.unit.workers.rl.agents.agent_kit import list_leaves, make_experience
+from tests.unit.workers.rl.agents.continuous_kit import make_replay_agent
 from workers.rl.agents import ddpg, naf, sac, td3
 from workers.rl.agents.packs.pack import Pack
 
@@ -22,12 +22,14 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_pack_learns_the_same_as_single_agents(name) -> None:
     build, hyper = CASES[name]
-    alone, together = ([agent_of(build, hyper, seed=seed) for seed in (3, 1, 4)] for _ in range(2))
+    alone, together = (
+        [make_replay_agent(build, hyper, seed=seed) for seed in (3, 1, 4)] for _ in range(2)
+    )
     pack = Pack(together, "eager")
     members = pack.members
     rng = np.random.default_rng(9)
     for updates in (4, 3):
-        gathered = experience(pack, 20, 6, rng)
+        gathered = make_experience(pack, 20, 6, rng)
         for index, lone in enumerate(alone):
             own = gathered.columns(slice(2 * index, 2 * index + 2))
             actions = np.stack([lone.act(row, explore=True) for row in own.observation])
@@ -39,7 +41,7 @@ def test_a_pack_learns_the_same_as_single_agents(name) -> None:
             assert report.updates == expected.updates == updates
             np.testing.assert_allclose(report.values, expected.values, rtol=1e-3, atol=1e-4)
     for lone, member in zip(alone, members, strict=True):
-        one, other = leaves(lone.state_dict()), leaves(member.state_dict())
+        one, other = list_leaves(lone.state_dict()), list_leaves(member.state_dict())
         assert one.keys() == other.keys()
         for path, leaf in one.items():
             if isinstance(leaf, torch.Tensor):

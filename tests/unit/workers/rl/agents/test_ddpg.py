@@ -6,18 +6,18 @@ import torch
 from gymnasium import spaces
 
 from palestra.contract.agents import DdpgParameters
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_context, make_experience
 from tests.unit.workers.rl.agents.continuous_kit import (
-    agent_of,
-    algorithm_of,
     assert_learns_a_bandit,
-    flat,
+    flatten,
     follow,
-    modules,
-    random_batch,
-    row,
-    stacked,
-    state_of,
+    get_row,
+    make_algorithm,
+    make_modules,
+    make_random_batch,
+    make_replay_agent,
+    make_state,
+    stack_states,
 )
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
@@ -35,14 +35,14 @@ HYPER = DdpgParameters(
 )
 
 
-def test_td_targets_by_hand() -> None:
-    math_ = algorithm_of(build, HYPER.model_copy(update={"hidden_sizes": ()}), actions=1)
+def test_td_targets_equal_a_calculation_by_hand() -> None:
+    math_ = make_algorithm(build, HYPER.model_copy(update={"hidden_sizes": ()}), actions=1)
     actor = {
         "policy.0.weight": torch.tensor([[0.0, 0.0, 1.0]]),
         "policy.0.bias": torch.tensor([0.5]),
     }
     critic = {"q.0.weight": torch.tensor([[1.0, 0.0, 0.0, 2.0]]), "q.0.bias": torch.tensor([0.25])}
-    batch = random_batch(3, actions=1)._replace(discount=torch.tensor([0.9, 0.0, 0.81]))
+    batch = make_random_batch(3, actions=1)._replace(discount=torch.tensor([0.9, 0.0, 0.81]))
     successor = batch.next_observation
     value = successor[:, 0] + 2 * torch.tanh(successor[:, 2] + 0.5) + 0.25
     torch.testing.assert_close(
@@ -51,19 +51,19 @@ def test_td_targets_by_hand() -> None:
 
 
 def test_update_equals_modules_with_optimizers() -> None:
-    math_ = algorithm_of(build, HYPER)
-    state = state_of(math_)
+    math_ = make_algorithm(build, HYPER)
+    state = make_state(math_)
     (actor,), (actor_target,) = (
-        modules(state.actor, (3, 8, 8, 2)),
-        modules(state.actor_targets, (3, 8, 8, 2)),
+        make_modules(state.actor, (3, 8, 8, 2)),
+        make_modules(state.actor_targets, (3, 8, 8, 2)),
     )
     (critic,), (target,) = (
-        modules(vector, (5, 8, 8, 1)) for vector in (state.critics, state.critic_targets)
+        make_modules(vector, (5, 8, 8, 1)) for vector in (state.critics, state.critic_targets)
     )
     actor_step = torch.optim.Adam(actor.parameters(), lr=5e-3)
     critic_step = torch.optim.Adam(critic.parameters(), lr=1e-2, weight_decay=0.05)
     for step in range(30):
-        batch = random_batch(seed=step)
+        batch = make_random_batch(seed=step)
         state, report, error = math_.update(eager_gradient, state, batch)
         with torch.no_grad():
             action = actor_target(batch.next_observation).tanh()
@@ -85,14 +85,14 @@ def test_update_equals_modules_with_optimizers() -> None:
         expected = torch.stack((critic_loss, actor_loss, value.mean())).detach()
         torch.testing.assert_close(report, expected, rtol=1e-3, atol=1e-4)
         torch.testing.assert_close(error, (value - wanted).abs().detach(), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.actor, flat([actor]), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.critics, flat([critic]), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.actor_targets, flat([actor_target]), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.critic_targets, flat([target]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.actor, flatten([actor]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.critics, flatten([critic]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.actor_targets, flatten([actor_target]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.critic_targets, flatten([target]), rtol=1e-3, atol=1e-3)
 
 
 def test_the_last_layers_begin_near_zero() -> None:
-    math_ = algorithm_of(build, DdpgParameters())
+    math_ = make_algorithm(build, DdpgParameters())
     state = math_.start(torch.Generator().manual_seed(0))
     for layout, vector, last in (
         ("actor", state.actor, "policy.2"),
@@ -105,8 +105,8 @@ def test_the_last_layers_begin_near_zero() -> None:
 
 
 def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
-    math_ = algorithm_of(build, HYPER)
-    state, batch = state_of(math_), random_batch()
+    math_ = make_algorithm(build, HYPER)
+    state, batch = make_state(math_), make_random_batch()
     before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
     eager, functional = (
         math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient)
@@ -116,12 +116,12 @@ def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
 
 
 def test_vmap_over_four_seeds_equals_four_updates() -> None:
-    math_ = algorithm_of(build, HYPER)
+    math_ = make_algorithm(build, HYPER)
     states, batches = (
-        [state_of(math_, seed) for seed in range(4)],
-        [random_batch(seed=seed) for seed in range(4)],
+        [make_state(math_, seed) for seed in range(4)],
+        [make_random_batch(seed=seed) for seed in range(4)],
     )
-    stack, stacked_batch = stacked(states), stacked(batches)
+    stack, stacked_batch = stack_states(states), stack_states(batches)
     for _ in range(3):
         stack = torch.func.vmap(
             lambda state, batch: math_.update(functional_gradient, state, batch)
@@ -129,11 +129,11 @@ def test_vmap_over_four_seeds_equals_four_updates() -> None:
     for seed, alone in enumerate(states):
         for _ in range(3):
             alone = math_.update(eager_gradient, alone, batches[seed]).state  # noqa: PLW2901
-        torch.testing.assert_close(row(stack, seed), alone, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(get_row(stack, seed), alone, rtol=1e-4, atol=1e-5)
 
 
 def test_both_step_sizes_move_in_proportion() -> None:
-    agent = agent_of(build, HYPER)
+    agent = make_replay_agent(build, HYPER)
     agent.learning_rate = 1e-3
     state = agent.learning_state
     assert float(state.critic_optimizer.learning_rate) == pytest.approx(1e-3)
@@ -141,8 +141,8 @@ def test_both_step_sizes_move_in_proportion() -> None:
 
 
 @pytest.mark.parametrize("noise", ["ornstein_uhlenbeck", "gaussian"])
-def test_exploring_noise_wanders_or_not(noise) -> None:
-    agent = agent_of(
+def test_exploration_noise_is_correlated_or_not(noise) -> None:
+    agent = make_replay_agent(
         build, HYPER.model_copy(update={"noise": noise, "noise_scale": 0.1}), num_envs=200
     )
     observation = np.zeros((200, 3), np.float32)
@@ -154,24 +154,24 @@ def test_exploring_noise_wanders_or_not(noise) -> None:
 
 def test_a_state_in_mid_training_continues_bit_exactly() -> None:
     hyper = HYPER.model_copy(update={"learning_starts": 10, "buffer_size": 64})
-    first, rng = agent_of(build, hyper, seed=3), np.random.default_rng(0)
-    first.observe(experience(first, 20, 2, rng))
+    first, rng = make_replay_agent(build, hyper, seed=3), np.random.default_rng(0)
+    first.observe(make_experience(first, 20, 2, rng))
     first.learn(13)
     first.act(np.zeros((2, 3), np.float32), explore=True)
-    second = agent_of(build, hyper, seed=99)
+    second = make_replay_agent(build, hyper, seed=99)
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())
     for agent in (first, second):
         rng = np.random.default_rng(1)
-        agent.observe(experience(agent, 20, 2, rng))
+        agent.observe(make_experience(agent, 20, 2, rng))
         agent.learn(9)
     assert_same_state(first.state_dict(), second.state_dict())
     assert_same_state(first.memory.state_dict(), second.memory.state_dict())
 
 
 def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
-    math_ = algorithm_of(build, HYPER)
-    state, batch = state_of(math_), random_batch()._replace(discount=torch.zeros(16))
+    math_ = make_algorithm(build, HYPER)
+    state, batch = make_state(math_), make_random_batch()._replace(discount=torch.zeros(16))
     broken = math_.layouts["critics"].split(torch.full_like(state.critics, math.nan))
     assert torch.equal(
         math_.td_targets(math_.layouts["actor"].split(state.actor), broken, batch), batch.reward
@@ -180,7 +180,7 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
 
 def test_discrete_actions_are_refused_with_a_remedy() -> None:
     with pytest.raises(DefinitionError, match=r"dqn, drqn, .*, which take Discrete"):
-        build(HYPER, context(spaces.Discrete(3)))
+        build(HYPER, make_context(spaces.Discrete(3)))
 
 
 def test_ddpg_learns_a_bandit() -> None:

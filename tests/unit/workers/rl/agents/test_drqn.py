@@ -6,8 +6,8 @@ from pydantic import ValidationError
 from torch import nn
 
 from palestra.contract.agents import DrqnParameters
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
-from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_sequences, start
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_context, make_experience
+from tests.unit.workers.rl.agents.q_kit import make_algorithm, make_random_sequences, make_state
 from workers.acceleration.update_runner import eager_gradient
 from workers.assembly.registry import make_agent
 from workers.core.types import CollectPlan, Experience
@@ -46,12 +46,12 @@ class Module(nn.Module):
             }
         self.load_state_dict(state)
 
-    def after(
+    def compute_step(
         self, observation: torch.Tensor, state: tuple[torch.Tensor, torch.Tensor]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         return self.memory(torch.relu(self.torso(observation)), state)
 
-    def values_of_sequence(
+    def compute_values_of_sequence(
         self, batch, n: int, burn_in: int
     ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         """Returns the values [A] of each step of sequence n and of each step's successor."""
@@ -62,27 +62,27 @@ class Module(nn.Module):
                 state = torch.zeros(4), torch.zeros(4)
             if t == burn_in:
                 state = state[0].detach(), state[1].detach()
-            state = self.after(batch.observation[t, n], state)
+            state = self.compute_step(batch.observation[t, n], state)
             values.append(self.head(state[0]))
-            following.append(self.head(self.after(batch.next_observation[t, n], state)[0]))
+            following.append(self.head(self.compute_step(batch.next_observation[t, n], state)[0]))
         return values, following
 
 
 @pytest.mark.parametrize("double", [True, False])
 def test_update_equals_a_module_with_an_optimizer(double) -> None:
-    algorithm = algorithm_of(HYPER.model_copy(update={"double": double}))
-    state, online, target = start(algorithm), Module(), Module()
+    algorithm = make_algorithm(HYPER.model_copy(update={"double": double}))
+    state, online, target = make_state(algorithm), Module(), Module()
     online.load(algorithm.layout.split(state.parameters))
     target.load(algorithm.layout.split(state.targets))
     reference = torch.optim.Adam(online.parameters(), lr=1e-3)
     for step in range(1, 16):
-        batch = random_sequences(seed=step)
+        batch = make_random_sequences(seed=step)
         state, report, _ = algorithm.update(eager_gradient, state, batch)
         state = algorithm.copy_targets(state, step)
         total = torch.zeros(())
         for n in range(5):
-            values, of_online = online.values_of_sequence(batch, n, 2)
-            _, of_target = target.values_of_sequence(batch, n, 2)
+            values, of_online = online.compute_values_of_sequence(batch, n, 2)
+            _, of_target = target.compute_values_of_sequence(batch, n, 2)
             for t in range(2, 6):
                 best = (of_online if double else of_target)[t].argmax()
                 wanted = (batch.reward[t, n] + batch.discount[t, n] * of_target[t][best]).detach()
@@ -104,9 +104,9 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
     )
 
 
-def test_what_lies_behind_padding_and_before_an_episode_does_not_count() -> None:
-    algorithm = algorithm_of(HYPER)
-    state, batch = start(algorithm), random_sequences()
+def test_padding_and_steps_before_an_episode_do_not_count() -> None:
+    algorithm = make_algorithm(HYPER)
+    state, batch = make_state(algorithm), make_random_sequences()
     plain = algorithm.update(eager_gradient, state, batch).report
     reward = torch.where(batch.weight == 0, 99.0, batch.reward)
     assert torch.equal(
@@ -123,8 +123,8 @@ def test_what_lies_behind_padding_and_before_an_episode_does_not_count() -> None
 
 
 def test_batches_are_sequences_of_the_memory() -> None:
-    agent = make_agent(HYPER, context())
-    gathered = experience(agent, 30, 2, np.random.default_rng(0))
+    agent = make_agent(HYPER, make_context())
+    gathered = make_experience(agent, 30, 2, np.random.default_rng(0))
     agent.observe(gathered)
     (drawn,) = agent.batches(1)
     batch = drawn.batch
@@ -149,32 +149,34 @@ def test_batches_are_sequences_of_the_memory() -> None:
         )
 
 
-def remembered(agent: DrqnAgent) -> np.ndarray:
+def copy_recurrent_state(agent: DrqnAgent) -> np.ndarray:
     return agent.state_dict()["recurrent"]["training"].copy()
 
 
 def test_the_recurrent_state_is_kept_until_the_episode_ends() -> None:
-    agent = make_agent(HYPER, context())
+    agent = make_agent(HYPER, make_context())
     rng, step = (
         np.random.default_rng(0),
-        experience(make_agent(HYPER, context()), 1, 2, np.random.default_rng(0)),
+        make_experience(make_agent(HYPER, make_context()), 1, 2, np.random.default_rng(0)),
     )
     assert agent.collect_plan == CollectPlan(vector_steps=1)
     first, second = rng.normal(size=(2, 2, 3)).astype(np.float32)
     agent.act(first, explore=True)
-    after_one = remembered(agent)
+    after_one = copy_recurrent_state(agent)
     step.terminated[:], step.truncated[:] = [[True, False]], False
     agent.observe(step)
-    assert np.array_equal(remembered(agent), np.stack((np.zeros(8, np.float32), after_one[1])))
+    assert np.array_equal(
+        copy_recurrent_state(agent), np.stack((np.zeros(8, np.float32), after_one[1]))
+    )
     agent.act(second, explore=True)
     network, parameters = agent.algorithm.network, agent.named_parameters()
     begun = torch.from_numpy(np.stack((np.zeros(8, np.float32), after_one[1])))
     _, expected = network.step(parameters, torch.from_numpy(second), begun)
-    assert np.array_equal(remembered(agent), expected.detach().numpy())
+    assert np.array_equal(copy_recurrent_state(agent), expected.detach().numpy())
 
 
 def test_evaluations_have_a_separate_recurrent_state() -> None:
-    agent = make_agent(HYPER, context())
+    agent = make_agent(HYPER, make_context())
     rng = np.random.default_rng(0)
     agent.act(rng.normal(size=(2, 3)).astype(np.float32), explore=True)
     before = agent.state_dict()
@@ -194,15 +196,18 @@ def test_evaluations_have_a_separate_recurrent_state() -> None:
         assert np.array_equal(first, agent.act(observation, explore=False))
 
 
-def test_it_cannot_be_exported() -> None:
-    agent = make_agent(HYPER, context())
+def test_a_recurrent_agent_cannot_be_exported() -> None:
+    agent = make_agent(HYPER, make_context())
     assert not agent.exportable
     with pytest.raises(TypeError, match="cannot be exported"):
         agent.acting_module()
 
 
 def test_a_state_of_another_number_of_environments_is_refused() -> None:
-    values_of_sequence, other = make_agent(HYPER, context()), make_agent(HYPER, context(num_envs=3))
+    values_of_sequence, other = (
+        make_agent(HYPER, make_context()),
+        make_agent(HYPER, make_context(num_envs=3)),
+    )
     with pytest.raises(ValueError, match="do not fit"):
         other.load_state_dict(values_of_sequence.state_dict())
 
@@ -228,7 +233,7 @@ def test_drqn_learns_to_remember_a_cue() -> None:
     )
     box = spaces.Box(0, 1, (3,), np.float32)
     agent, rng = (
-        make_agent(hyper, context(spaces.Discrete(2), box, num_envs=16)),
+        make_agent(hyper, make_context(spaces.Discrete(2), box, num_envs=16)),
         np.random.default_rng(0),
     )
     for _ in range(40):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from palestra.contract.agents import IqnParameters
-from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, start
+from tests.unit.workers.rl.agents.q_kit import make_algorithm, make_random_batch, make_state
 from workers.acceleration.update_runner import eager_gradient
 from workers.rl.agents.common.quantile_regression import quantile_huber
 
@@ -21,7 +21,7 @@ HYPER = IqnParameters(
 )
 
 
-def naive_loss(error: float, tau: float, kappa: float) -> float:
+def compute_loss_naively(error: float, tau: float, kappa: float) -> float:
     huber = 0.5 * error**2 if abs(error) <= kappa else kappa * (abs(error) - 0.5 * kappa)
     return abs(tau - (1.0 if error < 0 else 0.0)) * huber / kappa
 
@@ -36,11 +36,11 @@ def test_quantile_huber_loss_equals_its_formula(kappa) -> None:
     result = quantile_huber(error, tau, kappa)
     for b, i, j in np.ndindex(4, 3, 5):
         assert float(result[b, i, j]) == pytest.approx(
-            naive_loss(float(error[b, i, j]), float(tau[b, i]), kappa)
+            compute_loss_naively(float(error[b, i, j]), float(tau[b, i]), kappa)
         )
 
 
-def test_quantile_huber_loss_by_hand() -> None:
+def test_the_quantile_huber_loss_equals_a_calculation_by_hand() -> None:
     error = torch.tensor([[[0.5, -0.5, 3.0, -3.0]]])
     torch.testing.assert_close(
         quantile_huber(error, torch.tensor([[0.25]]), 1.0),
@@ -75,13 +75,13 @@ class Module(nn.Module):
 
 @pytest.mark.parametrize("double", [True, False])
 def test_update_equals_a_module_with_an_optimizer(double) -> None:
-    algorithm = algorithm_of(HYPER.model_copy(update={"double": double}))
-    state, online, target = start(algorithm), Module(), Module()
+    algorithm = make_algorithm(HYPER.model_copy(update={"double": double}))
+    state, online, target = make_state(algorithm), Module(), Module()
     nn.utils.vector_to_parameters(state.parameters, online.parameters())
     nn.utils.vector_to_parameters(state.targets, target.parameters())
     reference = torch.optim.Adam(online.parameters(), lr=1e-3)
     for step in range(1, 31):
-        batch = random_batch(algorithm, 6, seed=step)
+        batch = make_random_batch(algorithm, 6, seed=step)
         tau, tau_target, tau_choice = batch.noise
         assert [one.shape for one in batch.noise] == [(6, 3), (6, 5), (6, 4)]
         state, report, _ = algorithm.update(eager_gradient, state, batch)
@@ -117,23 +117,23 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
 
 
 def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
-    algorithm = algorithm_of(HYPER)
-    state = start(algorithm)
+    algorithm = make_algorithm(HYPER)
+    state = make_state(algorithm)
     broken = algorithm.layout.split(state.targets * math.nan)
-    batch = random_batch(algorithm)._replace(discount=torch.zeros(16))
+    batch = make_random_batch(algorithm)._replace(discount=torch.zeros(16))
     assert torch.equal(
         algorithm.td_targets(broken, broken, batch), batch.reward.unsqueeze(1).expand(-1, 5)
     )
 
 
 def test_fractions_lie_between_0_and_1_and_greedy_ones_are_even() -> None:
-    algorithm = algorithm_of(HYPER)
+    algorithm = make_algorithm(HYPER)
     noise = algorithm.noise(np.random.default_rng(0), (4, 9))
     assert [(one.shape, one.dtype) for one in noise] == [
         ((4, 9, count), np.float32) for count in (3, 5, 4)
     ]
     assert all((one >= 0).all() and (one < 1).all() for one in noise)
-    parameters = algorithm.layout.split(start(algorithm).parameters)
+    parameters = algorithm.layout.split(make_state(algorithm).parameters)
     observation = torch.randn(20, 3)
     even = torch.tensor([0.125, 0.375, 0.625, 0.875]).expand(20, 4)
     assert torch.equal(
@@ -143,10 +143,10 @@ def test_fractions_lie_between_0_and_1_and_greedy_ones_are_even() -> None:
 
 def test_the_quantiles_of_two_equally_likely_rewards_are_learnt() -> None:
     """The reward is 0 or 1: quantiles below one half are 0, the others 1."""
-    algorithm = algorithm_of(IqnParameters(hidden_sizes=(16,), learning_rate=1e-2, kappa=0.1))
-    state, rng, zeros = start(algorithm), np.random.default_rng(0), torch.zeros(32)
+    algorithm = make_algorithm(IqnParameters(hidden_sizes=(16,), learning_rate=1e-2, kappa=0.1))
+    state, rng, zeros = make_state(algorithm), np.random.default_rng(0), torch.zeros(32)
     for step in range(300):
-        batch = random_batch(algorithm, 32, seed=step)
+        batch = make_random_batch(algorithm, 32, seed=step)
         coin = torch.from_numpy(rng.integers(2, size=32).astype(np.float32))
         batch = batch._replace(
             observation=torch.ones(32, 3),

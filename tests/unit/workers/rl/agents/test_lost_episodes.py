@@ -10,14 +10,14 @@ from palestra.contract.agents import (
     PpoParameters,
     RecurrentPpoParameters,
 )
-from tests.unit.workers.rl.agents.agent_kit import BOX, context
+from tests.unit.workers.rl.agents.agent_kit import BOX, make_context
 from workers.assembly.registry import make_agent
 from workers.core.types import Experience
 
 LOST = np.array([True, False])
 
 
-def steps(agent, count: int, reward: float) -> Experience:
+def make_steps(agent, count: int, reward: float) -> Experience:
     """Returns the experience of `count` steps of two environments with running episodes.
 
     The agent chooses the actions; all rewards are equal.
@@ -38,10 +38,10 @@ def steps(agent, count: int, reward: float) -> Experience:
 
 
 def test_rewards_of_two_episodes_are_not_summed_up() -> None:
-    agent = make_agent(DqnParameters(n_step=3, gamma=1.0), context())
-    agent.observe(steps(agent, 4, 1.0))
+    agent = make_agent(DqnParameters(n_step=3, gamma=1.0), make_context())
+    agent.observe(make_steps(agent, 4, 1.0))
     agent.mark_lost_episodes(LOST)
-    agent.observe(steps(agent, 4, 100.0))
+    agent.observe(make_steps(agent, 4, 100.0))
     rewards = set(agent.memory.sample(10, 64).reward.ravel().tolist())
     assert rewards == {1.0, 2.0, 3.0, 100.0, 200.0, 300.0}
 
@@ -52,8 +52,8 @@ def test_rewards_of_two_episodes_are_not_summed_up() -> None:
     ids=["drqn", "recurrent ppo"],
 )
 def test_the_recurrent_state_of_a_lost_episode_is_reset(hyper) -> None:
-    agent = make_agent(hyper, context())
-    agent.observe(steps(agent, 1, 1.0))
+    agent = make_agent(hyper, make_context())
+    agent.observe(make_steps(agent, 1, 1.0))
     before = agent.state_dict()["recurrent"]["training"].copy()
     agent.mark_lost_episodes(LOST)
     after = agent.state_dict()["recurrent"]["training"]
@@ -63,8 +63,10 @@ def test_the_recurrent_state_of_a_lost_episode_is_reset(hyper) -> None:
 
 
 def test_correlated_noise_is_reset() -> None:
-    agent = make_agent(DdpgParameters(learning_starts=0, noise="ornstein_uhlenbeck"), context(BOX))
-    agent.observe(steps(agent, 3, 1.0))
+    agent = make_agent(
+        DdpgParameters(learning_starts=0, noise="ornstein_uhlenbeck"), make_context(BOX)
+    )
+    agent.observe(make_steps(agent, 3, 1.0))
     assert agent.state_dict()["explorer"]["fresh"] is None
     agent.mark_lost_episodes(LOST)
     assert agent.state_dict()["explorer"]["fresh"].tolist() == LOST.tolist()
@@ -78,18 +80,19 @@ CUT = {
 
 @pytest.mark.parametrize("hyper", CUT.values(), ids=CUT)
 def test_a_rollout_treats_a_lost_episode_as_truncated(hyper) -> None:
-    agent = make_agent(hyper, context())
-    agent.mark_lost_episodes(LOST)  # nothing is stored yet
-    one = steps(agent, 1, 1.0)
+    agent = make_agent(hyper, make_context())
+    # The agent has not stored any step yet.
+    agent.mark_lost_episodes(LOST)
+    one = make_steps(agent, 1, 1.0)
     agent.observe(one)
     agent.mark_lost_episodes(LOST)
-    agent.observe(steps(agent, 1, 1.0))
+    agent.observe(make_steps(agent, 1, 1.0))
     assert agent.memory.contents()["truncated"].tolist() == [[True, False], [False, False]]
 
 
 def test_an_ended_episode_is_not_treated_as_truncated() -> None:
-    agent = make_agent(PpoParameters(rollout_steps=8), context())
-    one = steps(agent, 1, 1.0)
+    agent = make_agent(PpoParameters(rollout_steps=8), make_context())
+    one = make_steps(agent, 1, 1.0)
     one.terminated[0, 0] = True
     agent.observe(one)
     agent.mark_lost_episodes(LOST)

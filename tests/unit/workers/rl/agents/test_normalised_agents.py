@@ -9,7 +9,7 @@ from palestra.contract.agents import (
     ReinforceParameters,
 )
 from palestra.contract.envs import EnvDefinition
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_context, make_experience
 from workers.core.errors import DefinitionError
 from workers.core.types import Experience
 from workers.rl.agents import ppo, reinforce
@@ -23,8 +23,8 @@ def test_statistics_do_not_depend_on_the_pieces_of_a_rollout_and_stand_still_in_
     hyper = PpoParameters(
         rollout_steps=8, minibatch_size=16, normalize_observations=True, normalize_rewards=True
     )
-    whole, pieces = (ppo.build(hyper, context()) for _ in range(2))
-    gathered = experience(whole, 8, 2, np.random.default_rng(0))
+    whole, pieces = (ppo.build(hyper, make_context()) for _ in range(2))
+    gathered = make_experience(whole, 8, 2, np.random.default_rng(0))
     columns = ("observation", "action", "reward", "terminated", "truncated", "next_observation")
     whole.observe(gathered)
     for t in range(8):
@@ -68,10 +68,11 @@ def test_observations_are_normalised_from_the_first_step_on(own_actions) -> None
     Regression: observations of the first rollout were only clipped.
     """
     agent = ppo.build(
-        PpoParameters(rollout_steps=6, minibatch_size=12, normalize_observations=True), context()
+        PpoParameters(rollout_steps=6, minibatch_size=12, normalize_observations=True),
+        make_context(),
     )
-    gathered = experience(
-        agent if own_actions else ppo.build(PpoParameters(), context()),
+    gathered = make_experience(
+        agent if own_actions else ppo.build(PpoParameters(), make_context()),
         6,
         2,
         np.random.default_rng(0),
@@ -89,7 +90,9 @@ def test_observations_are_normalised_from_the_first_step_on(own_actions) -> None
 
 def test_inactive_slots_are_not_in_the_statistics() -> None:
     """REINFORCE, for example, leaves slots inactive between its episodes."""
-    agent = reinforce.build(ReinforceParameters(episodes=2, normalize_observations=True), context())
+    agent = reinforce.build(
+        ReinforceParameters(episodes=2, normalize_observations=True), make_context()
+    )
     rng, active = (
         np.random.default_rng(0),
         np.array([[True, True], [True, False], [False, True], [True, True]]),
@@ -108,7 +111,7 @@ def test_inactive_slots_are_not_in_the_statistics() -> None:
 def test_a_collector_of_whole_episodes_marks_inactive_slots() -> None:
     """The statistics include only the steps from which the agent learns."""
     vector = make_vector(EnvDefinition(id="CartPole-v1", num_envs=2))
-    spaces_of = context(vector.single_action_space, vector.single_observation_space)
+    spaces_of = make_context(vector.single_action_space, vector.single_observation_space)
     agent = reinforce.build(ReinforceParameters(episodes=3, normalize_observations=True), spaces_of)
     gathered = VectorCollector(vector, agent, 0).collect(agent.collect_plan)
     agent.observe(gathered)
@@ -123,9 +126,9 @@ def test_the_first_update_has_ratio_one_with_normalised_observations_too() -> No
     hyper = PpoParameters(
         rollout_steps=16, passes=1, minibatch_size=32, normalize_observations=True
     )
-    agent, rng = ppo.build(hyper, context()), np.random.default_rng(0)
+    agent, rng = ppo.build(hyper, make_context()), np.random.default_rng(0)
     for _ in range(2):
-        agent.observe(experience(agent, 16, 2, rng))
+        agent.observe(make_experience(agent, 16, 2, rng))
         report = dict(zip(agent.report_names, agent.learn(1).values, strict=True))
         assert report["policy/kl"] == pytest.approx(0, abs=1e-6)
 
@@ -134,5 +137,5 @@ def test_observations_that_are_no_floats_are_not_normalised() -> None:
     with pytest.raises(DefinitionError, match="normalize_observations needs"):
         ppo.build(
             PpoParameters(normalize_observations=True),
-            context(observation_space=spaces.Discrete(4)),
+            make_context(observation_space=spaces.Discrete(4)),
         )

@@ -14,7 +14,7 @@ from palestra.contract.agents import (
     ReinforceParameters,
     TrpoParameters,
 )
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_context, make_experience
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
@@ -30,7 +30,7 @@ AGENTS = {
 }
 
 
-def naive_n_step(reward, value, behind, flags, successor_value, gamma) -> np.ndarray:
+def compute_n_step_naively(reward, value, behind, flags, successor_value, gamma) -> np.ndarray:
     """Returns the n-step advantage of each step.
 
     It is the discounted rewards to the end of episode or rollout, plus the value of the last
@@ -71,7 +71,9 @@ def test_with_lambda_one_advantages_are_those_of_n_steps() -> None:
     got = generalised_advantages(
         reward, value, successor[ends.bootstrap_mask], ends, gamma=0.9, gae_lambda=1.0
     )
-    wanted = naive_n_step(reward, value, successor[-1], (terminated, truncated), successor, 0.9)
+    wanted = compute_n_step_naively(
+        reward, value, successor[-1], (terminated, truncated), successor, 0.9
+    )
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -79,7 +81,7 @@ def test_a2c_equals_an_independent_implementation_over_thirty_updates() -> None:
     hyper = A2cParameters(
         rollout_steps=5, hidden_sizes=(8,), entropy_coefficient=0.02, learning_rate=0.01
     )
-    agent, rng = a2c.build(hyper, context()), np.random.default_rng(0)
+    agent, rng = a2c.build(hyper, make_context()), np.random.default_rng(0)
     module = torch.nn.ModuleDict(
         {
             name: torch.nn.Sequential(
@@ -99,18 +101,20 @@ def test_a2c_equals_an_independent_implementation_over_thirty_updates() -> None:
     )
     optimizer = torch.optim.RMSprop(module.parameters(), lr=0.01, alpha=0.99, eps=1e-5)
     for _ in range(30):
-        gathered = experience(agent, 5, 2, rng)
+        gathered = make_experience(agent, 5, 2, rng)
         agent.observe(gathered)
         rows, successor = (
             torch.from_numpy(array) for array in (gathered.observation, gathered.next_observation)
         )
         value = module["value"](rows).squeeze(-1)
         later = module["value"](successor).squeeze(-1).detach().numpy()
-        # random observations: the next row shows another successor than next_observation, so follow
-        # the rows where the agent does
+        # Observations are random, so a row differs from the `next_observation` before it: the
+        # reference uses the value of the next row wherever the agent does.
         behind = later[-1]
         flags = gathered.terminated, gathered.truncated
-        wanted = naive_n_step(gathered.reward, value.detach().numpy(), behind, flags, later, 0.99)
+        wanted = compute_n_step_naively(
+            gathered.reward, value.detach().numpy(), behind, flags, later, 0.99
+        )
         advantage = torch.from_numpy(wanted.astype(np.float32))
         chosen = torch.distributions.Categorical(logits=module["policy"](rows))
         policy_loss = -(chosen.log_prob(torch.from_numpy(gathered.action)) * advantage).mean()
@@ -134,12 +138,12 @@ def test_a2c_equals_an_independent_implementation_over_thirty_updates() -> None:
     )
 
 
-def test_the_gradient_of_reinforce_on_a_bandit_with_two_arms_by_hand() -> None:
+def test_the_gradient_of_reinforce_on_a_bandit_equals_a_calculation_by_hand() -> None:
     hyper = ReinforceParameters(
         episodes=4, hidden_sizes=(), baseline=False, normalize_advantages=False, max_grad_norm=None
     )
     agent = reinforce.build(
-        hyper, context(spaces.Discrete(2), spaces.Box(-1, 1, (1,), np.float32), num_envs=4)
+        hyper, make_context(spaces.Discrete(2), spaces.Box(-1, 1, (1,), np.float32), num_envs=4)
     )
     agent.learning_state = agent.learning_state._replace(
         parameters=torch.zeros_like(agent.learning_state.parameters)
@@ -170,8 +174,10 @@ def test_the_gradient_of_reinforce_on_a_bandit_with_two_arms_by_hand() -> None:
 
 
 def test_reinforce_learns_from_whole_episodes_and_their_returns_to_go_only() -> None:
-    agent = reinforce.build(ReinforceParameters(gamma=0.5, baseline=False), context(num_envs=2))
-    gathered = experience(agent, 4, 2, np.random.default_rng(0))
+    agent = reinforce.build(
+        ReinforceParameters(gamma=0.5, baseline=False), make_context(num_envs=2)
+    )
+    gathered = make_experience(agent, 4, 2, np.random.default_rng(0))
     gathered.terminated[:], gathered.truncated[:] = False, False
     gathered.terminated[1, 0] = gathered.truncated[2, 1] = True
     gathered.reward[:] = [[1, 1], [2, 2], [4, 4], [8, 8]]
@@ -183,8 +189,8 @@ def test_reinforce_learns_from_whole_episodes_and_their_returns_to_go_only() -> 
 
 
 def test_reinforce_makes_no_update_without_a_whole_episode() -> None:
-    agent = reinforce.build(ReinforceParameters(), context())
-    gathered = experience(agent, 3, 2, np.random.default_rng(0))
+    agent = reinforce.build(ReinforceParameters(), make_context())
+    gathered = make_experience(agent, 3, 2, np.random.default_rng(0))
     gathered.terminated[:], gathered.truncated[:] = False, False
     agent.observe(gathered)
     assert agent.learn(1).updates == 0
@@ -193,10 +199,10 @@ def test_reinforce_makes_no_update_without_a_whole_episode() -> None:
 @pytest.mark.parametrize("name", ["a2c", "reinforce", "trpo"])
 def test_both_gradients_and_vmap_give_the_same_update_and_nothing_is_written(name) -> None:
     build, hyper = AGENTS[name]
-    agents = [build(hyper, context(seed=seed)) for seed in range(4)]
+    agents = [build(hyper, make_context(seed=seed)) for seed in range(4)]
     algorithm, batches = agents[0].algorithm, []
     for agent in agents:
-        gathered = experience(agent, 8, 2, np.random.default_rng(7))
+        gathered = make_experience(agent, 8, 2, np.random.default_rng(7))
         gathered.terminated[-1] = True
         gathered.truncated[-1] = False
         agent.observe(gathered)
@@ -204,11 +210,11 @@ def test_both_gradients_and_vmap_give_the_same_update_and_nothing_is_written(nam
     states = [agent.learning_state for agent in agents]
     kept = [map_tensors(torch.clone, state) for state in states]
 
-    def rows(*tensors):
+    def stack_rows(*tensors):
         return torch.stack(tensors)
 
     together = torch.func.vmap(lambda *arguments: algorithm.update(functional_gradient, *arguments))
-    stacked = together(map_tensors(rows, *states), map_tensors(rows, *batches))
+    stacked = together(map_tensors(stack_rows, *states), map_tensors(stack_rows, *batches))
     for seed in range(4):
         eager, functional = (
             algorithm.update(gradient, states[seed], batches[seed])
@@ -226,16 +232,16 @@ def test_both_gradients_and_vmap_give_the_same_update_and_nothing_is_written(nam
 def test_a_state_in_mid_rollout_continues_bit_exactly(name) -> None:
     build, hyper = AGENTS[name]
     hyper = hyper.model_copy(update={"normalize_observations": True, "normalize_rewards": True})
-    first, rng = build(hyper, context(seed=3)), np.random.default_rng(0)
+    first, rng = build(hyper, make_context(seed=3)), np.random.default_rng(0)
     for steps in (8, 5):
-        first.observe(experience(first, steps, 2, rng))
+        first.observe(make_experience(first, steps, 2, rng))
         if steps == 8:
             first.learn(100)
-    second = build(hyper, context(seed=99))
+    second = build(hyper, make_context(seed=99))
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())
     for agent in (first, second):
-        agent.observe(experience(agent, 30, 2, np.random.default_rng(1)))
+        agent.observe(make_experience(agent, 30, 2, np.random.default_rng(1)))
         assert agent.learn(100).updates
     assert_same_state(first.state_dict(), second.state_dict())
 
@@ -244,7 +250,7 @@ def test_policy_and_value_share_one_image_encoder() -> None:
     space = spaces.Box(0, 255, (36, 36, 1), np.uint8)
     agent = ppo.build(
         PpoParameters(rollout_steps=2, minibatch_size=4, passes=1, hidden_sizes=(16,)),
-        context(observation_space=space),
+        make_context(observation_space=space),
     )
     names = agent.named_parameters()
     assert {"features.conv.0.weight", "policy.0.weight", "value.0.weight"} <= names.keys()
@@ -257,7 +263,7 @@ def test_policy_and_value_share_one_image_encoder() -> None:
     )
     assert np.isfinite(agent.learn(1).values).all()
     with pytest.raises(DefinitionError, match="reads no images"):
-        trpo.build(TrpoParameters(), context(observation_space=space))
+        trpo.build(TrpoParameters(), make_context(observation_space=space))
 
 
 @pytest.mark.parametrize("name", ["a2c", "reinforce", "trpo"])
@@ -267,7 +273,7 @@ def test_a_bandit_is_learnt(name) -> None:
     if name == "trpo":
         hyper = hyper.model_copy(update={"value_minibatch_size": 128, "value_passes": 1})
     agent = build(
-        hyper.model_copy(update={"gamma": 0.0, "learning_rate": 0.01}), context(num_envs=16)
+        hyper.model_copy(update={"gamma": 0.0, "learning_rate": 0.01}), make_context(num_envs=16)
     )
     ones, observation = np.ones((8, 16), np.bool_), np.zeros((8, 16, 3), np.float32)
     for _ in range(30):

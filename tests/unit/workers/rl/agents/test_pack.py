@@ -20,13 +20,13 @@ from tests.support.trainer_fakes import (
     FakeEvaluator,
     FakeRecorder,
     FakeSnapshotter,
-    cadence,
+    make_cadence,
 )
 from tests.unit.workers.rl.agents.agent_kit import (
     assert_same_state,
-    context,
-    experience,
-    parameters_of,
+    make_context,
+    make_experience,
+    make_parameters,
 )
 from workers.acceleration import update_runner
 from workers.acceleration.nested_tensors import map_tensors
@@ -55,7 +55,7 @@ SMALL = {
 }
 ROLLOUT: Any = {"rollout_steps": 16, "minibatch_size": 16, "passes": 2}
 PACKABLE: dict[str, Any] = {
-    name: (agent_factory(name), parameters_of(name, **SMALL, **ROLLOUT, quantiles=16, cosines=8))
+    name: (agent_factory(name), make_parameters(name, **SMALL, **ROLLOUT, quantiles=16, cosines=8))
     for name in sorted(PACKABLE_AGENTS)
     if "discrete" in PARAMETER_MODELS[name].action_spaces
 } | {
@@ -71,7 +71,7 @@ PACKABLE: dict[str, Any] = {
     ),
     "a2c-small-steps": (
         agent_factory("a2c"),
-        parameters_of("a2c", **SMALL, **ROLLOUT, learning_rate=7e-5),
+        make_parameters("a2c", **SMALL, **ROLLOUT, learning_rate=7e-5),
     ),
     "dqn-every-4": (dqn.build, DqnParameters(**SMALL, train_every=4, updates_per_train=2)),
 }
@@ -104,12 +104,14 @@ def default_dtype() -> Iterator[Any]:
     torch.set_default_dtype(before)
 
 
-def batch_of(drawn: Any) -> Any:
+def get_batch(drawn: Any) -> Any:
     """Returns the batch in an item of an agent's `batches`."""
     return drawn.batch if isinstance(drawn, SampledBatch) else drawn
 
 
-def states_and_batches(case, count: int, dtype: torch.dtype) -> tuple[list[Any], list[list[Any]]]:
+def make_states_and_batches(
+    case, count: int, dtype: torch.dtype
+) -> tuple[list[Any], list[list[Any]]]:
     """Returns learning states of three agents and `count` batches for each, in `dtype`."""
     build, hyper = case
 
@@ -118,17 +120,18 @@ def states_and_batches(case, count: int, dtype: torch.dtype) -> tuple[list[Any],
 
     states, streams = [], []
     for seed in SEEDS:
-        agent = build(hyper, context(seed=seed))
-        agent.observe(experience(agent, 100, 2, np.random.default_rng(seed)))
+        agent = build(hyper, make_context(seed=seed))
+        agent.observe(make_experience(agent, 100, 2, np.random.default_rng(seed)))
         states.append(map_tensors(cast, agent.learning_state))
-        drawn = [map_tensors(cast, batch_of(one)) for one in agent.batches(count)]
+        drawn = [map_tensors(cast, get_batch(one)) for one in agent.batches(count)]
         streams.append([drawn[i % len(drawn)] for i in range(count)])
     return states, streams
 
 
 QUICK: Any = (torch.float32, 50, 1e-4)
 LONG: Any = (torch.float64, 1_000, 1e-6)
-STREAMS = [  # the last is from how many rows on the update is stacked
+# The third argument is the number of rows from which on the update is stacked.
+STREAMS = [
     *(pytest.param(name, QUICK, 0, id=f"{name}-float32") for name in PACKABLE if "kl" not in name),
     *(
         pytest.param(name, QUICK, len(SEEDS) + 1, id=f"{name}-one-by-one")
@@ -162,8 +165,8 @@ def test_a_pack_learns_the_same_from_batches_as_single_agents(
     case = PACKABLE[name]
     default_dtype(dtype)
     build, hyper = case
-    algorithm = build(hyper, context()).algorithm
-    states, streams = states_and_batches(case, count, dtype)
+    algorithm = build(hyper, make_context()).algorithm
+    states, streams = make_states_and_batches(case, count, dtype)
     together, update = (
         map_tensors(lambda *rows: torch.stack(rows), *states),
         make_stacked_runner(algorithm.update, mode="eager"),
@@ -220,7 +223,7 @@ class ThreeRuns:
                     control=FakeControl(trace),
                     evaluator=FakeEvaluator(trace),
                 ),
-                cadence({Unit.ENV_STEPS: budget}),
+                make_cadence({Unit.ENV_STEPS: budget}),
                 lambda: 0.0,
             )
             for face, collector, recorder, trace, budget in zip(
@@ -234,7 +237,7 @@ class ThreeRuns:
         return [engine.run() for engine in self.engines]
 
 
-def states_of(runs: ThreeRuns) -> list[Any]:
+def list_states(runs: ThreeRuns) -> list[Any]:
     return [engine.state_dict() for engine in runs.engines]
 
 
@@ -256,7 +259,7 @@ def test_runs_of_a_pack_equal_single_runs(case) -> None:
     together, alone = ThreeRuns(case, together=True), ThreeRuns(case, together=False)
     assert [result.reason for result in together.run(together=True)] == [StopReason.BUDGET] * 3
     alone.run(together=False)
-    for packed, lone in zip(states_of(together), states_of(alone), strict=True):
+    for packed, lone in zip(list_states(together), list_states(alone), strict=True):
         assert_close(
             {**packed, "clock": {**packed["clock"], "wall_seconds": 0}},
             {**lone, "clock": {**lone["clock"], "wall_seconds": 0}},
@@ -283,14 +286,14 @@ def test_members_that_end_early_leave_and_the_others_continue(
     alone.run(together=False)
     assert [engine.clock.env_steps for engine in together.engines] == [64, 192, 128]
     assert len(together.pack._rows) == rows
-    for packed, lone in zip(states_of(together), states_of(alone), strict=True):
+    for packed, lone in zip(list_states(together), list_states(alone), strict=True):
         assert_close(packed["agent"], lone["agent"])
         assert_close(packed["memory"], lone["memory"])
 
 
 @pytest.mark.parametrize("name", ["dqn", "ppo"])
 def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_learnt(
-    name: str, traces
+    name: str, traced_examples
 ) -> None:
     case, budgets = PACKABLE[name], (64, 192, 128)
     together, alone = (
@@ -300,8 +303,8 @@ def test_members_that_leave_a_pack_whose_state_is_written_to_keep_what_they_lear
     together.run(together=True)
     alone.run(together=False)
     assert len(together.pack._rows) == 3
-    assert traces
-    for packed, lone in zip(states_of(together), states_of(alone), strict=True):
+    assert traced_examples
+    for packed, lone in zip(list_states(together), list_states(alone), strict=True):
         assert_close(packed["agent"], lone["agent"])
 
 
@@ -312,11 +315,11 @@ def test_a_run_goes_on_alone_from_its_state_in_a_pack(case) -> None:
     )
     together.run(together=True)
     rest = ThreeRuns(case, together=False)
-    for engine, state in zip(rest.engines, states_of(together), strict=True):
+    for engine, state in zip(rest.engines, list_states(together), strict=True):
         engine.restore(state)
     rest.run(together=False)
     whole.run(together=False)
-    for packed, lone in zip(states_of(rest), states_of(whole), strict=True):
+    for packed, lone in zip(list_states(rest), list_states(whole), strict=True):
         assert_close(packed["agent"], lone["agent"])
 
 
@@ -324,11 +327,11 @@ def test_a_pack_goes_on_from_states_of_runs_alone(case) -> None:
     alone = ThreeRuns(case, together=False, budgets=(96, 96, 96))
     alone.run(together=False)
     together, whole = ThreeRuns(case, together=True), ThreeRuns(case, together=False)
-    for engine, state in zip(together.engines, states_of(alone), strict=True):
+    for engine, state in zip(together.engines, list_states(alone), strict=True):
         engine.restore(state)
     together.run(together=True)
     whole.run(together=False)
-    for packed, lone in zip(states_of(together), states_of(whole), strict=True):
+    for packed, lone in zip(list_states(together), list_states(whole), strict=True):
         assert_close(packed["agent"], lone["agent"])
 
 

@@ -14,7 +14,7 @@ from workers.entrypoints import functional
 from workers.rl.agents.pfrl_adapter import ExternalAgent
 
 
-def experience(rows: np.ndarray, reward: Any, terminated: Any, truncated: Any) -> Experience:
+def make_experience(rows: np.ndarray, reward: Any, terminated: Any, truncated: Any) -> Experience:
     flags = (np.array([terminated], np.bool_), np.array([truncated], np.bool_))
     return Experience(
         rows[None],
@@ -46,7 +46,7 @@ def test_observations_are_copies_and_each_is_kept_once() -> None:
     adapter = ExternalAgent(agent, num_envs=1, is_batch=False)
     rows = np.array([[1.0, 2.0]], np.float32)
     adapter.act(rows, explore=True)
-    adapter.observe(experience(rows, [0.1], [False], [False]))
+    adapter.observe(make_experience(rows, [0.1], [False], [False]))
     rows[:] = 9.0
     adapter.act(rows, explore=True)
     first, seen, second = agent.calls
@@ -59,7 +59,9 @@ def test_after_an_episode_end_the_first_observation_of_the_next_is_used() -> Non
     adapter = ExternalAgent(agent, num_envs=3, is_batch=True)
     rows = np.array([[1.0], [2.0], [3.0]])
     adapter.act(rows, explore=True)
-    adapter.observe(experience(rows, [0.0, 0.0, 0.0], [True, False, False], [False, True, False]))
+    adapter.observe(
+        make_experience(rows, [0.0, 0.0, 0.0], [True, False, False], [False, True, False])
+    )
     adapter.act(rows + 10, explore=True)
     assert [row.tolist() for row in agent.calls[-1][2]] == [[11.0], [12.0], [3.0]]
 
@@ -67,13 +69,13 @@ def test_after_an_episode_end_the_first_observation_of_the_next_is_used() -> Non
 def test_rewards_and_flags_are_exact() -> None:
     agent = ScriptedAgent()
     adapter = ExternalAgent(agent, num_envs=1, is_batch=False)
-    adapter.observe(experience(np.zeros((1, 2)), [0.1], [False], [True]))
+    adapter.observe(make_experience(np.zeros((1, 2)), [0.1], [False], [True]))
     _, _, _, reward, done, reset = agent.calls[-1]
     assert (reward, done, reset) == (0.1, False, True)
     assert isinstance(reward, float)
 
 
-def test_state_of_the_object_comes_back() -> None:
+def test_the_state_of_the_object_is_restored() -> None:
     source, target = Learner(), Learner(seed=5)
     for _ in range(7):
         source.observe(source.rng.normal(size=4), 1.0, done=False, reset=False)
@@ -106,7 +108,7 @@ def test_checkpoints_contain_the_files_of_the_agents_save_by_default(
     Checkpoints contain it only on request.
     """
 
-    class WithMemory(ScriptedAgent):
+    class AgentWithMemory(ScriptedAgent):
         def save_snapshot(self, dirname: str) -> None:
             self.save(dirname)
             (Path(dirname) / "memory.bin").write_bytes(b"1")
@@ -117,7 +119,7 @@ def test_checkpoints_contain_the_files_of_the_agents_save_by_default(
     for wanted in ({}, {"save_memory": True}):
         outdir = tmp_path / str(len(wanted))
         functional.train_agent(
-            WithMemory(), EpisodeLengthsEnv((3,)), 4, outdir, checkpoint_freq=2, **wanted
+            AgentWithMemory(), EpisodeLengthsEnv((3,)), 4, outdir, checkpoint_freq=2, **wanted
         )
         assert [
             (outdir / name / "memory.bin").exists() for name in ("2_checkpoint", "4_finish")
@@ -128,7 +130,7 @@ def test_checkpoints_contain_the_files_of_the_agents_save_by_default(
     ("save_memory", "names"), [(True, ["memory.bin", "model.txt"]), (False, ["model.txt"])]
 )
 def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names: list[str]) -> None:
-    class Snapshotting(ScriptedAgent):
+    class AgentWithSnapshot(ScriptedAgent):
         remembered = 0
 
         def save_snapshot(self, dirname: str) -> None:
@@ -138,7 +140,9 @@ def test_a_snapshot_of_its_own_is_used(tmp_path: Path, save_memory: bool, names:
         def load_snapshot(self, dirname: str) -> None:
             self.remembered = len((Path(dirname) / "memory.bin").read_bytes())
 
-    adapter = ExternalAgent(Snapshotting(), num_envs=1, is_batch=False, save_memory=save_memory)
+    adapter = ExternalAgent(
+        AgentWithSnapshot(), num_envs=1, is_batch=False, save_memory=save_memory
+    )
     state = adapter.state_dict()
     state["files"].save(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == names
@@ -162,7 +166,9 @@ class TorchAgent(ScriptedAgent):
 @pytest.mark.parametrize(
     ("parts", "restored"), [(None, (True, True)), (("target",), (False, True))]
 )
-def test_parts_of_a_snapshot(tmp_path: Path, parts: Any, restored: tuple[bool, bool]) -> None:
+def test_a_snapshot_holds_the_parts_of_the_agent(
+    tmp_path: Path, parts: Any, restored: tuple[bool, bool]
+) -> None:
     source, target = TorchAgent(), TorchAgent()
     source.optimizer.param_groups[0]["lr"] = 0.25
     source.save(str(tmp_path))
@@ -185,7 +191,7 @@ def test_learning_rate_is_that_of_the_optimiser() -> None:
     assert agent.optimizer.param_groups[0]["lr"] == adapter.learning_rate == 0.125
 
 
-def test_a_count_within_rollouts_is_left_alone() -> None:
+def test_a_count_within_rollouts_is_not_changed() -> None:
     agent = ScriptedAgent()
     adapter = ExternalAgent(agent, num_envs=1, is_batch=False)
     adapter.step = 5

@@ -21,7 +21,7 @@ def space(request):
     return SPACES[request.param]
 
 
-def references(space, parameters, outputs) -> list:
+def make_references(space, parameters, outputs) -> list:
     """Returns the independent components of the distribution as torch distributions."""
     match space:
         case spaces.Discrete():
@@ -36,7 +36,7 @@ def references(space, parameters, outputs) -> list:
     return [Independent(Normal(outputs, parameters[LOG_STD].exp().expand_as(outputs)), 1)]
 
 
-def made(space, seed: int = 0) -> tuple:
+def make_policy_with_outputs(space, seed: int = 0) -> tuple:
     policy, generator = make_policy(space), torch.Generator().manual_seed(seed)
     parameters = {
         name: torch.randn(shape, generator=generator) for name, shape in policy.extra_shapes.items()
@@ -45,10 +45,10 @@ def made(space, seed: int = 0) -> tuple:
 
 
 def test_log_probability_and_entropy_equal_those_of_torch(space) -> None:
-    policy, parameters, outputs = made(space)
+    policy, parameters, outputs = make_policy_with_outputs(space)
     noise = policy.noise(np.random.default_rng(0), (7,))
     raw = policy.sample_tensor(parameters, outputs, torch.from_numpy(noise))
-    parts = references(space, parameters, outputs)
+    parts = make_references(space, parameters, outputs)
     columns = raw.unbind(1) if isinstance(space, spaces.MultiDiscrete) else [raw]
     expected = sum(part.log_prob(column) for part, column in zip(parts, columns, strict=True))
     torch.testing.assert_close(policy.log_probability(parameters, outputs, raw), expected)
@@ -58,10 +58,12 @@ def test_log_probability_and_entropy_equal_those_of_torch(space) -> None:
 
 
 def test_divergence_equals_that_of_torch_and_is_none_from_itself(space) -> None:
-    policy, old_parameters, old = made(space)
-    _, new_parameters, new = made(space, seed=1)
+    policy, old_parameters, old = make_policy_with_outputs(space)
+    _, new_parameters, new = make_policy_with_outputs(space, seed=1)
     pairs = zip(
-        references(space, old_parameters, old), references(space, new_parameters, new), strict=True
+        make_references(space, old_parameters, old),
+        make_references(space, new_parameters, new),
+        strict=True,
     )
     got = policy.kl((old_parameters, old), (new_parameters, new))
     torch.testing.assert_close(got, sum(kl_divergence(*pair) for pair in pairs))
@@ -72,7 +74,7 @@ def test_divergence_equals_that_of_torch_and_is_none_from_itself(space) -> None:
 
 
 def test_arrays_and_tensors_give_the_same_actions_of_the_space_and_back(space) -> None:
-    policy, parameters, outputs = made(space)
+    policy, parameters, outputs = make_policy_with_outputs(space)
     arrays = {name: tensor.numpy() for name, tensor in parameters.items()}
     noise = policy.noise(np.random.default_rng(0), (7,))
     for array, tensor in ((noise, torch.from_numpy(noise)), (None, None)):
@@ -113,12 +115,12 @@ def test_stacked_outputs_are_sampled_like_each_alone(space) -> None:
 @pytest.mark.parametrize("space", [MULTI, BITS])
 def test_samples_of_products_follow_the_probabilities(space) -> None:
     policy = make_policy(space)
-    _, _, outputs = made(space)
+    _, _, outputs = make_policy_with_outputs(space)
     raw = policy.sample({}, outputs.numpy()[:1], policy.noise(np.random.default_rng(0), (40_000,)))
     if isinstance(space, spaces.MultiBinary):
         np.testing.assert_allclose(raw.mean(0), outputs[0].sigmoid(), atol=0.01)
         return
-    for column, part in zip(raw.T, references(space, {}, outputs[:1]), strict=True):
+    for column, part in zip(raw.T, make_references(space, {}, outputs[:1]), strict=True):
         np.testing.assert_allclose(np.bincount(column) / 40_000, part.probs[0], atol=0.01)
 
 

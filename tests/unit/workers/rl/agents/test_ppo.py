@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 
 from palestra.contract.agents import PpoParameters
 from palestra.contract.upgrade import load_definition
-from tests.support.api_samples import definition
-from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state, context, experience
+from tests.support.api_samples import make_definition
+from tests.unit.workers.rl.agents.agent_kit import (
+    BOX,
+    assert_same_state,
+    make_context,
+    make_experience,
+)
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.errors import DefinitionError
@@ -23,7 +28,7 @@ from workers.rl.agents.shells.rollout_agent import RolloutAgent
 TORQUE = spaces.Box(np.float32([-2, 0]), np.float32([2, 10]), dtype=np.float32)
 
 
-def naive_advantages(delta, ended, decay) -> np.ndarray:
+def compute_advantages_naively(delta, ended, decay) -> np.ndarray:
     """Returns generalised advantages by definition.
 
     They are discounted sums of temporal-difference errors to the end of the episode.
@@ -55,7 +60,7 @@ def test_advantages_equal_the_naive_sum(steps, envs, gamma, lambda_, seed) -> No
     ended = terminated | truncated
     delta = reward + gamma * np.where(terminated, 0, next_value) - value
     got = discounted_sums(delta.astype(np.float32), ended, gamma * lambda_)
-    wanted = naive_advantages(delta, ended, gamma * lambda_)
+    wanted = compute_advantages_naively(delta, ended, gamma * lambda_)
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
 
 
@@ -64,12 +69,13 @@ def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(
     with_waiting_slots,
 ) -> None:
     hyper = PpoParameters(gamma=0.9, gae_lambda=0.8, rollout_steps=12, minibatch_size=4)
-    agent, rng = build(hyper, context()), np.random.default_rng(5)
-    gathered = experience(agent, 12, 2, rng)
+    agent, rng = build(hyper, make_context()), np.random.default_rng(5)
+    gathered = make_experience(agent, 12, 2, rng)
     over = gathered.terminated | gathered.truncated
     assert gathered.truncated.any()
     assert gathered.terminated.any()
-    for t in range(11):  # the next row shows the successor, but where the episode ended
+    # The next row is the successor, except where the episode ended.
+    for t in range(11):
         gathered.next_observation[t, ~over[t]] = gathered.observation[t + 1, ~over[t]]
     if with_waiting_slots:
         gathered.active = np.ones((12, 2), np.bool_)
@@ -87,7 +93,7 @@ def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(
     active = contents["active"]
     ended = gathered.terminated | gathered.truncated | ~active
     delta = gathered.reward + 0.9 * np.where(gathered.terminated, 0, next_value) - value
-    wanted = naive_advantages(delta, ended, 0.72)
+    wanted = compute_advantages_naively(delta, ended, 0.72)
     np.testing.assert_allclose(batch.advantage.numpy(), wanted[active], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(
         batch.value_target.numpy(), (wanted + value)[active], rtol=1e-4, atol=1e-5
@@ -95,19 +101,21 @@ def test_a_rollout_becomes_advantages_with_the_values_of_true_successors(
     assert len(batch.advantage) == gathered.env_steps
 
 
-def uniform_agent(**hyper) -> RolloutAgent:
+def make_uniform_agent(**hyper) -> RolloutAgent:
     """Returns an agent with zero parameters.
 
     Both actions have probability one half and every value is 0.
     """
-    agent = build(PpoParameters(normalize_advantages=False, **hyper), context(spaces.Discrete(2)))
+    agent = build(
+        PpoParameters(normalize_advantages=False, **hyper), make_context(spaces.Discrete(2))
+    )
     agent.learning_state = agent.learning_state._replace(
         parameters=torch.zeros_like(agent.learning_state.parameters)
     )
     return agent
 
 
-def clipping_batch(ratios: list[float], advantage: list[float]) -> RolloutBatch:
+def make_clipping_batch(ratios: list[float], advantage: list[float]) -> RolloutBatch:
     count = len(ratios)
     old = torch.log(torch.tensor([0.5 / ratio for ratio in ratios]))
     return RolloutBatch(
@@ -119,10 +127,10 @@ def clipping_batch(ratios: list[float], advantage: list[float]) -> RolloutBatch:
     )
 
 
-def test_clipped_loss_by_hand() -> None:
+def test_the_clipped_loss_equals_a_calculation_by_hand() -> None:
     """The value loss is the squared error, as in Stable-Baselines3 and PFRL."""
-    agent = uniform_agent(value_coefficient=0.5, entropy_coefficient=0.1)
-    batch = clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])
+    agent = make_uniform_agent(value_coefficient=0.5, entropy_coefficient=0.1)
+    batch = make_clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])
     total, (report,) = agent.algorithm.loss(agent.named_parameters(), batch)
     policy_loss = -(1.0 + 1.2 + 0.5 - 1.5 - 0.8) / 5
     value_loss, entropy = 4.0, np.log(2)
@@ -145,17 +153,17 @@ def test_an_upgraded_definition_of_version_1_learns_the_same(coefficient) -> Non
 
     Half the coefficient times the squared error equals the coefficient times half of it.
     """
-    document = definition(
+    document = make_definition(
         schema_version=1,
         agent={"name": "ppo", "normalize_advantages": False, "value_coefficient": coefficient},
     )
-    agent = build(load_definition(json.dumps(document)).agent, context(spaces.Discrete(2)))
-    batch = clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])._replace(
+    agent = build(load_definition(json.dumps(document)).agent, make_context(spaces.Discrete(2)))
+    batch = make_clipping_batch([1.0, 1.5, 0.5, 1.5, 0.5], [1.0, 1.0, 1.0, -1.0, -1.0])._replace(
         observation=torch.randn(5, 3)
     )
     split = agent.algorithm.model.layout.split
 
-    def as_it_was(vector: torch.Tensor) -> tuple[torch.Tensor, tuple[()]]:
+    def compute_loss_of_version_1(vector: torch.Tensor) -> tuple[torch.Tensor, tuple[()]]:
         parameters = split(vector)
         outputs, value = agent.algorithm.model(parameters, batch.observation)
         ratio = (
@@ -168,7 +176,7 @@ def test_an_upgraded_definition_of_version_1_learns_the_same(coefficient) -> Non
 
     vector = agent.learning_state.parameters
     slope, _, _ = eager_gradient(lambda vector: agent.algorithm.loss(split(vector), batch), vector)
-    assert torch.equal(slope, eager_gradient(as_it_was, vector)[0])
+    assert torch.equal(slope, eager_gradient(compute_loss_of_version_1, vector)[0])
 
 
 @pytest.mark.parametrize(
@@ -176,8 +184,8 @@ def test_an_upgraded_definition_of_version_1_learns_the_same(coefficient) -> Non
     [(1.5, 1.0, False), (0.5, -1.0, False), (0.5, 1.0, True), (1.5, -1.0, True), (1.1, 1.0, True)],
 )
 def test_the_gradient_is_zero_exactly_where_the_ratio_is_clipped(ratio, advantage, moves) -> None:
-    agent = uniform_agent(value_coefficient=0.0)
-    split, batch = agent.algorithm.model.layout.split, clipping_batch([ratio], [advantage])
+    agent = make_uniform_agent(value_coefficient=0.0)
+    split, batch = agent.algorithm.model.layout.split, make_clipping_batch([ratio], [advantage])
     slope, _, _ = eager_gradient(
         lambda vector: agent.algorithm.loss(split(vector), batch), agent.learning_state.parameters
     )
@@ -189,16 +197,16 @@ def test_the_gradient_is_zero_exactly_where_the_ratio_is_clipped(ratio, advantag
 
 
 def test_the_learner_keeps_raw_actions_beyond_the_bounds() -> None:
-    agent = build(PpoParameters(rollout_steps=50, minibatch_size=20), context(TORQUE))
-    agent.observe(experience(agent, 50, 2, np.random.default_rng(0)))
+    agent = build(PpoParameters(rollout_steps=50, minibatch_size=20), make_context(TORQUE))
+    agent.observe(make_experience(agent, 50, 2, np.random.default_rng(0)))
     raw = agent.memory.contents()["action"]
     assert raw.shape == (50, 2, 2)
     assert (np.abs(raw) > 1).any()
 
 
 def test_experience_of_another_origin_is_read_back_from_its_actions() -> None:
-    agent = build(PpoParameters(rollout_steps=4, minibatch_size=4), context(TORQUE))
-    gathered = experience(agent, 4, 2, np.random.default_rng(0))
+    agent = build(PpoParameters(rollout_steps=4, minibatch_size=4), make_context(TORQUE))
+    gathered = make_experience(agent, 4, 2, np.random.default_rng(0))
     agent._raw_actions.clear()
     agent.observe(gathered)
     np.testing.assert_allclose(
@@ -212,23 +220,23 @@ def test_both_gradients_and_vmap_give_the_same_update(space) -> None:
     agents = [
         build(
             PpoParameters(entropy_coefficient=0.01, rollout_steps=8, minibatch_size=8),
-            context(space, seed=seed),
+            make_context(space, seed=seed),
         )
         for seed in range(4)
     ]
     algorithm = agents[0].algorithm
     batches = []
     for agent in agents:
-        agent.observe(experience(agent, 8, 2, np.random.default_rng(7)))
+        agent.observe(make_experience(agent, 8, 2, np.random.default_rng(7)))
         batches.append(algorithm.prepare(agent.learning_state, agent.memory.contents()))
     vectors = [agent.learning_state.parameters for agent in agents]
     states = [PolicyState(vector, adam_start(vector, 1e-3)) for vector in vectors]
 
-    def rows(*tensors):
+    def stack_rows(*tensors):
         return torch.stack(tensors)
 
     stacked = torch.func.vmap(lambda *arguments: algorithm.update(functional_gradient, *arguments))(
-        map_tensors(rows, *states), map_tensors(rows, *batches)
+        map_tensors(stack_rows, *states), map_tensors(stack_rows, *batches)
     )
     for seed in range(4):
         eager, functional = (
@@ -236,7 +244,7 @@ def test_both_gradients_and_vmap_give_the_same_update(space) -> None:
             for gradient in (eager_gradient, functional_gradient)
         )
         torch.testing.assert_close(eager, functional, rtol=1e-5, atol=1e-7)
-        # Adam's first step is the sign of the gradient: compare what went in
+        # Adam's first step is the sign of the gradient, so its input, the gradient, is compared.
         torch.testing.assert_close(
             stacked.state.optimizer.first[seed], eager.state.optimizer.first, rtol=1e-4, atol=1e-7
         )
@@ -244,8 +252,8 @@ def test_both_gradients_and_vmap_give_the_same_update(space) -> None:
 
 
 def test_the_first_update_of_a_rollout_has_ratio_one() -> None:
-    agent = build(PpoParameters(rollout_steps=16, passes=1, minibatch_size=32), context())
-    agent.observe(experience(agent, 16, 2, np.random.default_rng(0)))
+    agent = build(PpoParameters(rollout_steps=16, passes=1, minibatch_size=32), make_context())
+    agent.observe(make_experience(agent, 16, 2, np.random.default_rng(0)))
     report = dict(zip(REPORT_NAMES, agent.learn(1).values, strict=True))
     assert report["policy/kl"] == pytest.approx(0, abs=1e-6)
     assert report["policy/clip_fraction"] == 0
@@ -253,10 +261,10 @@ def test_the_first_update_of_a_rollout_has_ratio_one() -> None:
 
 @pytest.mark.parametrize(("allowed", "expected"), [(100, 3 * 4), (7, 7), (1, 1), (0, 0)])
 def test_updates_are_passes_over_even_minibatches_within_what_is_allowed(allowed, expected) -> None:
-    agent = build(PpoParameters(rollout_steps=25, passes=3, minibatch_size=15), context())
+    agent = build(PpoParameters(rollout_steps=25, passes=3, minibatch_size=15), make_context())
     assert agent.learn_schedule.every_env_steps == 50
     assert agent.learn_schedule.updates == 12
-    agent.observe(experience(agent, 25, 2, np.random.default_rng(0)))
+    agent.observe(make_experience(agent, 25, 2, np.random.default_rng(0)))
     sizes = []
     update = agent._update
     agent._update = lambda state, batch: (sizes.append(len(batch.advantage)), update(state, batch))[
@@ -269,7 +277,7 @@ def test_updates_are_passes_over_even_minibatches_within_what_is_allowed(allowed
 
 
 def test_each_pass_sees_every_transition_once() -> None:
-    agent = build(PpoParameters(rollout_steps=25, passes=2, minibatch_size=15), context())
+    agent = build(PpoParameters(rollout_steps=25, passes=2, minibatch_size=15), make_context())
     batch = RolloutBatch(*(torch.arange(50.0) for _ in range(5)))
     for minibatches in (agent._pass(batch, 50, 4) for _ in range(2)):
         assert sorted(
@@ -282,37 +290,37 @@ def test_target_kl_ends_the_passes() -> None:
         PpoParameters(
             rollout_steps=32, passes=50, minibatch_size=32, learning_rate=0.05, target_kl=1e-3
         ),
-        context(),
+        make_context(),
     )
-    agent.observe(experience(agent, 32, 2, np.random.default_rng(0)))
+    agent.observe(make_experience(agent, 32, 2, np.random.default_rng(0)))
     assert 2 <= agent.learn(100).updates < 20
 
 
 def test_minibatches_of_one_transition_are_finite() -> None:
-    agent = build(PpoParameters(rollout_steps=2, passes=1, minibatch_size=1), context())
-    agent.observe(experience(agent, 2, 2, np.random.default_rng(0)))
+    agent = build(PpoParameters(rollout_steps=2, passes=1, minibatch_size=1), make_context())
+    agent.observe(make_experience(agent, 2, 2, np.random.default_rng(0)))
     assert np.isfinite(agent.learn(4).values).all()
 
 
-def test_other_spaces_are_refused() -> None:
+def test_spaces_without_a_policy_are_refused() -> None:
     with pytest.raises(
         DefinitionError, match="Discrete, MultiDiscrete, MultiBinary or a floating Box"
     ):
-        build(PpoParameters(), context(spaces.Box(0, 9, (2,), np.int64)))
+        build(PpoParameters(), make_context(spaces.Box(0, 9, (2,), np.int64)))
 
 
 @pytest.mark.parametrize("space", [spaces.Discrete(4), TORQUE])
 def test_a_state_in_mid_rollout_continues_bit_exactly(space) -> None:
     hyper = PpoParameters(rollout_steps=20, passes=2, minibatch_size=16)
-    first, rng = build(hyper, context(space, seed=3)), np.random.default_rng(0)
-    first.observe(experience(first, 20, 2, rng))
+    first, rng = build(hyper, make_context(space, seed=3)), np.random.default_rng(0)
+    first.observe(make_experience(first, 20, 2, rng))
     first.learn(100)
-    first.observe(experience(first, 7, 2, rng))
-    second = build(hyper, context(space, seed=99))
+    first.observe(make_experience(first, 7, 2, rng))
+    second = build(hyper, make_context(space, seed=99))
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())
     for agent in (first, second):
-        agent.observe(experience(agent, 13, 2, np.random.default_rng(1)))
+        agent.observe(make_experience(agent, 13, 2, np.random.default_rng(1)))
         agent.learn(100)
     assert_same_state(first.state_dict(), second.state_dict())
 
@@ -329,7 +337,7 @@ def test_ppo_learns_the_identity() -> None:
     )
     agent = build(
         hyper,
-        context(
+        make_context(
             spaces.Box(-1, 1, (1,), np.float32), spaces.Box(-1, 1, (1,), np.float32), num_envs=16
         ),
     )
@@ -345,7 +353,7 @@ def test_ppo_learns_the_identity() -> None:
     np.testing.assert_allclose(agent.act(points, explore=False), points, atol=0.2)
 
 
-def test_box_observations_of_the_kit_fit() -> None:
-    assert build(PpoParameters(), context()).act(
+def test_box_observations_of_the_kit_have_the_inputs_of_the_agent() -> None:
+    assert build(PpoParameters(), make_context()).act(
         np.stack([BOX.sample()] * 2), explore=True
     ).shape == (2,)

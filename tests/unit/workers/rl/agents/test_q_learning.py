@@ -13,13 +13,13 @@ from palestra.contract.agents import (
     RainbowParameters,
 )
 from palestra.contract.agents.common import PrioritizedReplay
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_context, make_experience
 from tests.unit.workers.rl.agents.q_kit import (
     Q_LEARNERS,
-    algorithm_of,
-    random_batch,
-    random_sequences,
-    start,
+    make_algorithm,
+    make_random_batch,
+    make_random_sequences,
+    make_state,
 )
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
@@ -63,19 +63,19 @@ def hyper(request):
 
 @pytest.fixture
 def algorithm(hyper):
-    return algorithm_of(hyper)
+    return make_algorithm(hyper)
 
 
-def batch_for(algorithm, seed=0):
+def make_batch(algorithm, seed=0):
     return (
-        random_sequences(seed=seed)
+        make_random_sequences(seed=seed)
         if isinstance(algorithm, Drqn)
-        else random_batch(algorithm, seed=seed)
+        else make_random_batch(algorithm, seed=seed)
     )
 
 
 def test_both_gradients_give_the_same_update(algorithm) -> None:
-    state, batch = start(algorithm), batch_for(algorithm)
+    state, batch = make_state(algorithm), make_batch(algorithm)
     eager, functional = (
         algorithm.update(gradient, state, batch)
         for gradient in (eager_gradient, functional_gradient)
@@ -84,7 +84,7 @@ def test_both_gradients_give_the_same_update(algorithm) -> None:
 
 
 def test_update_is_pure(algorithm) -> None:
-    state, batch = start(algorithm), batch_for(algorithm)
+    state, batch = make_state(algorithm), make_batch(algorithm)
     before = torch.utils._pytree.tree_map(torch.clone, (state, batch))
     first, second = (
         algorithm.update(eager_gradient, state, batch),
@@ -96,8 +96,8 @@ def test_update_is_pure(algorithm) -> None:
 
 def test_vmap_over_four_seeds_equals_four_updates(algorithm) -> None:
     states, batches = (
-        [start(algorithm, seed) for seed in range(4)],
-        [batch_for(algorithm, seed) for seed in range(4)],
+        [make_state(algorithm, seed) for seed in range(4)],
+        [make_batch(algorithm, seed) for seed in range(4)],
     )
     flat = [torch.utils._pytree.tree_flatten(batch) for batch in batches]
     columns = [torch.stack(leaves) for leaves in zip(*(leaves for leaves, _ in flat), strict=True)]
@@ -121,10 +121,10 @@ def test_vmap_over_four_seeds_equals_four_updates(algorithm) -> None:
 
 
 def test_the_target_network_is_copied_after_so_many_updates(algorithm) -> None:
-    state = start(algorithm)
+    state = make_state(algorithm)
     for step in range(1, 7):
         before = state.targets
-        state, _, error = algorithm.update(eager_gradient, state, batch_for(algorithm, step))
+        state, _, error = algorithm.update(eager_gradient, state, make_batch(algorithm, step))
         assert torch.equal(state.targets, before), "compiled code has no part in it"
         state = algorithm.copy_targets(state, step)
         assert torch.equal(state.targets, state.parameters if step % 3 == 0 else before)
@@ -132,15 +132,15 @@ def test_the_target_network_is_copied_after_so_many_updates(algorithm) -> None:
 
 
 def test_a_state_in_mid_training_continues_bit_exactly(hyper) -> None:
-    first, rng = make_agent(hyper, context(seed=3)), np.random.default_rng(0)
-    first.observe(experience(first, 20, 2, rng))
+    first, rng = make_agent(hyper, make_context(seed=3)), np.random.default_rng(0)
+    first.observe(make_experience(first, 20, 2, rng))
     first.learn(5)
-    second = make_agent(hyper, context(seed=99))
+    second = make_agent(hyper, make_context(seed=99))
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())
     for agent in (first, second):
         rng = np.random.default_rng(1)
-        agent.observe(experience(agent, 20, 2, rng))
+        agent.observe(make_experience(agent, 20, 2, rng))
         assert agent.learn(4).updates == 4
     assert_same_state(first.state_dict(), second.state_dict())
     assert_same_state(first.memory.state_dict(), second.memory.state_dict())
@@ -149,8 +149,8 @@ def test_a_state_in_mid_training_continues_bit_exactly(hyper) -> None:
 @pytest.mark.parametrize("name", QUICK)
 @pytest.mark.parametrize("perturbed", [True, False])
 def test_arrays_act_as_tensors_do_and_stacked_ones_too(name, perturbed) -> None:
-    algorithm, rng = algorithm_of(CASES[name]), np.random.default_rng(0)
-    vectors = np.stack([start(algorithm, seed).targets.numpy() for seed in range(3)])
+    algorithm, rng = make_algorithm(CASES[name]), np.random.default_rng(0)
+    vectors = np.stack([make_state(algorithm, seed).targets.numpy() for seed in range(3)])
     observations = rng.normal(size=(3, 5, 3)).astype(np.float32)
     noises = [algorithm.acting_noise(rng, 5) if perturbed else () for _ in range(3)]
     alone = []
@@ -173,7 +173,7 @@ def test_stacks_of_images_pass_convolutions_and_share_their_frames(name) -> None
     space = spaces.Box(0, 255, (2, 36, 36), np.uint8)
     agent = make_agent(
         CASES[name].model_copy(update={"batch_size": 2}),
-        context(observation_space=space, num_envs=1),
+        make_context(observation_space=space, num_envs=1),
     )
     assert isinstance(agent.memory, FrameReplay)
     rng = np.random.default_rng(0)
@@ -191,14 +191,16 @@ def test_stacks_of_images_pass_convolutions_and_share_their_frames(name) -> None
 def test_images_with_their_channels_last_are_kept_whole() -> None:
     agent = make_agent(
         DqnParameters(),
-        context(observation_space=spaces.Box(0, 255, (36, 40, 3), np.uint8), num_envs=1),
+        make_context(observation_space=spaces.Box(0, 255, (36, 40, 3), np.uint8), num_envs=1),
     )
     assert type(agent.memory) is Replay
     assert agent.act(np.zeros((2, 36, 40, 3), np.uint8), explore=False).shape == (2,)
 
 
 def test_memory_and_rule_follow_the_definition() -> None:
-    even, uneven = (make_agent(CASES[name], context()).memory for name in ("dqn", "everything"))
+    even, uneven = (
+        make_agent(CASES[name], make_context()).memory for name in ("dqn", "everything")
+    )
     assert isinstance(even.rule, UniformRule)
     assert isinstance(uneven.rule, PrioritizedRule)
     assert (even.spec.n_step, uneven.spec.n_step) == (1, 3)
@@ -206,8 +208,8 @@ def test_memory_and_rule_follow_the_definition() -> None:
 
 
 def test_priorities_are_the_errors_of_the_last_update() -> None:
-    agent = make_agent(CASES["everything"], context())
-    agent.observe(experience(agent, 20, 2, np.random.default_rng(0)))
+    agent = make_agent(CASES["everything"], make_context())
+    agent.observe(make_experience(agent, 20, 2, np.random.default_rng(0)))
     drawn = next(iter(agent.batches(1)))
     _, report, error = agent._update(agent.learning_state, drawn.batch)
     agent.note(drawn, report, error)
@@ -217,13 +219,13 @@ def test_priorities_are_the_errors_of_the_last_update() -> None:
 
 
 def test_noise_is_drawn_apart_for_each_network_and_update() -> None:
-    algorithm = algorithm_of(CASES["noisy"])
+    algorithm = make_algorithm(CASES["noisy"])
     size = algorithm.network.noise_size
     noise = algorithm.noise(np.random.default_rng(0), (5, 16))
     assert [one.shape for one in noise] == [(5, size)] * 3
     assert len(np.unique(np.stack(noise))) == 3 * 5 * size
     assert [one.shape for one in algorithm.acting_noise(np.random.default_rng(0), 7)] == [(7, size)]
-    plain = algorithm_of(CASES["noisy"].model_copy(update={"noisy": False}))
+    plain = make_algorithm(CASES["noisy"].model_copy(update={"noisy": False}))
     assert (
         plain.noise(np.random.default_rng(0), (5, 16))
         == plain.acting_noise(np.random.default_rng(0), 7)
@@ -233,7 +235,7 @@ def test_noise_is_drawn_apart_for_each_network_and_update() -> None:
 
 def test_a_noisy_agent_explores_and_its_greedy_actions_are_those_of_the_mean() -> None:
     agent = make_agent(
-        CASES["noisy"].model_copy(update={"epsilon_start": 0.0, "epsilon_end": 0.0}), context()
+        CASES["noisy"].model_copy(update={"epsilon_start": 0.0, "epsilon_end": 0.0}), make_context()
     )
     observation = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
     greedy = agent.act(observation, explore=False)
@@ -247,7 +249,7 @@ def test_a_noisy_agent_explores_and_its_greedy_actions_are_those_of_the_mean() -
     assert np.array_equal(agent.act(observation, explore=True), greedy)
 
 
-def test_values_of_an_action() -> None:
+def test_gathered_values_are_those_of_each_action() -> None:
     values = torch.arange(24.0).view(2, 3, 4)
     assert gather_actions(values, torch.tensor([2, 0])).tolist() == [
         [8, 9, 10, 11],
@@ -259,7 +261,7 @@ def test_values_of_an_action() -> None:
 @pytest.mark.parametrize("name", Q_LEARNERS)
 def test_box_actions_are_refused_with_the_name_of_the_agent(name) -> None:
     with pytest.raises(DefinitionError, match=f"{name} needs a Discrete"):
-        make_agent(Q_LEARNERS[name](), context(spaces.Box(-1, 1, (2,), np.float32)))
+        make_agent(Q_LEARNERS[name](), make_context(spaces.Box(-1, 1, (2,), np.float32)))
 
 
 LEARNERS = {name: model() for name, model in Q_LEARNERS.items()} | {
@@ -283,7 +285,9 @@ def test_agents_learn_the_identity(name) -> None:
     hyper = LEARNERS[name].model_copy(
         update={"gamma": 0.0, "learning_rate": 1e-2, "batch_size": 32, "hidden_sizes": (16,)}
     )
-    agent = make_agent(hyper, context(spaces.Discrete(5), spaces.Discrete(5), num_envs=100, seed=1))
+    agent = make_agent(
+        hyper, make_context(spaces.Discrete(5), spaces.Discrete(5), num_envs=100, seed=1)
+    )
     rng = np.random.default_rng(0)
     for _ in range(10):
         observation, successor = rng.integers(5, size=(1, 100)), rng.integers(5, size=(1, 100))

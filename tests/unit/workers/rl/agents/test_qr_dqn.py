@@ -7,8 +7,8 @@ from torch import nn
 
 from palestra.contract.agents.common import PrioritizedReplay
 from palestra.contract.agents.q_learning import QrDqnParameters
-from tests.unit.workers.rl.agents.agent_kit import context, experience
-from tests.unit.workers.rl.agents.q_kit import algorithm_of, random_batch, start
+from tests.unit.workers.rl.agents.agent_kit import make_context, make_experience
+from tests.unit.workers.rl.agents.q_kit import make_algorithm, make_random_batch, make_state
 from workers.acceleration.update_runner import eager_gradient
 from workers.assembly.registry import make_agent
 from workers.rl.agents.qr_dqn import midpoints
@@ -33,7 +33,7 @@ ALL_OPTIONS = QrDqnParameters(
 )
 
 
-def naive_targets(reward, discount, following, choosing) -> list[list[float]]:
+def compute_targets_naively(reward, discount, following, choosing) -> list[list[float]]:
     """Returns T theta_j of algorithm 1, computed sample by sample.
 
     Args:
@@ -50,7 +50,7 @@ def naive_targets(reward, discount, following, choosing) -> list[list[float]]:
     return targets
 
 
-def naive_loss(quantiles, targets, weight, kappa) -> float:
+def compute_loss_naively(quantiles, targets, weight, kappa) -> float:
     """Returns the weighted quantile Huber loss, computed with loops.
 
     It is the mean over samples of w times the sum over i of the mean over j of rho(T theta_j -
@@ -68,57 +68,60 @@ def naive_loss(quantiles, targets, weight, kappa) -> float:
     return total / len(quantiles)
 
 
-def module() -> nn.Module:
+def make_module() -> nn.Module:
     return nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4 * 5), nn.Unflatten(1, (4, 5)))
 
 
-def loaded(vector) -> nn.Module:
-    result = module()
+def load_module(vector) -> nn.Module:
+    result = make_module()
     nn.utils.vector_to_parameters(vector, result.parameters())
     return result
 
 
-def test_midpoints_of_four_quantiles() -> None:
+def test_the_midpoints_of_four_quantiles_are_odd_eighths() -> None:
     assert midpoints(4, torch.device("cpu")).tolist() == [0.125, 0.375, 0.625, 0.875]
 
 
 @pytest.mark.parametrize("double", [True, False])
 @pytest.mark.parametrize("kappa", [0.5, 1.0, 2.0])
 def test_targets_and_loss_equal_loops_over_samples_and_quantiles(double, kappa) -> None:
-    algorithm = algorithm_of(HYPER.model_copy(update={"double": double, "kappa": kappa}))
-    state, batch = start(algorithm), random_batch(algorithm, 64)
+    algorithm = make_algorithm(HYPER.model_copy(update={"double": double, "kappa": kappa}))
+    state, batch = make_state(algorithm), make_random_batch(algorithm, 64)
     batch = batch._replace(discount=torch.tensor([0.0, 0.99, 0.99**2, 0.99**3]).repeat(16))
-    online, target = loaded(state.parameters), loaded(state.targets)
+    online, target = load_module(state.parameters), load_module(state.targets)
     split = algorithm.layout.split
     with torch.no_grad():
         following, choosing = (
             network(batch.next_observation) for network in (target, online if double else target)
         )
-        assert not torch.equal(  # the choice of a* makes a difference in this batch
+        # The networks choose different actions a* in this batch.
+        assert not torch.equal(
             target(batch.next_observation).mean(2).argmax(1),
             online(batch.next_observation).mean(2).argmax(1),
         )
         taken = online(batch.observation)[torch.arange(64), batch.action]
         td_targets = algorithm.td_targets(split(state.parameters), split(state.targets), batch)
         loss, (value, error) = algorithm.loss(split(state.parameters), batch, td_targets)
-    wanted = naive_targets(batch.reward, batch.discount, following, choosing)
+    wanted = compute_targets_naively(batch.reward, batch.discount, following, choosing)
     torch.testing.assert_close(td_targets, torch.tensor(wanted))
     assert (td_targets[0] == batch.reward[0]).all(), "behind a terminal state nothing follows"
-    assert float(loss) == pytest.approx(naive_loss(taken, wanted, batch.weight, kappa), rel=1e-5)
+    assert float(loss) == pytest.approx(
+        compute_loss_naively(taken, wanted, batch.weight, kappa), rel=1e-5
+    )
     assert float(value) == pytest.approx(float(taken.mean()), rel=1e-5)
     means = torch.tensor(wanted).mean(1)
     torch.testing.assert_close(error, (means - taken.mean(1)).abs())
 
 
-def test_loss_by_hand() -> None:
+def test_the_loss_equals_a_calculation_by_hand() -> None:
     """The quantiles at 0.25 and 0.75 are 0 and 2, the targets 1 and 4.
 
     The loss of the first, with errors 1 and 4, is 0.25 (0.5 + 3.5) / 2; that of the second, with
     errors -1 and 2, is (0.25 * 0.5 + 0.75 * 1.5) / 2.
     """
-    algorithm = algorithm_of(QrDqnParameters(hidden_sizes=(), quantiles=2))
+    algorithm = make_algorithm(QrDqnParameters(hidden_sizes=(), quantiles=2))
     parameters = {"q.0.weight": torch.zeros(8, 3), "q.0.bias": torch.tensor([0.0, 2.0]).repeat(4)}
-    batch = random_batch(algorithm, 2)._replace(weight=torch.tensor([1.0, 0.5]))
+    batch = make_random_batch(algorithm, 2)._replace(weight=torch.tensor([1.0, 0.5]))
     target = torch.tensor([[1.0, 4.0], [0.0, 2.0]])
     loss, (value, error) = algorithm.loss(parameters, batch, target)
     second = (0.25 * 1.5 + 0.25 * 1.5) / 2
@@ -129,19 +132,21 @@ def test_loss_by_hand() -> None:
 
 @pytest.mark.parametrize("double", [True, False])
 def test_update_equals_a_module_with_an_optimizer(double) -> None:
-    algorithm = algorithm_of(HYPER.model_copy(update={"double": double}))
-    state, rows = start(algorithm), torch.arange(16)
-    online, target = loaded(state.parameters), loaded(state.targets)
+    algorithm = make_algorithm(HYPER.model_copy(update={"double": double}))
+    state, rows = make_state(algorithm), torch.arange(16)
+    online, target = load_module(state.parameters), load_module(state.targets)
     reference = torch.optim.Adam(online.parameters(), lr=1e-2)
     tau = (torch.arange(5) + 0.5) / 5
     for step in range(1, 31):
-        batch = random_batch(algorithm, seed=step)
+        batch = make_random_batch(algorithm, seed=step)
         state, report, _ = algorithm.update(eager_gradient, state, batch)
         state = algorithm.copy_targets(state, step)
         with torch.no_grad():
             following = target(batch.next_observation)
             choosing = online(batch.next_observation) if double else following
-            wanted = torch.tensor(naive_targets(batch.reward, batch.discount, following, choosing))
+            wanted = torch.tensor(
+                compute_targets_naively(batch.reward, batch.discount, following, choosing)
+            )
         quantiles = online(batch.observation)[rows, batch.action]
         error = wanted[:, None, :] - quantiles[:, :, None]
         huber = nn.functional.huber_loss(error, torch.zeros_like(error), reduction="none")
@@ -161,32 +166,38 @@ def test_update_equals_a_module_with_an_optimizer(double) -> None:
 
 
 def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
-    algorithm = algorithm_of(HYPER)
-    broken = algorithm.layout.split(start(algorithm).targets * math.nan)
-    batch = random_batch(algorithm)._replace(discount=torch.zeros(16))
+    algorithm = make_algorithm(HYPER)
+    broken = algorithm.layout.split(make_state(algorithm).targets * math.nan)
+    batch = make_random_batch(algorithm)._replace(discount=torch.zeros(16))
     assert torch.equal(
         algorithm.td_targets(broken, broken, batch), batch.reward.unsqueeze(1).expand(-1, 5)
     )
 
 
 def test_returns_over_n_steps_and_their_discount_reach_the_batch() -> None:
-    agent = make_agent(ALL_OPTIONS, context())
+    agent = make_agent(ALL_OPTIONS, make_context())
     assert agent.memory.spec.n_step == 3
     assert isinstance(agent.memory.rule, PrioritizedRule)
-    agent.observe(experience(agent, 40, 2, np.random.default_rng(0)))
+    agent.observe(make_experience(agent, 40, 2, np.random.default_rng(0)))
     drawn = next(iter(agent.batches(1))).batch
     assert {round(float(one), 4) for one in drawn.discount} <= {
-        0.0,  # terminated within the steps
-        *(round(0.99**n, 4) for n in (1, 2, 3)),  # fewer steps where the episode was cut off
+        # The episode terminated within the steps.
+        0.0,
+        # There are fewer steps where the episode was cut off.
+        *(round(0.99**n, 4) for n in (1, 2, 3)),
     }
     assert round(0.99**3, 4) in {round(float(one), 4) for one in drawn.discount}
 
 
 def test_all_options_together_take_other_noise_for_each_network() -> None:
-    algorithm = algorithm_of(ALL_OPTIONS)
+    algorithm = make_algorithm(ALL_OPTIONS)
     assert isinstance(algorithm.network.head, DuelingHead)
     assert algorithm.network.head.is_noisy
-    split, state, batch = algorithm.layout.split, start(algorithm), random_batch(algorithm)
+    split, state, batch = (
+        algorithm.layout.split,
+        make_state(algorithm),
+        make_random_batch(algorithm),
+    )
     parameters, targets, rows = split(state.parameters), split(state.targets), torch.arange(16)
     of_online, of_target, of_choice = batch.noise
     best = algorithm.network(parameters, batch.next_observation, of_choice).mean(2).argmax(1)
@@ -196,19 +207,19 @@ def test_all_options_together_take_other_noise_for_each_network() -> None:
     taken = algorithm.network(parameters, batch.observation, of_online)[rows, batch.action]
     loss, _ = algorithm.loss(parameters, batch, wanted)
     assert float(loss) == pytest.approx(
-        naive_loss(taken, wanted.tolist(), batch.weight, 1.0), rel=1e-5
+        compute_loss_naively(taken, wanted.tolist(), batch.weight, 1.0), rel=1e-5
     )
 
 
 def test_the_quantiles_of_two_equally_likely_rewards_are_learnt() -> None:
     """The reward is 0 or 1: quantiles below one half are 0, those above it 1."""
-    algorithm = algorithm_of(
+    algorithm = make_algorithm(
         QrDqnParameters(hidden_sizes=(16,), quantiles=4, learning_rate=1e-2, kappa=0.1)
     )
-    state, rng, zeros = start(algorithm), np.random.default_rng(0), torch.zeros(32)
+    state, rng, zeros = make_state(algorithm), np.random.default_rng(0), torch.zeros(32)
     for step in range(300):
         coin = torch.from_numpy(rng.integers(2, size=32).astype(np.float32))
-        batch = random_batch(algorithm, 32, seed=step)._replace(
+        batch = make_random_batch(algorithm, 32, seed=step)._replace(
             observation=torch.ones(32, 3),
             reward=coin,
             discount=zeros,

@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 
 from palestra.contract.agents import RecurrentPpoParameters
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_context, make_experience
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
 from workers.core.types import Experience
 from workers.rl.agents.recurrent_ppo import build
@@ -28,12 +28,12 @@ def make_steps(agent, steps: int, rng: np.random.Generator, num_envs: int = 2) -
     """Lets the agent act and observe one vector step after the other; returns the transitions."""
     pieces = []
     for _ in range(steps):
-        pieces.append(experience(agent, 1, num_envs, rng))
+        pieces.append(make_experience(agent, 1, num_envs, rng))
         agent.observe(pieces[-1])
     return pieces
 
 
-def naive_states(agent, pieces, state) -> tuple[list, list]:
+def compute_states_naively(agent, pieces, state) -> tuple[list, list]:
     """Returns the recurrent state after each step and the values of the true successors.
 
     They are computed one environment and one step at a time.
@@ -50,19 +50,20 @@ def naive_states(agent, pieces, state) -> tuple[list, list]:
     return states, successors
 
 
-def test_what_is_learnt_equals_naive_unrolling_through_ends_of_episodes() -> None:
-    agent, rng = build(HYPER, context()), np.random.default_rng(3)
+def test_training_data_equal_naive_unrolling_through_ends_of_episodes() -> None:
+    agent, rng = build(HYPER, make_context()), np.random.default_rng(3)
     first = make_steps(agent, 6, rng)
     agent.learn(1)
     start = torch.from_numpy(agent.state_dict()["recurrent"]["training"].copy())
     pieces = make_steps(agent, 6, rng)
     assert any((piece.truncated | piece.terminated).any() for piece in (*first, *pieces[:-1]))
-    for t in range(5):  # the next row shows the successor, but where the episode ended
+    # The next row is the successor, except where the episode ended.
+    for t in range(5):
         over = (pieces[t].terminated | pieces[t].truncated)[0]
         pieces[t].next_observation[0, ~over] = pieces[t + 1].observation[0, ~over]
     batch = agent.algorithm.prepare(agent.learning_state, agent.memory.contents())
     model, named = agent.algorithm.model, agent.named_parameters()
-    states, successors = naive_states(agent, pieces, start)
+    states, successors = compute_states_naively(agent, pieces, start)
     torch.testing.assert_close(batch.state, start)
     advantage = np.zeros((6, 2))
     for b in range(2):
@@ -88,7 +89,7 @@ def test_what_is_learnt_equals_naive_unrolling_through_ends_of_episodes() -> Non
 
 @pytest.mark.parametrize("space", [spaces.Discrete(4), spaces.Box(-2, 2, (2,), np.float32)])
 def test_the_first_update_has_ratio_one_and_both_gradients_agree(space) -> None:
-    agent = build(HYPER.model_copy(update={"minibatch_envs": 2}), context(space))
+    agent = build(HYPER.model_copy(update={"minibatch_envs": 2}), make_context(space))
     make_steps(agent, 6, np.random.default_rng(0))
     batch = next(iter(agent.batches(1)))
     state = agent.learning_state
@@ -103,7 +104,7 @@ def test_the_first_update_has_ratio_one_and_both_gradients_agree(space) -> None:
 
 
 def test_updates_are_passes_over_environments() -> None:
-    agent = build(HYPER, context())
+    agent = build(HYPER, make_context())
     assert agent.learn_schedule.every_env_steps == 12
     assert agent.learn_schedule.updates == 4
     make_steps(agent, 6, np.random.default_rng(0))
@@ -112,11 +113,11 @@ def test_updates_are_passes_over_environments() -> None:
 
 def test_a_state_in_mid_rollout_continues_bit_exactly() -> None:
     hyper = HYPER.model_copy(update={"normalize_observations": True, "normalize_rewards": True})
-    first, rng = build(hyper, context(seed=3)), np.random.default_rng(0)
+    first, rng = build(hyper, make_context(seed=3)), np.random.default_rng(0)
     make_steps(first, 6, rng)
     first.learn(100)
     make_steps(first, 3, rng)
-    second = build(hyper, context(seed=99))
+    second = build(hyper, make_context(seed=99))
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())
     for agent in (first, second):
@@ -126,7 +127,7 @@ def test_a_state_in_mid_rollout_continues_bit_exactly() -> None:
 
 
 def test_evaluations_have_a_separate_recurrent_state() -> None:
-    agent = build(HYPER, context())
+    agent = build(HYPER, make_context())
     make_steps(agent, 3, np.random.default_rng(0))
     before = agent.state_dict()["recurrent"]["training"].copy()
     row = np.ones((2, 3), np.float32)
@@ -139,8 +140,8 @@ def test_evaluations_have_a_separate_recurrent_state() -> None:
     np.testing.assert_array_equal(agent.state_dict()["recurrent"]["training"], before)
 
 
-def test_it_cannot_be_exported() -> None:
-    agent = build(HYPER, context())
+def test_a_recurrent_agent_cannot_be_exported() -> None:
+    agent = build(HYPER, make_context())
     assert not agent.exportable
     with pytest.raises(TypeError, match="cannot be exported"):
         agent.acting_module()

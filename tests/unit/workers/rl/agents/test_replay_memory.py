@@ -13,7 +13,7 @@ from palestra.contract.agents import (
 )
 from palestra.contract.agents.common import HindsightReplay
 from palestra.contract.envs import EnvDefinition
-from tests.unit.workers.rl.agents.agent_kit import BOX, context
+from tests.unit.workers.rl.agents.agent_kit import BOX, make_context
 from workers.assembly.registry import make_agent
 from workers.core.errors import DefinitionError
 from workers.core.types import AgentContext, CollectPlan
@@ -25,13 +25,13 @@ FLIP = EnvDefinition(id="palestra/BitFlip-v0", num_envs=2, kwargs={"bits": 6})
 
 
 @pytest.fixture
-def flips():
+def bit_flip_envs():
     env = make_training_vector(FLIP)
     yield env
     env.close()
 
 
-def agent_for(env, hyper):
+def make_agent_for(env, hyper):
     return make_agent(
         hyper,
         AgentContext(
@@ -45,9 +45,11 @@ def agent_for(env, hyper):
 
 
 @pytest.mark.parametrize("ratio", [0.0, 4.0])
-def test_transitions_are_relabelled_with_reached_goals(flips, ratio) -> None:
-    agent = agent_for(flips, DqnParameters(hindsight=HindsightReplay(ratio=ratio), batch_size=8))
-    collector = VectorCollector(flips, agent, 0)
+def test_transitions_are_relabelled_with_reached_goals(bit_flip_envs, ratio) -> None:
+    agent = make_agent_for(
+        bit_flip_envs, DqnParameters(hindsight=HindsightReplay(ratio=ratio), batch_size=8)
+    )
+    collector = VectorCollector(bit_flip_envs, agent, 0)
     for _ in range(60):
         agent.observe(collector.collect(CollectPlan(vector_steps=5)))
     sample = agent.memory.sample(50, 32)
@@ -66,11 +68,11 @@ def test_an_environment_without_goals_is_refused(kind) -> None:
     with pytest.raises(
         DefinitionError, match=r"agent\.hindsight: the environment has no goals.*achieved_goal"
     ):
-        make_agent(hyper, context(None if kind is DqnParameters else BOX))
+        make_agent(hyper, make_context(None if kind is DqnParameters else BOX))
 
 
-def test_agents_do_not_relabel_goals_by_default(flips) -> None:
-    assert not isinstance(agent_for(flips, DqnParameters()).memory, Hindsight)
+def test_agents_do_not_relabel_goals_by_default(bit_flip_envs) -> None:
+    assert not isinstance(make_agent_for(bit_flip_envs, DqnParameters()).memory, Hindsight)
 
 
 def test_rewards_of_several_steps_cannot_be_relabelled() -> None:

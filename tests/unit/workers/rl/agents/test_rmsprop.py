@@ -22,7 +22,7 @@ def test_thirty_updates_equal_torch(decay, epsilon) -> None:
     torch.testing.assert_close(vector, leaf.detach(), rtol=1e-5, atol=1e-6)
 
 
-def test_epsilon_under_the_root_by_hand() -> None:
+def test_epsilon_under_the_root_equals_a_calculation_by_hand() -> None:
     vector, gradient = torch.tensor([1.0, -2.0]), torch.tensor([0.5, 3.0])
     state = rmsprop_start(vector, 0.1, uses_inner_epsilon=True)
     moved, after = rmsprop(

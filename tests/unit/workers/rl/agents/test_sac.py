@@ -7,18 +7,18 @@ from gymnasium import spaces
 from torch.distributions import Independent, Normal, TanhTransform, TransformedDistribution
 
 from palestra.contract.agents import SacParameters
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_context, make_experience
 from tests.unit.workers.rl.agents.continuous_kit import (
-    agent_of,
-    algorithm_of,
     assert_learns_a_bandit,
-    flat,
+    flatten,
     follow,
-    modules,
-    random_batch,
-    row,
-    stacked,
-    state_of,
+    get_row,
+    make_algorithm,
+    make_modules,
+    make_random_batch,
+    make_replay_agent,
+    make_state,
+    stack_states,
 )
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient, make_runner
@@ -30,11 +30,11 @@ HYPER = SacParameters(
 )
 
 
-def batch_of(seed=0, size=16):
-    return random_batch(size, seed=seed, noises=2)
+def make_batch(seed=0, size=16):
+    return make_random_batch(size, seed=seed, noises=2)
 
 
-def drawn(actor, observation, noise):
+def sample_action(actor, observation, noise):
     mean, log_std = actor(observation).chunk(2, -1)
     distribution = Independent(
         TransformedDistribution(
@@ -46,15 +46,17 @@ def drawn(actor, observation, noise):
     return action, distribution.log_prob(action)
 
 
-def test_td_targets_by_hand() -> None:
-    math_ = algorithm_of(build, SacParameters(hidden_sizes=()), actions=1)
+def test_td_targets_equal_a_calculation_by_hand() -> None:
+    math_ = make_algorithm(build, SacParameters(hidden_sizes=()), actions=1)
     actor = {
         "policy.0.weight": torch.zeros(2, 3),
         "policy.0.bias": torch.tensor([0.5, math.log(0.2)]),
     }
     weight = torch.tensor([[[1.0, 0.0, 0.0, 2.0]], [[0.0, 1.0, 0.0, -1.0]]])
     targets = {"q.0.weight": weight, "q.0.bias": torch.tensor([[0.25], [0.0]])}
-    batch = random_batch(3, actions=1, noises=2)._replace(discount=torch.tensor([0.9, 0.0, 0.81]))
+    batch = make_random_batch(3, actions=1, noises=2)._replace(
+        discount=torch.tensor([0.9, 0.0, 0.81])
+    )
     raw = 0.5 + 0.2 * batch.noise[0][:, 0]
     action = raw.tanh()
     log_density = Normal(0.5, 0.2).log_prob(raw) - torch.log(1 - action**2)
@@ -66,10 +68,10 @@ def test_td_targets_by_hand() -> None:
     )
 
 
-def test_losses_by_hand() -> None:
-    math_ = algorithm_of(build, SacParameters(hidden_sizes=()), actions=1)
+def test_losses_equal_a_calculation_by_hand() -> None:
+    math_ = make_algorithm(build, SacParameters(hidden_sizes=()), actions=1)
     critics = {"q.0.weight": torch.zeros(2, 1, 4), "q.0.bias": torch.tensor([[1.0], [3.0]])}
-    batch = random_batch(2, actions=1, noises=2)
+    batch = make_random_batch(2, actions=1, noises=2)
     loss, (mean, error) = math_.critic_loss(critics, batch, torch.tensor([0.0, 2.0]))
     assert float(loss) == pytest.approx(0.5 * (1 + 1) / 2 + 0.5 * (9 + 1) / 2)
     assert float(mean) == pytest.approx(2.0)
@@ -83,7 +85,7 @@ def test_losses_by_hand() -> None:
 
 
 def test_the_slope_of_the_temperature_is_the_derivative_of_its_loss() -> None:
-    math_ = algorithm_of(build, HYPER)
+    math_ = make_algorithm(build, HYPER)
     log_alpha, densities = torch.tensor(-0.7, requires_grad=True), torch.tensor([0.5, -3.0, 1.2])
     assert math_.target_entropy == -2.0
     loss = (-log_alpha.exp() * (densities - 2.0)).mean()
@@ -94,18 +96,19 @@ def test_the_slope_of_the_temperature_is_the_derivative_of_its_loss() -> None:
         "too little entropy: the temperature rises"
     )
     assert (
-        algorithm_of(build, HYPER.model_copy(update={"target_entropy": -0.5})).target_entropy
+        make_algorithm(build, HYPER.model_copy(update={"target_entropy": -0.5})).target_entropy
         == -0.5
     )
 
 
 @pytest.mark.parametrize("learn_temperature", [True, False])
 def test_update_equals_modules_with_optimizers(learn_temperature) -> None:
-    math_ = algorithm_of(build, HYPER.model_copy(update={"learn_temperature": learn_temperature}))
-    state = state_of(math_)
-    (actor,) = modules(state.actor, (3, 8, 8, 4))
+    math_ = make_algorithm(build, HYPER.model_copy(update={"learn_temperature": learn_temperature}))
+    state = make_state(math_)
+    (actor,) = make_modules(state.actor, (3, 8, 8, 4))
     critics, targets = (
-        modules(vector, (5, 8, 8, 1), copies=2) for vector in (state.critics, state.critic_targets)
+        make_modules(vector, (5, 8, 8, 1), copies=2)
+        for vector in (state.critics, state.critic_targets)
     )
     log_alpha = state.log_temperature.clone().requires_grad_()
     actor_step = torch.optim.Adam(actor.parameters(), lr=1e-2)
@@ -114,16 +117,16 @@ def test_update_equals_modules_with_optimizers(learn_temperature) -> None:
     )
     alpha_step = torch.optim.Adam([log_alpha], lr=1e-2)
 
-    def least(made, observation, action):
+    def compute_minimum(made, observation, action):
         return torch.minimum(*(one(torch.cat((observation, action), 1)).squeeze(1) for one in made))
 
     for step in range(30):
-        batch = batch_of(step)
+        batch = make_batch(step)
         state, report, error = math_.update(eager_gradient, state, batch)
         alpha = log_alpha.detach().exp()
         with torch.no_grad():
-            action, log_density = drawn(actor, batch.next_observation, batch.noise[0])
-            value = least(targets, batch.next_observation, action) - alpha * log_density
+            action, log_density = sample_action(actor, batch.next_observation, batch.noise[0])
+            value = compute_minimum(targets, batch.next_observation, action) - alpha * log_density
             wanted = batch.reward + batch.discount * value
         values = [
             critic(torch.cat((batch.observation, batch.action), 1)).squeeze(1) for critic in critics
@@ -132,8 +135,10 @@ def test_update_equals_modules_with_optimizers(learn_temperature) -> None:
         critic_step.zero_grad()
         critic_loss.backward()
         critic_step.step()
-        action, log_density = drawn(actor, batch.observation, batch.noise[1])
-        actor_loss = (alpha * log_density - least(critics, batch.observation, action)).mean()
+        action, log_density = sample_action(actor, batch.observation, batch.noise[1])
+        actor_loss = (
+            alpha * log_density - compute_minimum(critics, batch.observation, action)
+        ).mean()
         actor_step.zero_grad()
         actor_loss.backward()
         actor_step.step()
@@ -151,24 +156,24 @@ def test_update_equals_modules_with_optimizers(learn_temperature) -> None:
         torch.testing.assert_close(
             error, (torch.stack(values) - wanted).detach().abs().mean(0), rtol=1e-3, atol=1e-3
         )
-    torch.testing.assert_close(state.actor, flat([actor]), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.critics, flat(critics), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.critic_targets, flat(targets), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.actor, flatten([actor]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.critics, flatten(critics), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.critic_targets, flatten(targets), rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(state.log_temperature, log_alpha.detach(), rtol=1e-4, atol=1e-5)
 
 
 def test_target_networks_are_updated_by_tau() -> None:
-    math_ = algorithm_of(build, HYPER)
-    state = state_of(math_)
-    after = math_.update(eager_gradient, state, batch_of()).state
+    math_ = make_algorithm(build, HYPER)
+    state = make_state(math_)
+    after = math_.update(eager_gradient, state, make_batch()).state
     torch.testing.assert_close(
         after.critic_targets, 0.9 * state.critic_targets + 0.1 * after.critics
     )
 
 
 def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
-    math_ = algorithm_of(build, HYPER)
-    state, batch = state_of(math_), batch_of()
+    math_ = make_algorithm(build, HYPER)
+    state, batch = make_state(math_), make_batch()
     before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
     eager, functional = (
         math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient)
@@ -178,24 +183,24 @@ def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
 
 
 def test_vmap_over_four_seeds_equals_four_updates() -> None:
-    math_ = algorithm_of(build, HYPER)
+    math_ = make_algorithm(build, HYPER)
     states, batches = (
-        [state_of(math_, seed) for seed in range(4)],
-        [batch_of(seed) for seed in range(4)],
+        [make_state(math_, seed) for seed in range(4)],
+        [make_batch(seed) for seed in range(4)],
     )
-    stack, stacked_batch = stacked(states), stacked(batches)
+    stack, stacked_batch = stack_states(states), stack_states(batches)
     together = torch.func.vmap(lambda state, batch: math_.update(functional_gradient, state, batch))
     for _ in range(5):
         stack = together(stack, stacked_batch).state
     for seed, alone in enumerate(states):
         for _ in range(5):
             alone = math_.update(eager_gradient, alone, batches[seed]).state  # noqa: PLW2901
-        torch.testing.assert_close(row(stack, seed), alone, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(get_row(stack, seed), alone, rtol=1e-4, atol=1e-5)
 
 
 def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
-    math_ = algorithm_of(build, HYPER)
-    state, batch = state_of(math_), batch_of()._replace(discount=torch.zeros(16))
+    math_ = make_algorithm(build, HYPER)
+    state, batch = make_state(math_), make_batch()._replace(discount=torch.zeros(16))
     broken = math_.layouts["critics"].split(torch.full_like(state.critics, math.nan))
     wanted = math_.td_targets(
         math_.layouts["actor"].split(state.actor), broken, torch.tensor(1.0), batch
@@ -204,7 +209,7 @@ def test_a_non_finite_target_network_never_reaches_terminal_targets() -> None:
 
 
 def test_exploring_actions_are_drawn_from_the_policy_after_the_random_ones() -> None:
-    agent = agent_of(build, HYPER.model_copy(update={"learning_starts": 40}), num_envs=20)
+    agent = make_replay_agent(build, HYPER.model_copy(update={"learning_starts": 40}), num_envs=20)
     observation = np.zeros((20, 3), np.float32)
     random = np.concatenate([agent.act(observation, explore=True) for _ in range(2)])
     assert random.max() > 0.8
@@ -220,7 +225,7 @@ def test_exploring_actions_are_drawn_from_the_policy_after_the_random_ones() -> 
 
 
 def test_acting_in_numpy_equals_acting_in_torch() -> None:
-    agent = agent_of(build, HYPER)
+    agent = make_replay_agent(build, HYPER)
     rng = np.random.default_rng(0)
     observation, noise = rng.normal(size=(5, 3)).astype(np.float32), agent.acting_noise(5)
     agent.act(observation, explore=False)
@@ -240,17 +245,17 @@ def test_acting_in_numpy_equals_acting_in_torch() -> None:
 
 def test_a_state_in_mid_training_continues_bit_exactly() -> None:
     hyper = HYPER.model_copy(update={"learning_starts": 10, "buffer_size": 64})
-    first, rng = agent_of(build, hyper, seed=3), np.random.default_rng(0)
-    first.observe(experience(first, 20, 2, rng))
+    first, rng = make_replay_agent(build, hyper, seed=3), np.random.default_rng(0)
+    first.observe(make_experience(first, 20, 2, rng))
     first.learn(13)
     first.learning_rate = 5e-4
-    second = agent_of(build, hyper, seed=99)
+    second = make_replay_agent(build, hyper, seed=99)
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())
     assert second.learning_rate == 5e-4
     for agent in (first, second):
         rng = np.random.default_rng(1)
-        agent.observe(experience(agent, 20, 2, rng))
+        agent.observe(make_experience(agent, 20, 2, rng))
         agent.learn(9)
     assert_same_state(first.state_dict(), second.state_dict())
     assert_same_state(first.memory.state_dict(), second.memory.state_dict())
@@ -258,9 +263,9 @@ def test_a_state_in_mid_training_continues_bit_exactly() -> None:
 
 def test_discrete_and_unbounded_actions_are_refused_with_a_remedy() -> None:
     with pytest.raises(DefinitionError, match=r"dqn, drqn, .*, which take Discrete"):
-        build(HYPER, context(spaces.Discrete(3)))
+        build(HYPER, make_context(spaces.Discrete(3)))
     with pytest.raises(DefinitionError, match="sac needs finite bounds on every action"):
-        build(HYPER, context(spaces.Box(-np.inf, 1, (2,), np.float32)))
+        build(HYPER, make_context(spaces.Box(-np.inf, 1, (2,), np.float32)))
 
 
 def test_sac_learns_a_bandit() -> None:
@@ -280,10 +285,10 @@ def test_sac_learns_a_bandit() -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore")
 def test_a_compiled_update_equals_the_eager_one() -> None:
-    math_ = algorithm_of(build, HYPER)
+    math_ = make_algorithm(build, HYPER)
     compiled, eager = (make_runner(math_.update, mode=mode) for mode in ("compiled", "eager"))
-    one = other = state_of(math_)
+    one = other = make_state(math_)
     for step in range(5):
-        one, other = compiled(one, batch_of(step)).state, eager(other, batch_of(step)).state
+        one, other = compiled(one, make_batch(step)).state, eager(other, make_batch(step)).state
     assert compiled._function is not compiled._fallback, "this machine has no compiler"
     torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)

@@ -12,7 +12,7 @@ from palestra.contract.agents import (
     ReinforceParameters,
     TrpoParameters,
 )
-from tests.unit.workers.rl.agents.agent_kit import context, experience
+from tests.unit.workers.rl.agents.agent_kit import make_context, make_experience
 from workers.assembly.registry import make_agent
 from workers.rl.agents.common.on_policy import standardise
 from workers.rl.agents.packs.pack import Pack
@@ -27,7 +27,7 @@ ONE = {
 }
 
 
-def policy_distance(agent: object, steps: int) -> float:
+def measure_policy_distance(agent: object, steps: int) -> float:
     """Lets an agent learn from `steps` steps, the last of which ends an episode.
 
     Returns the distance between its policy parameters before and after.
@@ -37,7 +37,7 @@ def policy_distance(agent: object, steps: int) -> float:
         for name, tensor in agent.named_parameters().items()
         if name.startswith("policy.")
     }
-    gathered = experience(agent, steps, 1, np.random.default_rng(0))
+    gathered = make_experience(agent, steps, 1, np.random.default_rng(0))
     gathered.terminated[:], gathered.truncated[:] = False, False
     gathered.terminated[-1] = True
     agent.observe(gathered)
@@ -49,8 +49,8 @@ def policy_distance(agent: object, steps: int) -> float:
 @pytest.mark.parametrize("name", ONE)
 def test_the_policy_learns_from_single_samples(name) -> None:
     hyper = ONE[name]
-    agent = make_agent(hyper, context(spaces.Discrete(3), num_envs=1))
-    assert policy_distance(agent, getattr(hyper, "rollout_steps", 1)) > 1e-5
+    agent = make_agent(hyper, make_context(spaces.Discrete(3), num_envs=1))
+    assert measure_policy_distance(agent, getattr(hyper, "rollout_steps", 1)) > 1e-5
 
 
 def test_a_single_weight_stays_and_several_are_standardised() -> None:
@@ -62,13 +62,14 @@ def test_a_single_weight_stays_and_several_are_standardised() -> None:
 def test_a_pack_learns_the_same_from_single_samples_as_single_agents() -> None:
     alone, members = (
         [
-            make_agent(ONE["ppo"], context(spaces.Discrete(3), num_envs=1, seed=seed))
+            make_agent(ONE["ppo"], make_context(spaces.Discrete(3), num_envs=1, seed=seed))
             for seed in range(3)
         ]
         for _ in range(2)
     )
     gathered = [
-        experience(agent, 4, 1, np.random.default_rng(seed)) for seed, agent in enumerate(alone)
+        make_experience(agent, 4, 1, np.random.default_rng(seed))
+        for seed, agent in enumerate(alone)
     ]
     for agent, own in zip(alone, gathered, strict=True):
         agent.observe(own)

@@ -15,7 +15,8 @@ def test_the_density_is_that_of_a_transformed_normal(actions) -> None:
     )
     action, log_density = squashed_gaussian.sample(outputs, noise)
     mean, log_std = outputs[:, :actions], outputs[:, actions:].clamp(-20, 2)
-    tanh = TanhTransform(cache_size=1)  # the cache keeps it from asking for atanh(1)
+    # With a cache the transform does not compute atanh(1), which is infinite.
+    tanh = TanhTransform(cache_size=1)
     reference = Independent(TransformedDistribution(Normal(mean, log_std.exp()), tanh), 1)
     expected = tanh(mean + log_std.exp() * noise)
     torch.testing.assert_close(log_density, reference.log_prob(expected), rtol=1e-6, atol=1e-6)
@@ -50,9 +51,8 @@ def test_the_density_of_saturated_actions_is_finite_and_right() -> None:
         - outputs[:, 1].clamp(-20, 2).double()
         - 0.5 * np.log(2 * np.pi)
     )
-    expected = normal - 2 * (
-        np.log(2) - raw.abs() - torch.log1p(torch.exp(-2 * raw.abs()))
-    )  # log(1 - tanh^2) is even
+    # The function log(1 - tanh^2) is even, so the absolute value may be inserted.
+    expected = normal - 2 * (np.log(2) - raw.abs() - torch.log1p(torch.exp(-2 * raw.abs())))
     torch.testing.assert_close(log_density.double(), expected, rtol=1e-5, atol=1e-5)
 
 

@@ -6,18 +6,18 @@ import torch
 from gymnasium import spaces
 
 from palestra.contract.agents import Td3Parameters
-from tests.unit.workers.rl.agents.agent_kit import assert_same_state, context, experience
+from tests.unit.workers.rl.agents.agent_kit import assert_same_state, make_context, make_experience
 from tests.unit.workers.rl.agents.continuous_kit import (
-    agent_of,
-    algorithm_of,
     assert_learns_a_bandit,
-    flat,
+    flatten,
     follow,
-    modules,
-    random_batch,
-    row,
-    stacked,
-    state_of,
+    get_row,
+    make_algorithm,
+    make_modules,
+    make_random_batch,
+    make_replay_agent,
+    make_state,
+    stack_states,
 )
 from workers.acceleration.nested_tensors import map_tensors
 from workers.acceleration.update_runner import eager_gradient, functional_gradient, make_runner
@@ -35,24 +35,26 @@ HYPER = Td3Parameters(
 )
 
 
-def batch_of(seed=0, size=16):
-    return random_batch(size, seed=seed, noises=1)
+def make_batch(seed=0, size=16):
+    return make_random_batch(size, seed=seed, noises=1)
 
 
 def test_smoothing_clips_the_noise_and_then_the_action() -> None:
-    math_ = algorithm_of(build, HYPER)
+    math_ = make_algorithm(build, HYPER)
     normal = torch.tensor([[0.5, -0.5], [5.0, -5.0], [1.0, -1.0]])
     action = torch.tensor([[0.0, 0.0], [0.0, 0.5], [0.9, -0.95]])
     expected = torch.tensor([[0.2, -0.2], [0.3, 0.2], [1.0, -1.0]])
     torch.testing.assert_close(math_.smooth_action(action, normal), expected)
 
 
-def test_td_targets_by_hand() -> None:
-    math_ = algorithm_of(build, HYPER.model_copy(update={"hidden_sizes": ()}), actions=1)
+def test_td_targets_equal_a_calculation_by_hand() -> None:
+    math_ = make_algorithm(build, HYPER.model_copy(update={"hidden_sizes": ()}), actions=1)
     actor = {"policy.0.weight": torch.zeros(1, 3), "policy.0.bias": torch.tensor([0.5])}
     weight = torch.tensor([[[1.0, 0.0, 0.0, 2.0]], [[0.0, 1.0, 0.0, -1.0]]])
     targets = {"q.0.weight": weight, "q.0.bias": torch.tensor([[0.25], [0.0]])}
-    batch = random_batch(3, actions=1, noises=1)._replace(discount=torch.tensor([0.9, 0.0, 0.81]))
+    batch = make_random_batch(3, actions=1, noises=1)._replace(
+        discount=torch.tensor([0.9, 0.0, 0.81])
+    )
     action = (math.tanh(0.5) + (0.4 * batch.noise[0][:, 0]).clamp(-0.3, 0.3)).clamp(-1, 1)
     successor = batch.next_observation
     least = torch.minimum(successor[:, 0] + 2 * action + 0.25, successor[:, 1] - action)
@@ -62,12 +64,12 @@ def test_td_targets_by_hand() -> None:
 
 
 def test_the_policy_and_the_targets_move_at_every_third_update_only() -> None:
-    math_ = algorithm_of(build, HYPER)
-    cycle, state = math_.cycle, state_of(math_)
+    math_ = make_algorithm(build, HYPER)
+    cycle, state = math_.cycle, make_state(math_)
     assert cycle == (math_.update_critics, math_.update_critics, math_.update)
     slow = ("actor", "actor_targets", "critic_targets", "actor_optimizer")
     for step in range(7):
-        after = cycle[step % 3](eager_gradient, state, batch_of(step)).state
+        after = cycle[step % 3](eager_gradient, state, make_batch(step)).state
         assert not torch.equal(after.critics, state.critics)
         moved = {name: getattr(after, name) is not getattr(state, name) for name in slow}
         assert set(moved.values()) == {step % 3 == 2}
@@ -75,18 +77,18 @@ def test_the_policy_and_the_targets_move_at_every_third_update_only() -> None:
     assert (int(state.critic_optimizer.step), int(state.actor_optimizer.step)) == (7, 2)
 
 
-def test_the_agent_makes_them_in_turn_and_knows_which_is_next_after_a_resume() -> None:
+def test_the_agent_alternates_its_updates_and_continues_the_order_after_a_resume() -> None:
     hyper = HYPER.model_copy(update={"learning_starts": 0, "buffer_size": 64})
-    first, rng = agent_of(build, hyper, seed=3), np.random.default_rng(0)
-    first.observe(experience(first, 20, 2, rng))
+    first, rng = make_replay_agent(build, hyper, seed=3), np.random.default_rng(0)
+    first.observe(make_experience(first, 20, 2, rng))
     first.learn(4)
     assert first.counters.updates % 3 == 1
-    second = agent_of(build, hyper, seed=99)
+    second = make_replay_agent(build, hyper, seed=99)
     second.load_state_dict(first.state_dict())
     second.memory.load_state_dict(first.memory.state_dict())
     for agent in (first, second):
         rng = np.random.default_rng(1)
-        agent.observe(experience(agent, 20, 2, rng))
+        agent.observe(make_experience(agent, 20, 2, rng))
         agent.learn(2)
         assert int(agent.learning_state.actor_optimizer.step) == 2
         agent.learn(7)
@@ -96,42 +98,45 @@ def test_the_agent_makes_them_in_turn_and_knows_which_is_next_after_a_resume() -
 
 
 def test_updates_equal_modules_with_optimizers() -> None:
-    math_ = algorithm_of(build, HYPER)
-    state = state_of(math_)
+    math_ = make_algorithm(build, HYPER)
+    state = make_state(math_)
     (actor,), (actor_target,) = (
-        modules(state.actor, (3, 8, 8, 2)),
-        modules(state.actor_targets, (3, 8, 8, 2)),
+        make_modules(state.actor, (3, 8, 8, 2)),
+        make_modules(state.actor_targets, (3, 8, 8, 2)),
     )
     critics, targets = (
-        modules(vector, (5, 8, 8, 1), copies=2) for vector in (state.critics, state.critic_targets)
+        make_modules(vector, (5, 8, 8, 1), copies=2)
+        for vector in (state.critics, state.critic_targets)
     )
     actor_step = torch.optim.Adam(actor.parameters(), lr=1e-2)
     critic_step = torch.optim.Adam(
         [parameter for critic in critics for parameter in critic.parameters()], lr=1e-2
     )
 
-    def values(made, observation, action):
+    def compute_values(made, observation, action):
         return [one(torch.cat((observation, action), 1)).squeeze(1) for one in made]
 
     last = torch.tensor(0.0)
     for step in range(30):
-        batch = batch_of(step)
+        batch = make_batch(step)
         state, report, _ = math_.cycle[step % 3](eager_gradient, state, batch)
         with torch.no_grad():
             noise = (0.4 * batch.noise[0]).clamp(-0.3, 0.3)
             action = (actor_target(batch.next_observation).tanh() + noise).clamp(-1, 1)
             wanted = batch.reward + batch.discount * torch.minimum(
-                *values(targets, batch.next_observation, action)
+                *compute_values(targets, batch.next_observation, action)
             )
         loss = sum(
             torch.nn.functional.mse_loss(value, wanted)
-            for value in values(critics, batch.observation, batch.action)
+            for value in compute_values(critics, batch.observation, batch.action)
         )
         critic_step.zero_grad()
         loss.backward()
         critic_step.step()
         if step % 3 == 2:
-            last = -values(critics, batch.observation, actor(batch.observation).tanh())[0].mean()
+            last = -compute_values(critics, batch.observation, actor(batch.observation).tanh())[
+                0
+            ].mean()
             actor_step.zero_grad()
             last.backward()
             actor_step.step()
@@ -140,15 +145,15 @@ def test_updates_equal_modules_with_optimizers() -> None:
         torch.testing.assert_close(
             report[:2], torch.stack((loss, last)).detach(), rtol=1e-3, atol=1e-4
         )
-    torch.testing.assert_close(state.actor, flat([actor]), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.critics, flat(critics), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.actor_targets, flat([actor_target]), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(state.critic_targets, flat(targets), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.actor, flatten([actor]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.critics, flatten(critics), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.actor_targets, flatten([actor_target]), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(state.critic_targets, flatten(targets), rtol=1e-3, atol=1e-3)
 
 
 def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
-    math_ = algorithm_of(build, HYPER)
-    state, batch = state_of(math_), batch_of()
+    math_ = make_algorithm(build, HYPER)
+    state, batch = make_state(math_), make_batch()
     before = map_tensors(torch.clone, state), map_tensors(torch.clone, batch)
     eager, functional = (
         math_.update(gradient, state, batch) for gradient in (eager_gradient, functional_gradient)
@@ -158,12 +163,12 @@ def test_both_gradients_give_the_same_update_and_change_nothing() -> None:
 
 
 def test_vmap_over_four_seeds_equals_four_updates() -> None:
-    math_ = algorithm_of(build, HYPER)
+    math_ = make_algorithm(build, HYPER)
     states, batches = (
-        [state_of(math_, seed) for seed in range(4)],
-        [batch_of(seed) for seed in range(4)],
+        [make_state(math_, seed) for seed in range(4)],
+        [make_batch(seed) for seed in range(4)],
     )
-    stack, stacked_batch = stacked(states), stacked(batches)
+    stack, stacked_batch = stack_states(states), stack_states(batches)
     for update in math_.cycle:
         stack = torch.func.vmap(
             lambda state, batch, update=update: update(functional_gradient, state, batch)
@@ -171,11 +176,11 @@ def test_vmap_over_four_seeds_equals_four_updates() -> None:
     for seed, alone in enumerate(states):
         for update in math_.cycle:
             alone = update(eager_gradient, alone, batches[seed]).state  # noqa: PLW2901
-        torch.testing.assert_close(row(stack, seed), alone, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(get_row(stack, seed), alone, rtol=1e-4, atol=1e-5)
 
 
 def test_exploring_actions_have_normal_noise() -> None:
-    agent = agent_of(
+    agent = make_replay_agent(
         build,
         HYPER.model_copy(update={"learning_starts": 0, "exploration_noise": 0.05}),
         num_envs=500,
@@ -186,7 +191,7 @@ def test_exploring_actions_have_normal_noise() -> None:
 
 
 def test_acting_in_numpy_equals_acting_in_torch() -> None:
-    agent = agent_of(build, HYPER)
+    agent = make_replay_agent(build, HYPER)
     observation = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
     quick = agent.act(observation, explore=False)
     np.testing.assert_allclose(
@@ -198,7 +203,7 @@ def test_acting_in_numpy_equals_acting_in_torch() -> None:
 
 def test_discrete_actions_are_refused_with_a_remedy() -> None:
     with pytest.raises(DefinitionError, match=r"dqn, drqn, .*, which take Discrete"):
-        build(HYPER, context(spaces.Discrete(3)))
+        build(HYPER, make_context(spaces.Discrete(3)))
 
 
 def test_td3_learns_a_bandit() -> None:
@@ -212,16 +217,16 @@ def test_td3_learns_a_bandit() -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_updates_equal_the_eager_ones() -> None:
-    math_ = algorithm_of(build, HYPER)
+    math_ = make_algorithm(build, HYPER)
     compiled, eager = (
         [make_runner(update, mode=mode) for update in math_.cycle[1:]]
         for mode in ("compiled", "eager")
     )
-    one = other = state_of(math_)
+    one = other = make_state(math_)
     for step in range(6):
         one, other = (
-            compiled[step % 2](one, batch_of(step)).state,
-            eager[step % 2](other, batch_of(step)).state,
+            compiled[step % 2](one, make_batch(step)).state,
+            eager[step % 2](other, make_batch(step)).state,
         )
     assert all(update._function is not update._fallback for update in compiled), (
         "this machine has no compiler"

@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 
 from palestra.contract.agents import TrpoParameters
-from tests.unit.workers.rl.agents.agent_kit import context, experience
+from tests.unit.workers.rl.agents.agent_kit import make_context, make_experience
 from workers.acceleration.update_runner import make_runner
 from workers.rl.agents import trpo
 from workers.rl.agents.trpo import conjugate_gradients, line_search
@@ -33,7 +33,7 @@ def test_conjugate_gradients_of_nothing_are_nothing() -> None:
 @pytest.mark.parametrize("space", [spaces.Discrete(3), spaces.Box(-1, 1, (2,), np.float32)])
 def test_fisher_products_equal_an_explicit_hessian_of_the_divergence(space) -> None:
     agent = trpo.build(
-        TrpoParameters(hidden_sizes=(3,), damping=0.1, rollout_steps=8), context(space)
+        TrpoParameters(hidden_sizes=(3,), damping=0.1, rollout_steps=8), make_context(space)
     )
     algorithm, parameters = agent.algorithm, agent.learning_state.parameters
     parameters = parameters + 0.3 * torch.randn(
@@ -51,7 +51,7 @@ def test_fisher_products_equal_an_explicit_hessian_of_the_divergence(space) -> N
         )
 
 
-def preset_evaluation(gains, divergences):
+def make_preset_evaluation(gains, divergences):
     """Returns a function that gives preset gains and divergences for steps of 1, 1/2, 1/4, ...
 
     The step is the difference from zero parameters.
@@ -78,7 +78,7 @@ def test_the_line_search_takes_the_longest_step_that_improves_within_the_region(
     gains, divergences, length
 ) -> None:
     moved = line_search(
-        preset_evaluation(gains, divergences), torch.zeros(2), torch.ones(2), 1.0, 3
+        make_preset_evaluation(gains, divergences), torch.zeros(2), torch.ones(2), 1.0, 3
     )
     torch.testing.assert_close(moved, torch.full((2,), length))
 
@@ -87,10 +87,10 @@ def test_an_update_improves_the_surrogate_within_the_region_and_fits_the_values(
     hyper = TrpoParameters(
         rollout_steps=64, max_kl=0.01, value_minibatch_size=32, learning_rate=0.01, value_passes=10
     )
-    agent, rng = trpo.build(hyper, context()), np.random.default_rng(0)
+    agent, rng = trpo.build(hyper, make_context()), np.random.default_rng(0)
     losses = []
     for _ in range(3):
-        agent.observe(experience(agent, 64, 2, rng))
+        agent.observe(make_experience(agent, 64, 2, rng))
         report = dict(zip(agent.report_names, agent.learn(1).values, strict=True))
         assert report["loss/policy"] < 0
         assert 0 < report["policy/kl"] <= 0.01 + 1e-6
@@ -99,8 +99,8 @@ def test_an_update_improves_the_surrogate_within_the_region_and_fits_the_values(
 
 
 def test_no_advantage_makes_no_step() -> None:
-    agent = trpo.build(TrpoParameters(rollout_steps=8, normalize_advantages=False), context())
-    agent.observe(experience(agent, 8, 2, np.random.default_rng(0)))
+    agent = trpo.build(TrpoParameters(rollout_steps=8, normalize_advantages=False), make_context())
+    agent.observe(make_experience(agent, 8, 2, np.random.default_rng(0)))
     drawn = next(iter(agent.batches(1)))
     before = agent.learning_state
     update = make_runner(agent.algorithm.update, mode="eager")

@@ -13,7 +13,7 @@ import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.definition import RlDefinition
 from palestra.contract.states import Cause
 from tests.support.orphan_check import check_end_with_parent
-from tests.support.trainings import TrainingAttempt, definition, work_order
+from tests.support.trainings import TrainingAttempt, make_definition, make_work_order
 from workers.assembly import actor_learners
 from workers.assembly.rl_parts import build_agent
 from workers.core.errors import DefinitionError
@@ -32,8 +32,8 @@ SEED = 3
 _actor_learner = actor_learners._build_actor_learner
 
 
-def actor_learner_with_test_envs(*arguments: Any) -> ActorLearner:
-    """Runs an actor-learner process.
+def build_actor_learner_with_test_envs(*arguments: Any) -> ActorLearner:
+    """Builds an actor-learner in its process.
 
     Spawned processes import this module with the function, which registers its environments.
     """
@@ -42,10 +42,10 @@ def actor_learner_with_test_envs(*arguments: Any) -> ActorLearner:
 
 @pytest.fixture(autouse=True)
 def _use_test_envs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actor_learners, "_actor_learner", actor_learner_with_test_envs)
+    monkeypatch.setattr(actor_learners, "_actor_learner", build_actor_learner_with_test_envs)
 
 
-def defined(processes: int = 1, env: str = "CartPole-v1", **kwargs: Any) -> RlDefinition:
+def define_training(processes: int = 1, env: str = "CartPole-v1", **kwargs: Any) -> RlDefinition:
     document = {
         "kind": "rl",
         "name": "test",
@@ -61,7 +61,7 @@ def defined(processes: int = 1, env: str = "CartPole-v1", **kwargs: Any) -> RlDe
     return RlDefinition.model_validate_json(json.dumps(document))
 
 
-def shared(definition: RlDefinition) -> SharedA3c:
+def make_shared_agent(definition: RlDefinition) -> SharedA3c:
     env = make_training_vector(definition.env)
     agent = build_agent(definition, env, SEED, "cpu")
     env.close()
@@ -69,7 +69,7 @@ def shared(definition: RlDefinition) -> SharedA3c:
     return agent
 
 
-def steps(count: int) -> CollectPlan:
+def make_plan(count: int) -> CollectPlan:
     return CollectPlan(vector_steps=count)
 
 
@@ -92,13 +92,13 @@ def start_learners() -> Iterator[Callable[[RlDefinition, SharedA3c], ActorLearne
 def test_two_processes_make_the_exact_steps_and_report_each_episode_once(
     start_learners: Any,
 ) -> None:
-    definition = defined(2, "OddWalk-v0", length=7)
-    agent = shared(definition)
+    definition = define_training(2, "OddWalk-v0", length=7)
+    agent = make_shared_agent(definition)
     begin = agent.parameters.clone()
     learners = start_learners(definition, agent)
     counts, ends, updates = [200, 13, 1, 400], [], [0, 0]
     for count in counts:
-        experience = learners.collect(steps(count))
+        experience = learners.collect(make_plan(count))
         assert experience.env_steps == count
         at = [end.vector_step for end in experience.episodes]
         assert at == sorted(set(at))
@@ -128,27 +128,27 @@ def test_two_processes_make_the_exact_steps_and_report_each_episode_once(
 
 
 def test_a_process_uses_the_parameters_that_another_one_updated() -> None:
-    definition, count = defined(2), SharedCount()
-    agent = shared(definition)
-    first, second = (member(definition, agent, count, index) for index in (0, 1))
+    definition, count = define_training(2), SharedCount()
+    agent = make_shared_agent(definition)
+    first, second = (make_actor_learner(definition, agent, count, index) for index in (0, 1))
     begin = agent.parameters.clone()
     _, _, report = first(("gather", 5, 0.01))
     middle = agent.parameters.clone()
     assert report.updates == 1
     assert not torch.equal(begin, middle)
-    assert torch.equal(own_of(second), begin)
+    assert torch.equal(get_own_parameters(second), begin)
     count.value = 0
     second(("gather", 5, 0.0))
-    assert torch.equal(own_of(second), middle), (
+    assert torch.equal(get_own_parameters(second), middle), (
         "its update of step size 0 changed nothing, then it copied"
     )
     count.value = 0
     second(("gather", 5, 0.01))
     assert not torch.equal(agent.parameters, middle)
-    assert torch.equal(own_of(first), middle)
+    assert torch.equal(get_own_parameters(first), middle)
 
 
-def member(
+def make_actor_learner(
     definition: RlDefinition, agent: SharedA3c, count: SharedCount, index: int
 ) -> ActorLearner:
     with preserve_global_state():
@@ -157,15 +157,15 @@ def member(
         )
 
 
-def own_of(one: ActorLearner) -> torch.Tensor:
+def get_own_parameters(one: ActorLearner) -> torch.Tensor:
     return torch.from_numpy(one(("state",))["learner"]["own"]["$torch"])
 
 
 def test_one_process_equals_a_plain_loop_for_any_collect_lengths(start_learners: Any) -> None:
-    definition = defined(1)
-    agent = shared(definition)
+    definition = define_training(1)
+    agent = make_shared_agent(definition)
     learners = start_learners(definition, agent)
-    gathered = [learners.collect(steps(count)) for count in (100, 33, 200)]
+    gathered = [learners.collect(make_plan(count)) for count in (100, 33, 200)]
     env = make_training_vector(definition.env)
     plain: Any = A3c(
         definition.agent, env.single_observation_space, env.single_action_space, seed=SEED
@@ -174,7 +174,7 @@ def test_one_process_equals_a_plain_loop_for_any_collect_lengths(start_learners:
     collector, ends = VectorCollector(env, actor, SEED), []
     plain.learning_rate = agent.learning_rate
     for _ in range(333):
-        experience = collector.collect(steps(1))
+        experience = collector.collect(make_plan(1))
         actor.observe(experience)
         ends += experience.episodes
     assert torch.equal(agent.parameters, plain.parameters)
@@ -189,15 +189,15 @@ def test_one_process_equals_a_plain_loop_for_any_collect_lengths(start_learners:
 
 
 def test_the_learning_rate_reaches_the_processes_with_the_next_collect(start_learners: Any) -> None:
-    definition = defined(1)
-    agent = shared(definition)
+    definition = define_training(1)
+    agent = make_shared_agent(definition)
     learners = start_learners(definition, agent)
     agent.learning_rate = 0.0
     begin = agent.parameters.clone()
-    assert learners.collect(steps(60)).learn_reports[0].updates > 0
+    assert learners.collect(make_plan(60)).learn_reports[0].updates > 0
     assert torch.equal(agent.parameters, begin)
     agent.learning_rate = 0.01
-    learners.collect(steps(60))
+    learners.collect(make_plan(60))
     assert not torch.equal(agent.parameters, begin)
     with pytest.raises(ValueError, match="no episodes"):
         learners.collect(CollectPlan(episodes=1))
@@ -208,9 +208,9 @@ def test_the_learning_rate_reaches_the_processes_with_the_next_collect(start_lea
 def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_it(
     start_learners: Any,
 ) -> None:
-    definition = defined(1, "OddUnseeded-v0", length=0)
-    learners = start_learners(definition, shared(definition))
-    learners.collect(steps(8))
+    definition = define_training(1, "OddUnseeded-v0", length=0)
+    learners = start_learners(definition, make_shared_agent(definition))
+    learners.collect(make_plan(8))
     state = learners.state_dict()
     assert len(state["processes"][0]["learner"]["reward"]) == 3
     report = learners.restore(state)
@@ -220,43 +220,43 @@ def test_an_episode_that_its_environment_does_not_repeat_takes_its_rollout_with_
 
 
 def test_a_process_that_raises_or_dies_is_an_error_that_names_it(start_learners: Any) -> None:
-    definition = defined(2, "OddRaising-v0")
-    broken = start_learners(definition, shared(definition))
+    definition = define_training(2, "OddRaising-v0")
+    broken = start_learners(definition, make_shared_agent(definition))
     with pytest.raises(
         ActorLearnerError, match=r"(?s)actor-learner [01] raised.*the robot fell over"
     ):
-        broken.collect(steps(50))
+        broken.collect(make_plan(50))
     assert len(broken.state_dict()["processes"]) == 2
-    definition = defined(1, "OddFullDisk-v0")
-    full = start_learners(definition, shared(definition))
+    definition = define_training(1, "OddFullDisk-v0")
+    full = start_learners(definition, make_shared_agent(definition))
     with pytest.raises(ActorLearnerError, match="No space left on device") as caught:
-        full.collect(steps(50))
+        full.collect(make_plan(50))
     assert describe_failure(caught.value)[0] is Cause.DISK_FULL
-    definition = defined(1, "OddCrashing-v0", how="kill")
-    fatal = start_learners(definition, shared(definition))
+    definition = define_training(1, "OddCrashing-v0", how="kill")
+    fatal = start_learners(definition, make_shared_agent(definition))
     with pytest.raises(
         ActorLearnerError, match=r"actor-learner 0 \(process \d+\) was ended by SIGKILL"
     ):
-        fatal.collect(steps(50))
+        fatal.collect(make_plan(50))
     with pytest.raises(ActorLearnerError, match="no common state"):
         fatal.state_dict()
 
 
 def test_processes_end_with_their_parent_in_the_middle_of_an_episode(tmp_path: Path) -> None:
-    definition = defined(2, "OddCrashing-v0", how="hang")
-    agent = shared(definition)
+    definition = define_training(2, "OddCrashing-v0", how="hang")
+    agent = make_shared_agent(definition)
 
-    def parent(tell: Callable[[tuple[int, ...]], None]) -> None:
+    def run_parent(tell: Callable[[tuple[int, ...]], None]) -> None:
         learners = actor_learners.build_actor_learners(definition, agent, SEED, "cpu", "eager")
         learners.wait()
         tell(learners.pids)
-        learners.collect(steps(50))
+        learners.collect(make_plan(50))
 
-    check_end_with_parent(tmp_path / "pids", parent, 2)
+    check_end_with_parent(tmp_path / "pids", run_parent, 2)
 
 
 def test_losses_that_are_not_finite_end_the_run(tmp_path: Path) -> None:
-    document = definition(
+    document = make_definition(
         "a3c", env={"id": "OddWalk-v0", "kwargs": {"length": 7, "nan_reward": True}}
     )
     document |= {
@@ -264,13 +264,15 @@ def test_losses_that_are_not_finite_end_the_run(tmp_path: Path) -> None:
         "evaluation": {"every_env_steps": None, "episodes": 1},
     }
     document["hooks"] = [{"name": "nan_guard", "updates": 20}]
-    trained = TrainingAttempt(work_order(document), tmp_path).run()
-    last = [record for record in trained.dumped() if record["type"] == "snapshot"][-1]
+    trained = TrainingAttempt(make_work_order(document), tmp_path).run()
+    last = [record for record in trained.dump_records() if record["type"] == "snapshot"][-1]
     assert last["reason"] == "exception"
     assert last["env_step"] < 5_000
 
 
 def test_a_gpu_is_refused() -> None:
-    definition = defined(1)
+    definition = define_training(1)
     with pytest.raises(DefinitionError, match=r"resources\.gpus"):
-        actor_learners.build_actor_learners(definition, shared(definition), SEED, "cuda", "eager")
+        actor_learners.build_actor_learners(
+            definition, make_shared_agent(definition), SEED, "cuda", "eager"
+        )

@@ -20,12 +20,12 @@ PLAN = CollectPlan(vector_steps=1)
 ENV = EnvDefinition(id="CartPole-v1", num_envs=2, max_episode_steps=3)
 
 
-def collector() -> AgentDrivenCollector:
+def make_collector() -> AgentDrivenCollector:
     return AgentDrivenCollector(make_vector(ENV), seed=5)
 
 
 def test_each_step_is_handed_out_once_and_episodes_begin_at_once() -> None:
-    made = collector()
+    made = make_collector()
     assert made.collect(PLAN).env_steps == 0
     first = made.begin().copy()
     actions = np.array([0, 1])
@@ -41,7 +41,7 @@ def test_each_step_is_handed_out_once_and_episodes_begin_at_once() -> None:
 
 
 def test_running_episodes_are_restored_and_the_resume_is_statistical() -> None:
-    one, other = collector(), collector()
+    one, other = make_collector(), make_collector()
     one.begin()
     one.step(np.array([0, 1]))
     report = other.restore(one.state_dict())
@@ -74,12 +74,12 @@ class StepLoop:
             self.made, self.pending = self.made + 1, True
 
 
-def rig(bound: int, **more: Any) -> Rig:
+def make_rig(bound: int, **more: Any) -> Rig:
     return Rig(Cadence(budget=Budget({Unit.ENV_STEPS: bound})), **more)
 
 
 def test_the_last_step_is_learnt_from_before_the_run_ends() -> None:
-    made = rig(4)
+    made = make_rig(4)
     loop = StepLoop(made, 4)
     result = agent_driven.run(made.engine, loop)
     assert (result.reason, made.engine.clock.env_steps, loop.made) == (StopReason.BUDGET, 4, 4)
@@ -87,14 +87,14 @@ def test_the_last_step_is_learnt_from_before_the_run_ends() -> None:
 
 
 def test_no_step_is_made_once_the_engine_stops() -> None:
-    made = rig(10, order=StopReason.PAUSE, order_after=4)
+    made = make_rig(10, order=StopReason.PAUSE, order_after=4)
     loop = StepLoop(made, 10)
     assert agent_driven.run(made.engine, loop).reason is StopReason.PAUSE
     assert loop.made == made.engine.clock.env_steps == made.snapshotter.saved[-1][1]
 
 
 def test_a_run_that_was_over_makes_no_step() -> None:
-    made = rig(4)
+    made = make_rig(4)
     made.engine.clock.env_steps = 4
     loop = StepLoop(made, 4)
     assert agent_driven.run(made.engine, loop).reason is StopReason.BUDGET
@@ -102,7 +102,7 @@ def test_a_run_that_was_over_makes_no_step() -> None:
 
 
 def test_a_loop_that_ends_before_the_job_is_an_error_of_the_definition() -> None:
-    made = rig(10)
+    made = make_rig(10)
     with pytest.raises(DefinitionError, match=r"after 3 env_steps"):
         agent_driven.run(made.engine, StepLoop(made, 3))
     assert made.snapshotter.saved[-1][:2] == (SnapshotReason.EXCEPTION, 3)
@@ -112,14 +112,14 @@ def test_a_loop_that_ends_before_the_job_is_an_error_of_the_definition() -> None
 def test_an_exception_of_the_loop_is_raised_again_and_the_step_before_it_counted(
     error: BaseException,
 ) -> None:
-    made = rig(10)
+    made = make_rig(10)
 
-    class Failing(StepLoop):
+    class FailingLoop(StepLoop):
         def __call__(self, advance: Callable[[], bool]) -> None:
             super().__call__(advance)
             raise error
 
     with pytest.raises(type(error)) as raised:
-        agent_driven.run(made.engine, Failing(made, 3))
+        agent_driven.run(made.engine, FailingLoop(made, 3))
     assert raised.value is error
     assert made.snapshotter.saved[-1][:2] == (SnapshotReason.EXCEPTION, 3)

@@ -26,7 +26,7 @@ class ConstantActionAgent:
         self.lost.append(lost.tolist())
 
 
-def collector(length: int = 0, num_envs: int = 2, **options: Any) -> VectorCollector:
+def make_collector(length: int = 0, num_envs: int = 2, **options: Any) -> VectorCollector:
     spec = EnvDefinition(
         id="OddWalk-v0",
         num_envs=num_envs,
@@ -37,7 +37,7 @@ def collector(length: int = 0, num_envs: int = 2, **options: Any) -> VectorColle
 
 
 def test_experience_is_time_major_and_keeps_the_true_successor() -> None:
-    experience = collector(length=3).collect(CollectPlan(vector_steps=5))
+    experience = make_collector(length=3).collect(CollectPlan(vector_steps=5))
     assert experience.observation.shape == (5, 2, 2)
     assert experience.observation[:, 0, 1].tolist() == [0, 1, 2, 0, 1]
     assert experience.next_observation[:, 0, 1].tolist() == [1, 2, 3, 1, 2]
@@ -56,7 +56,7 @@ def test_experience_is_time_major_and_keeps_the_true_successor() -> None:
 
 
 def test_the_last_observation_can_be_seen_before_the_lazy_reset() -> None:
-    made = collector(length=3)
+    made = make_collector(length=3)
     first = made.collect(CollectPlan(vector_steps=3))
     assert first.next_observation[-1, 0, 1] == 3
     assert made.state_dict()["over"].all()
@@ -64,7 +64,9 @@ def test_the_last_observation_can_be_seen_before_the_lazy_reset() -> None:
 
 
 def test_truncation_is_distinguished_from_termination() -> None:
-    experience = collector(max_episode_steps=2, num_envs=1).collect(CollectPlan(vector_steps=2))
+    experience = make_collector(max_episode_steps=2, num_envs=1).collect(
+        CollectPlan(vector_steps=2)
+    )
     assert experience.truncated[:, 0].tolist() == [False, True]
     assert not experience.terminated.any()
     assert not experience.episodes[0].terminated
@@ -72,22 +74,26 @@ def test_truncation_is_distinguished_from_termination() -> None:
 
 def test_an_episode_depends_on_seed_environment_and_number_alone() -> None:
     together = (
-        collector(length=2, num_envs=3).collect(CollectPlan(vector_steps=4)).observation[::2, :, 0]
+        make_collector(length=2, num_envs=3)
+        .collect(CollectPlan(vector_steps=4))
+        .observation[::2, :, 0]
     )
     assert len(np.unique(together)) == 6
     again = (
-        collector(length=2, num_envs=2).collect(CollectPlan(vector_steps=4)).observation[::2, :, 0]
+        make_collector(length=2, num_envs=2)
+        .collect(CollectPlan(vector_steps=4))
+        .observation[::2, :, 0]
     )
     assert np.array_equal(together[:, :2], again)
 
 
-def test_at_least_so_many_env_steps_are_whole_vector_steps() -> None:
-    assert collector().collect(CollectPlan(env_steps=5)).env_steps == 6
+def test_a_minimum_of_env_steps_is_rounded_up_to_whole_vector_steps() -> None:
+    assert make_collector().collect(CollectPlan(env_steps=5)).env_steps == 6
 
 
 @pytest.mark.parametrize("num_envs", [1, 2, 5])
 def test_whole_episodes_are_counted_by_their_start(num_envs: int) -> None:
-    made = collector(num_envs=num_envs, random_length=True)
+    made = make_collector(num_envs=num_envs, random_length=True)
     made.collect(CollectPlan(vector_steps=1))
     experience = made.collect(CollectPlan(episodes=4))
     assert len(experience.episodes) == 4
@@ -100,8 +106,8 @@ def test_whole_episodes_are_counted_by_their_start(num_envs: int) -> None:
     assert (experience.terminated & experience.active).sum() == 4
 
 
-def test_whole_episodes_until_enough_env_steps() -> None:
-    experience = collector(num_envs=1, random_length=True).collect(
+def test_whole_episodes_are_collected_until_there_are_enough_env_steps() -> None:
+    experience = make_collector(num_envs=1, random_length=True).collect(
         CollectPlan(env_steps=20, needs_whole_episodes=True)
     )
     lengths = [end.episode_length for end in experience.episodes]
@@ -111,14 +117,14 @@ def test_whole_episodes_until_enough_env_steps() -> None:
 def test_an_unrepeatable_environment_begins_its_episode_again_with_the_next_number() -> None:
     actor = ConstantActionAgent()
 
-    def made() -> VectorCollector:
+    def make_unseeded_collector() -> VectorCollector:
         return VectorCollector(
             make_vector(EnvDefinition(id="OddUnseeded-v0", num_envs=2)), actor, seed=3
         )
 
-    first = made()
+    first = make_unseeded_collector()
     first.collect(CollectPlan(vector_steps=5))
-    second = made()
+    second = make_unseeded_collector()
     report = second.restore(first.state_dict())
     assert actor.lost == [[True, True]]
     assert not report.is_exact

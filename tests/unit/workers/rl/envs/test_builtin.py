@@ -24,13 +24,13 @@ def test_the_environments_pass_gymnasiums_checker(name: str) -> None:
 
 def test_a_seed_repeats_the_episode_in_another_process() -> None:
     here, there = (
-        _episode(EnvDefinition(id="palestra/BitFlip-v0", num_envs=2, vectorization=way))
+        _record_episode(EnvDefinition(id="palestra/BitFlip-v0", num_envs=2, vectorization=way))
         for way in ("sync", "async")
     )
     assert np.array_equal(here, there)
 
 
-def _episode(spec: EnvDefinition) -> Any:
+def _record_episode(spec: EnvDefinition) -> Any:
     vector = make_vector(spec)
     shown = [vector.begin(np.ones(2, np.bool_), [5, 6]).copy()]
     shown += [vector.advance(np.array([index % 4, 1]))[0].copy() for index in range(8)]
@@ -101,7 +101,7 @@ def test_the_goals_of_vectors_can_be_judged() -> None:
 
 
 def test_environments_that_judge_one_goal_at_a_time_are_asked_so() -> None:
-    class Single(BitFlip):
+    class SingleGoalEnv(BitFlip):
         compute_reward = staticmethod(
             lambda achieved, desired, info: 0.0 if (achieved == desired).all() else -1.0
         )
@@ -109,7 +109,7 @@ def test_environments_that_judge_one_goal_at_a_time_are_asked_so() -> None:
             lambda achieved, desired, info: bool(achieved[0] == desired[0])
         )
 
-    env = Single(2)
+    env = SingleGoalEnv(2)
     rule = goal_rule(env, env.observation_space)
     assert rule is not None
     achieved, desired = (
@@ -145,12 +145,12 @@ def test_the_cue_is_shown_once_and_must_be_named_later() -> None:
 
 
 def test_without_a_memory_the_best_mean_return_is_chance() -> None:
-    means = [_answered(answer) for answer in range(4)]
+    means = [_compute_mean_return(answer) for answer in range(4)]
     assert sum(means) == 1.0
     assert max(means) < 0.3
 
 
-def _answered(answer: int) -> float:
+def _compute_mean_return(answer: int) -> float:
     vector = make_vector(EnvDefinition(id="palestra/Recall-v0", num_envs=400, kwargs={"delay": 1}))
     vector.begin(np.ones(400, np.bool_), list(range(400)))
     vector.advance(np.zeros(400, np.int64))

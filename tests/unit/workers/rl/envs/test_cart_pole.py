@@ -15,7 +15,7 @@ from workers.rl.envs.resumable_episode import EpisodeEnv
 from workers.rl.envs.vector import SerialVector
 
 
-def both(num_envs: int = 9, **options: Any) -> tuple[Any, Any]:
+def make_both_vectors(num_envs: int = 9, **options: Any) -> tuple[Any, Any]:
     fast = make_vector(EnvDefinition(id="CartPole-v1", num_envs=num_envs, **options))
     parts = [make_vector(EnvDefinition(id="CartPole-v1", **options)) for _ in range(num_envs)]
     assert isinstance(fast, CartPoleVector)
@@ -23,7 +23,7 @@ def both(num_envs: int = 9, **options: Any) -> tuple[Any, Any]:
     return fast, SerialVector([lambda part=part: part.envs[0] for part in parts])
 
 
-def actions_of(generator: np.random.Generator, observation: Any) -> Any:
+def choose_actions(generator: np.random.Generator, observation: Any) -> Any:
     """Returns actions that balance the pole in the first slots, so that their episodes last.
 
     Actions of the other slots are random.
@@ -40,18 +40,19 @@ def actions_of(generator: np.random.Generator, observation: Any) -> Any:
 @pytest.mark.parametrize("singly", [False, True])
 def test_every_result_equals_gymnasiums(options: Any, singly: bool) -> None:
     limit, kwargs = options.get("max_episode_steps", 500), options.get("kwargs", {})
-    fast = both(**options)[int(singly)]
+    fast = make_both_vectors(**options)[int(singly)]
     slow = SerialVector(
         [functools.partial(EpisodeEnv, CartPoleEnv(**kwargs), index, limit) for index in range(9)]
     )
     seeds, over, generator = np.arange(9), np.ones(9, np.bool_), np.random.default_rng(1)
     ended = [0, 0]
     for step in range(700):
-        if step % 3 == 0 and over.any():  # ended slots wait a while
+        if step % 3 == 0 and over.any():
+            # Ended slots wait up to two steps for their reset.
             observations = fast.begin(over, seeds.tolist()), slow.begin(over, seeds.tolist())
             assert np.array_equal(*observations)
             seeds += 9
-        chosen = actions_of(generator, observations[0])
+        chosen = choose_actions(generator, observations[0])
         stepped = fast.advance(chosen), slow.advance(chosen)
         assert [part.dtype for part in stepped[0]] == [part.dtype for part in stepped[1]]
         assert all(np.array_equal(a, b) for a, b in zip(*stepped, strict=True))
@@ -63,7 +64,7 @@ def test_every_result_equals_gymnasiums(options: Any, singly: bool) -> None:
 
 
 def test_a_running_episode_is_restored() -> None:
-    first, second = both()[0], both()[0]
+    first, second = make_both_vectors()[0], make_both_vectors()[0]
     first.begin(np.arange(9) < 6, list(range(9)))
     for step in range(5):
         seen = first.advance(np.full(9, step % 2))[0]
@@ -75,12 +76,12 @@ def test_a_running_episode_is_restored() -> None:
     for step in range(80):
         after = first.advance(np.full(9, step % 2)), second.advance(np.full(9, step % 2))
         assert all(np.array_equal(a[:6], b[:6]) for a, b in zip(*after, strict=True))
-    assert second.restore_episodes(both()[1].save_episodes())[0] == (None, True)
+    assert second.restore_episodes(make_both_vectors()[1].save_episodes())[0] == (None, True)
 
 
 @pytest.mark.parametrize("to_fast", [True, False])
 def test_an_episode_is_restored_by_the_other_implementation(to_fast: bool) -> None:
-    fast, slow = both()
+    fast, slow = make_both_vectors()
     source, found = (slow, fast) if to_fast else (fast, slow)
     source.begin(np.arange(9) < 8, list(range(9)))
     for step in range(5):
@@ -101,13 +102,13 @@ def test_an_episode_is_restored_by_the_other_implementation(to_fast: bool) -> No
 
 
 def test_an_episode_saved_by_its_actions_begins_again() -> None:
-    assert both()[0].restore_episodes(
+    assert make_both_vectors()[0].restore_episodes(
         [{"over": False, "seed": 1, "length": 2, "hash": "", "actions": np.zeros(2)}] * 9
     )[0] == (None, False)
 
 
 def test_the_counted_episode_is_the_one_that_is_filmed() -> None:
-    fast, film = both()[0], make_rendered(EnvDefinition(id="CartPole-v1", num_envs=9))
+    fast, film = make_both_vectors()[0], make_rendered(EnvDefinition(id="CartPole-v1", num_envs=9))
     observation = fast.begin(np.ones(9, np.bool_), list(range(9)))
     assert np.array_equal(film.reset(seed=5)[0], observation[5])
     for step in range(15):
@@ -117,7 +118,7 @@ def test_the_counted_episode_is_the_one_that_is_filmed() -> None:
 
 @pytest.mark.parametrize("kind", [np.bool_, np.uint8, np.int32, np.float32, object])
 def test_actions_may_be_numbers_of_any_kind(kind) -> None:
-    fast, other = both()[0], both()[0]
+    fast, other = make_both_vectors()[0], make_both_vectors()[0]
     actions = np.arange(9) % 2
     for vector in (fast, other):
         vector.begin(np.ones(9, np.bool_), list(range(9)))
@@ -126,7 +127,7 @@ def test_actions_may_be_numbers_of_any_kind(kind) -> None:
 
 
 def test_other_actions_are_refused_and_other_variants_stepped_one_by_one() -> None:
-    fast = both()[0]
+    fast = make_both_vectors()[0]
     fast.begin(np.ones(9, np.bool_), [0] * 9)
     before = fast.begin(np.ones(9, np.bool_), [0] * 9).copy()
     for wrong in (

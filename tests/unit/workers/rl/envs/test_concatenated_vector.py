@@ -15,7 +15,7 @@ from workers.rl.envs.learner_rewards import LearnerRewards, ReportingVector
 EVERY = np.ones(4, np.bool_)
 
 
-def vectors(env_id: str, **options: Any) -> list[Any]:
+def make_vectors(env_id: str, **options: Any) -> list[Any]:
     return [make_vector(EnvDefinition(id=env_id, num_envs=2, **options), runs=2) for _ in range(2)]
 
 
@@ -29,7 +29,7 @@ def vectors(env_id: str, **options: Any) -> list[Any]:
 def test_each_vector_saves_the_episodes_that_the_whole_steps(
     env_id: str, kind: type, options: dict[str, Any]
 ) -> None:
-    parts, alone = vectors(env_id, **options), vectors(env_id, **options)
+    parts, alone = make_vectors(env_id, **options), make_vectors(env_id, **options)
     whole = concatenate_vectors(parts)
     assert isinstance(whole, kind)
     assert whole.num_envs == 4
@@ -54,7 +54,10 @@ def test_each_vector_saves_the_episodes_that_the_whole_steps(
 def test_learner_rewards_are_concatenated() -> None:
     told = AtariPreprocessing(clip_rewards=True, terminal_on_life_loss=False)
     whole = concatenate_vectors(
-        [ReportingVector(vector, told) for vector in vectors("OddWalk-v0", kwargs={"length": 3})]
+        [
+            ReportingVector(vector, told)
+            for vector in make_vectors("OddWalk-v0", kwargs={"length": 3})
+        ]
     )
     assert isinstance(whole, LearnerRewards)
     whole.begin(EVERY, [0] * 4)

@@ -23,7 +23,7 @@ from palestra.contract.definition import read_definition
 from palestra.contract.envs import EnvDefinition
 from palestra.contract.names import WORKER_IMPORTS
 from tests.support.distributions import install, install_environments
-from tests.support.trainings import TrainingAttempt, definition, work_order
+from tests.support.trainings import TrainingAttempt, make_definition, make_work_order
 from workers.assembly import registered_parts
 from workers.assembly.registry import check_code
 from workers.core import installed_code
@@ -39,7 +39,7 @@ gym.register("{id}", entry_point="tiny_envs.walk:Walk", max_episode_steps=9)
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def site_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory on Python's path; environments registered by the test are removed afterwards."""
     before = dict(gym.registry)
     directory = tmp_path / "site"
@@ -79,24 +79,27 @@ def reset_registries() -> Callable[[], None]:
     return lambda: forget(builtin)
 
 
-def code(name: str) -> DistributionCode:
+def get_code(name: str) -> DistributionCode:
     found = environment_code(name)
     assert isinstance(found, DistributionCode)
     return found
 
 
-def loose(site: Path, text: str = REGISTERS.format(id="Loose-v0")) -> Path:
+def write_loose_module(site: Path, text: str = REGISTERS.format(id="Loose-v0")) -> Path:
     install_environments(site)
     (site / "loose.py").write_text(text)
     return site / "loose.py"
 
 
 def test_environments_of_the_entry_point_group_have_their_distributions_code(
-    site: Path,
+    site_directory: Path,
 ) -> None:
-    install_environments(site)
-    assert (code("tiny/Walk-v0").distribution, code("tiny/Walk-v0").version) == ("tiny-envs", "2.0")
-    assert code("tiny/Pole-v0") == code("tiny/Walk-v0"), (
+    install_environments(site_directory)
+    assert (get_code("tiny/Walk-v0").distribution, get_code("tiny/Walk-v0").version) == (
+        "tiny-envs",
+        "2.0",
+    )
+    assert get_code("tiny/Pole-v0") == get_code("tiny/Walk-v0"), (
         "it is who registers that counts, not whose class it is"
     )
     env = make_vector(EnvDefinition(id="tiny/Walk-v0", num_envs=2))
@@ -105,14 +108,14 @@ def test_environments_of_the_entry_point_group_have_their_distributions_code(
 
 
 def test_a_changed_reward_changes_the_digest(
-    site: Path, reset_registries: Callable[[], None]
+    site_directory: Path, reset_registries: Callable[[], None]
 ) -> None:
-    install_environments(site)
-    before = code("tiny/Walk-v0")
-    source = site / "tiny_envs" / "walk.py"
+    install_environments(site_directory)
+    before = get_code("tiny/Walk-v0")
+    source = site_directory / "tiny_envs" / "walk.py"
     source.write_text(source.read_text().replace("REWARD = 1.0", "REWARD = 2.0"))
     reset_registries()
-    after = code("tiny/Walk-v0")
+    after = get_code("tiny/Walk-v0")
     assert (before.version, before.digest != after.digest) == (after.version, True)
 
 
@@ -128,43 +131,46 @@ def test_a_changed_reward_changes_the_digest(
         "Nowhere-v0",
     ],
 )
-def test_environments_of_gymnasium_ale_py_and_palestra_have_no_code(site: Path, name: str) -> None:
+def test_environments_of_gymnasium_ale_py_and_palestra_have_no_code(
+    site_directory: Path, name: str
+) -> None:
     """IDs of existing experiments therefore do not change."""
-    install_environments(site)
+    install_environments(site_directory)
     assert environment_code(name) is None
     register_sources()
     assert environment_code(name) is None, "also once the sources were run"
 
 
-def test_an_id_of_gymnasium_cannot_be_replaced(site: Path) -> None:
+def test_an_id_of_gymnasium_cannot_be_replaced(site_directory: Path) -> None:
     before = gym.registry["CartPole-v1"]
-    install_environments(site)
+    install_environments(site_directory)
     assert "would replace" in register_sources().left_out["CartPole-v1"]
     assert gym.registry["CartPole-v1"] is before
 
 
-def test_the_group_of_gymnasium_gives_a_namespace(site: Path) -> None:
-    (site / "corp.py").write_text(
+def test_the_group_of_gymnasium_gives_a_namespace(site_directory: Path) -> None:
+    (site_directory / "corp.py").write_text(
         "import gymnasium as gym\ndef register():\n    gym.register('Walk-v3', "
         "entry_point='tiny_envs.walk:Walk')\n"
     )
     install_environments(
-        site, groups="[gymnasium.envs]\ncorp = corp:register\n__root__ = tiny_envs:register\n"
+        site_directory,
+        groups="[gymnasium.envs]\ncorp = corp:register\n__root__ = tiny_envs:register\n",
     )
     assert register_sources().owners["corp/Walk-v3"] == "corp"
     assert register_sources().owners["tiny/Walk-v0"] == "tiny_envs"
     assert gym.envs.registration.current_namespace is None
-    assert code("corp/Walk-v3").distribution == "tiny-envs", (
+    assert get_code("corp/Walk-v3").distribution == "tiny-envs", (
         "the distribution whose entry point names the module"
     )
 
 
 def test_an_environment_belongs_to_the_module_that_registers_it_whoever_imports_that(
-    site: Path, monkeypatch: pytest.MonkeyPatch
+    site_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loose(site, "import tiny_envs\n" + REGISTERS.format(id="Loose-v0"))
+    write_loose_module(site_directory, "import tiny_envs\n" + REGISTERS.format(id="Loose-v0"))
     monkeypatch.setenv(WORKER_IMPORTS, "loose")
-    metadata = next(site.glob("*.dist-info")) / "entry_points.txt"
+    metadata = next(site_directory.glob("*.dist-info")) / "entry_points.txt"
     metadata.write_text("[palestra.environments]\na = loose\nb = tiny_envs\n")
     assert register_sources().owners == {
         name: "loose" if name == "Loose-v0" else "tiny_envs" for name in register_sources().owners
@@ -173,9 +179,9 @@ def test_an_environment_belongs_to_the_module_that_registers_it_whoever_imports_
 
 
 def test_an_id_that_two_modules_register_is_not_offered(
-    site: Path, monkeypatch: pytest.MonkeyPatch
+    site_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loose(site, REGISTERS.format(id="tiny/Walk-v0"))
+    write_loose_module(site_directory, REGISTERS.format(id="tiny/Walk-v0"))
     monkeypatch.setenv(WORKER_IMPORTS, "loose")
     assert (
         "loose and tiny_envs both register this id" in register_sources().left_out["tiny/Walk-v0"]
@@ -184,8 +190,10 @@ def test_an_id_that_two_modules_register_is_not_offered(
         make_vector(EnvDefinition(id="tiny/Walk-v0"))
 
 
-def test_a_source_that_fails_leaves_the_others(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loose(site, "raise RuntimeError('no licence')")
+def test_a_source_that_fails_leaves_the_others(
+    site_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_loose_module(site_directory, "raise RuntimeError('no licence')")
     monkeypatch.setenv(WORKER_IMPORTS, "loose")
     assert (
         register_sources().left_out["--import loose"]
@@ -195,9 +203,9 @@ def test_a_source_that_fails_leaves_the_others(site: Path, monkeypatch: pytest.M
 
 
 def test_a_module_of_no_distribution_has_a_digest_of_its_sources(
-    site: Path, monkeypatch: pytest.MonkeyPatch, reset_registries: Callable[[], None]
+    site_directory: Path, monkeypatch: pytest.MonkeyPatch, reset_registries: Callable[[], None]
 ) -> None:
-    file = loose(site)
+    file = write_loose_module(site_directory)
     monkeypatch.setenv(WORKER_IMPORTS, "loose")
     before = environment_code("Loose-v0")
     assert isinstance(before, ModuleCode)
@@ -208,9 +216,9 @@ def test_a_module_of_no_distribution_has_a_digest_of_its_sources(
 
 
 def test_a_definition_names_only_modules_that_the_administrator_allows(
-    site: Path, monkeypatch: pytest.MonkeyPatch
+    site_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loose(site)
+    write_loose_module(site_directory)
     with pytest.raises(
         PartNotFoundError,
         match=(
@@ -226,20 +234,24 @@ def test_a_definition_names_only_modules_that_the_administrator_allows(
     assert environment_code("loose:Loose-v0") == environment_code("Loose-v0")
 
 
-def test_what_an_agents_package_registers_is_known_without_the_agent(site: Path) -> None:
-    install(site, agents={"mine": "other:factory"}, groups="")
-    install_environments(site, groups="")
-    (site / "other.py").write_text(
+def test_environments_that_an_agents_package_registers_are_known_without_the_agent(
+    site_directory: Path,
+) -> None:
+    install(site_directory, agents={"mine": "other:factory"}, groups="")
+    install_environments(site_directory, groups="")
+    (site_directory / "other.py").write_text(
         REGISTERS.format(id="Other-v0") + "def factory(parameters, context): ...\n"
     )
-    assert code("Other-v0").distribution == "tiny-agents"
+    assert get_code("Other-v0").distribution == "tiny-agents"
 
 
-def test_it_is_made_in_processes_of_its_own_too(
-    site: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_registered_environment_is_made_in_other_processes_too(
+    site_directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install_environments(site)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
+    install_environments(site_directory)
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(site_directory), os.environ.get("PYTHONPATH", "")])
+    )
     env = make_vector(EnvDefinition(id="tiny/Walk-v0", num_envs=2, vectorization="async"))
     try:
         assert env.single_observation_space.shape == (5,)
@@ -247,8 +259,8 @@ def test_it_is_made_in_processes_of_its_own_too(
         env.close()
 
 
-def test_faults_name_the_field(site: Path) -> None:
-    install_environments(site)
+def test_faults_name_the_field(site_directory: Path) -> None:
+    install_environments(site_directory)
     with pytest.raises(
         DefinitionError,
         match=r"env\.id tiny/Words-v0, observation_space: Text spaces cannot be stored",
@@ -262,14 +274,16 @@ def test_faults_name_the_field(site: Path) -> None:
     make_vector(EnvDefinition(id="tiny/Given-v0", kwargs={"length": 3})).close()
 
 
-def walk(**changes: Any) -> dict[str, Any]:
-    return definition(env={"id": "tiny/Walk-v0"}, **changes)
+def make_walk_definition(**changes: Any) -> dict[str, Any]:
+    return make_definition(env={"id": "tiny/Walk-v0"}, **changes)
 
 
-def test_a_worker_refuses_an_environment_of_other_code_unless_that_is_allowed(site: Path) -> None:
-    install_environments(site)
-    document = read_definition(json.dumps(walk()))
-    mine = code("tiny/Walk-v0")
+def test_a_worker_refuses_an_environment_of_other_code_unless_that_is_allowed(
+    site_directory: Path,
+) -> None:
+    install_environments(site_directory)
+    document = read_definition(json.dumps(make_walk_definition()))
+    mine = get_code("tiny/Walk-v0")
     assert check_code(document, BuiltinCode(environment=mine)) is None
     older = BuiltinCode(environment=mine.model_copy(update={"digest": "0" * 64}))
     loose = BuiltinCode(environment=ModuleCode(module="loose", digest="0" * 64))
@@ -284,17 +298,19 @@ def test_a_worker_refuses_an_environment_of_other_code_unless_that_is_allowed(si
     with pytest.raises(CodeChangedError):
         check_code(document, loose, allows_change=True)
     with pytest.raises(CodeChangedError, match="this worker has built-in parts:"):
-        check_code(read_definition(json.dumps(definition())), BuiltinCode(environment=mine))
+        check_code(read_definition(json.dumps(make_definition())), BuiltinCode(environment=mine))
     with pytest.raises(CodeChangedError, match="the work tree at aaaaaaaaaaaa"):
         check_code(document, GitCode(kind="git", head="a" * 40))
 
 
-def test_agent_and_environment_may_be_of_two_distributions_or_of_one(site: Path) -> None:
-    install(site)
-    install_environments(site)
-    document = read_definition(json.dumps({**walk(), "agent": {"name": "hill_climber"}}))
+def test_agent_and_environment_may_be_of_two_distributions_or_of_one(site_directory: Path) -> None:
+    install(site_directory)
+    install_environments(site_directory)
+    document = read_definition(
+        json.dumps({**make_walk_definition(), "agent": {"name": "hill_climber"}})
+    )
     agent = registered_parts.discover("agents").parts["hill_climber"].code
-    both = add_environment(agent, code("tiny/Walk-v0"))
+    both = add_environment(agent, get_code("tiny/Walk-v0"))
     check_code(document, both)
     with pytest.raises(
         CodeChangedError,
@@ -305,18 +321,18 @@ def test_agent_and_environment_may_be_of_two_distributions_or_of_one(site: Path)
     ):
         check_code(document, agent)
     with pytest.raises(CodeChangedError, match="made with built-in parts"):
-        check_code(document, BuiltinCode(environment=code("tiny/Walk-v0")))
-    one = EntrypointCode(kind="entrypoint", **code("tiny/Walk-v0").model_dump(exclude={"kind"}))
-    assert add_environment(one, code("tiny/Walk-v0")) == one, (
+        check_code(document, BuiltinCode(environment=get_code("tiny/Walk-v0")))
+    one = EntrypointCode(kind="entrypoint", **get_code("tiny/Walk-v0").model_dump(exclude={"kind"}))
+    assert add_environment(one, get_code("tiny/Walk-v0")) == one, (
         "the ID of an agent and an environment of one package stands"
     )
 
 
-def test_it_trains_to_its_end(site: Path, tmp_path: Path) -> None:
-    install_environments(site)
-    order = work_order(walk(loop={"env_steps": 300, "epoch_env_steps": 100}))
+def test_a_registered_environment_trains_to_its_end(site_directory: Path, tmp_path: Path) -> None:
+    install_environments(site_directory)
+    order = make_work_order(make_walk_definition(loop={"env_steps": 300, "epoch_env_steps": 100}))
     trained = TrainingAttempt(order, tmp_path / "run").run()
-    finals = [row for row in trained.points() if row[0] == "evaluation" and row[-1]]
+    finals = [row for row in trained.list_points() if row[0] == "evaluation" and row[-1]]
     assert len(finals) == 1
 
 
@@ -335,7 +351,7 @@ def test_the_option_is_checked_without_an_import(name: str, told: str) -> None:
 
 
 def test_a_module_of_the_working_directory_is_found_by_trainers(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    site_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trainers run in another working directory."""
     (tmp_path / "here").mkdir()

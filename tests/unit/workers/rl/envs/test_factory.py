@@ -11,11 +11,11 @@ from workers.core.errors import DefinitionError, EnvironmentFailedError, PartNot
 from workers.rl.envs.factory import make_vector
 
 
-def spec(name: str, **options: Any) -> EnvDefinition:
+def make_spec(name: str, **options: Any) -> EnvDefinition:
     return EnvDefinition(id=name, **options)
 
 
-def begun(vector: Any) -> Any:
+def begin_all(vector: Any) -> Any:
     return vector.begin(
         np.ones(vector.num_envs, np.bool_), list(range(10, 10 + vector.num_envs))
     ).copy()
@@ -24,7 +24,7 @@ def begun(vector: Any) -> Any:
 @pytest.mark.parametrize("vectorization", ["sync", "async"])
 def test_a_time_limit_truncates_and_a_terminal_state_does_not(vectorization: str) -> None:
     vector = make_vector(
-        spec(
+        make_spec(
             "OddWalk-v0",
             num_envs=2,
             kwargs={"length": 3},
@@ -32,14 +32,14 @@ def test_a_time_limit_truncates_and_a_terminal_state_does_not(vectorization: str
             vectorization=vectorization,
         )
     )
-    longer = make_vector(spec("OddWalk-v0", num_envs=1, max_episode_steps=2))
-    begun(vector)
+    longer = make_vector(make_spec("OddWalk-v0", num_envs=1, max_episode_steps=2))
+    begin_all(vector)
     for _ in range(3):
         _, reward, terminated, truncated = vector.advance(np.array([1, 2]))
     assert reward.tolist() == [1.0, 2.0]
     assert terminated.tolist() == [True, True]
     assert truncated.tolist() == [True, True]
-    begun(longer)
+    begin_all(longer)
     longer.advance(np.array([0]))
     assert [flag.tolist() for flag in longer.advance(np.array([0]))[2:]] == [[False], [True]]
     vector.close()
@@ -47,8 +47,8 @@ def test_a_time_limit_truncates_and_a_terminal_state_does_not(vectorization: str
 
 
 def test_an_ended_slot_stays_as_it_is_until_its_reset() -> None:
-    vector = make_vector(spec("OddWalk-v0", num_envs=2, kwargs={"length": 2}))
-    begun(vector)
+    vector = make_vector(make_spec("OddWalk-v0", num_envs=2, kwargs={"length": 2}))
+    begin_all(vector)
     vector.advance(np.array([1, 1]))
     observation = vector.advance(np.array([1, 1]))[0].copy()
     again = vector.advance(np.array([2, 2]))
@@ -63,8 +63,8 @@ def test_an_ended_slot_stays_as_it_is_until_its_reset() -> None:
 
 @pytest.mark.parametrize("vectorization", ["sync", "async"])
 def test_the_same_seed_begins_the_same_episode(vectorization: str) -> None:
-    vector = make_vector(spec("CartPole-v1", num_envs=2, vectorization=vectorization))
-    first = begun(vector)
+    vector = make_vector(make_spec("CartPole-v1", num_envs=2, vectorization=vectorization))
+    first = begin_all(vector)
     vector.begin(np.ones(2, np.bool_), [10, 99])
     second = vector.begin(np.array([False, True]), [0, 11])
     assert np.array_equal(first, second)
@@ -74,9 +74,9 @@ def test_the_same_seed_begins_the_same_episode(vectorization: str) -> None:
 @pytest.mark.parametrize("vectorization", ["sync", "async"])
 @pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "OddSelfSaving-v0"])
 def test_a_running_episode_is_restored(name: str, vectorization: str) -> None:
-    made = spec(name, num_envs=2, vectorization=vectorization)
+    made = make_spec(name, num_envs=2, vectorization=vectorization)
     vector, other = make_vector(made), make_vector(made)
-    begun(vector)
+    begin_all(vector)
     space = vector.single_action_space
     space.seed(3)
     for _ in range(7):
@@ -97,8 +97,8 @@ def test_a_running_episode_is_restored(name: str, vectorization: str) -> None:
 
 
 def test_an_environment_that_is_not_reproducible_is_detected() -> None:
-    vector, other = (make_vector(spec("OddUnseeded-v0", num_envs=2)) for _ in range(2))
-    begun(vector)
+    vector, other = (make_vector(make_spec("OddUnseeded-v0", num_envs=2)) for _ in range(2))
+    begin_all(vector)
     vector.advance(np.array([0, 0]))
     restored = other.restore_episodes(vector.save_episodes())
     assert [result.is_reproduced for result in restored] == [False, False]
@@ -106,15 +106,15 @@ def test_an_environment_that_is_not_reproducible_is_detected() -> None:
 
 
 def test_an_ended_episode_is_not_restored() -> None:
-    vector, other = (make_vector(spec("OddWalk-v0", kwargs={"length": 1})) for _ in range(2))
-    begun(vector)
+    vector, other = (make_vector(make_spec("OddWalk-v0", kwargs={"length": 1})) for _ in range(2))
+    begin_all(vector)
     vector.advance(np.array([0]))
     assert other.restore_episodes(vector.save_episodes()) == [(None, True)]
 
 
-def test_what_an_environment_raises_is_told_as_its_failure() -> None:
-    vector = make_vector(spec("OddRaising-v0"))
-    begun(vector)
+def test_an_exception_of_an_environment_is_reported_as_its_failure() -> None:
+    vector = make_vector(make_spec("OddRaising-v0"))
+    begin_all(vector)
     vector.advance(np.array([0]))
     vector.advance(np.array([0]))
     with pytest.raises(EnvironmentFailedError, match="step 3: ValueError: the robot fell over"):
@@ -124,25 +124,25 @@ def test_what_an_environment_raises_is_told_as_its_failure() -> None:
 @pytest.mark.parametrize(
     ("made", "error", "text"),
     [
-        (spec("CartPole-v999"), PartNotFoundError, "not an environment of this worker"),
-        (spec("Nowhere-v0"), PartNotFoundError, "not an environment of this worker"),
-        (spec("CartPole-v1", kwargs={"gravity": 1.0}), DefinitionError, "env.kwargs"),
+        (make_spec("CartPole-v999"), PartNotFoundError, "not an environment of this worker"),
+        (make_spec("Nowhere-v0"), PartNotFoundError, "not an environment of this worker"),
+        (make_spec("CartPole-v1", kwargs={"gravity": 1.0}), DefinitionError, "env.kwargs"),
         (
-            spec("OddText-v0"),
+            make_spec("OddText-v0"),
             DefinitionError,
             "env.id OddText-v0, observation_space: Text spaces, here a.0, cannot be part",
         ),
     ],
 )
-def test_what_cannot_be_made_says_why(
+def test_an_environment_that_cannot_be_made_says_why(
     made: EnvDefinition, error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
         make_vector(made)
 
 
-def test_it_is_a_gymnasium_vector_environment() -> None:
-    vector: Any = make_vector(spec("CartPole-v1", num_envs=3))
+def test_a_vector_is_a_gymnasium_vector_environment() -> None:
+    vector: Any = make_vector(make_spec("CartPole-v1", num_envs=3))
     observation, _ = vector.reset(seed=5)
     assert vector.observation_space.contains(observation)
     stepped = vector.step(np.array([0, 1, 0]))

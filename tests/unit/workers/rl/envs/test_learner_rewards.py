@@ -31,14 +31,14 @@ class Ale:
         return 3 - self.line.at // 3
 
 
-def game(reward: float) -> Any:
+def make_game(reward: float) -> Any:
     line: Any = EpisodeLengthsEnv((7,), reward)
     line.ale = Ale(line)
     return line
 
 
-def collected(plan: CollectPlan, **told: Any) -> Any:
-    env = ReportingVector(as_vector([game(5.0), game(-0.5)]), AtariPreprocessing(**told))
+def collect_experience(plan: CollectPlan, **told: Any) -> Any:
+    env = ReportingVector(as_vector([make_game(5.0), make_game(-0.5)]), AtariPreprocessing(**told))
     return VectorCollector(env, NoopAgent(), seed=1).collect(plan)
 
 
@@ -48,7 +48,7 @@ def collected(plan: CollectPlan, **told: Any) -> Any:
 def test_the_learner_gets_clipped_rewards_and_life_losses_and_returns_stay_raw(
     plan: CollectPlan,
 ) -> None:
-    experience = collected(plan, terminal_on_life_loss=True)
+    experience = collect_experience(plan, terminal_on_life_loss=True)
     assert experience.reward.tolist() == [[1.0, -0.5]] * 14
     assert np.flatnonzero(experience.terminated[:, 0]).tolist() == [2, 5, 6, 9, 12, 13]
     assert not experience.truncated.any()
@@ -58,8 +58,8 @@ def test_the_learner_gets_clipped_rewards_and_life_losses_and_returns_stay_raw(
     ] * 2
 
 
-def test_either_can_be_left_out() -> None:
-    experience = collected(CollectPlan(vector_steps=14), clip_rewards=False)
+def test_clipping_or_life_losses_can_be_left_out() -> None:
+    experience = collect_experience(CollectPlan(vector_steps=14), clip_rewards=False)
     assert experience.reward.tolist() == [[5.0, -0.5]] * 14
     assert np.flatnonzero(experience.terminated[:, 0]).tolist() == [6, 13]
 
@@ -67,7 +67,8 @@ def test_either_can_be_left_out() -> None:
 def test_a_life_lost_before_a_resume_is_not_lost_again() -> None:
     first, second = (
         ReportingVector(
-            as_vector([game(1.0), game(1.0)]), AtariPreprocessing(terminal_on_life_loss=True)
+            as_vector([make_game(1.0), make_game(1.0)]),
+            AtariPreprocessing(terminal_on_life_loss=True),
         )
         for _ in range(2)
     )

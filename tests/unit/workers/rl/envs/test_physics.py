@@ -30,7 +30,8 @@ def test_a_seed_repeats_the_episode_and_a_running_one_is_restored(name: str) -> 
     other.begin(BOTH, [3, 4])
     restored = other.restore_episodes(vector.save_episodes())
     assert all(one.is_reproduced for one in restored)
-    for one in chosen[8:]:  # a slot that ends stays as it is in both
+    # A slot that ends stays as it is in both vector environments.
+    for one in chosen[8:]:
         assert all(
             np.array_equal(a, b)
             for a, b in zip(vector.advance(one), other.advance(one), strict=True)
@@ -45,7 +46,7 @@ def test_mujoco_warnings_are_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_box2d_draws_can_be_filmed() -> None:
+def test_environments_of_box2d_can_be_filmed() -> None:
     env = make_rendered(EnvDefinition(id="LunarLander-v3"))
     env.reset(seed=1)
     assert np.asarray(env.render()).shape == (400, 600, 3)

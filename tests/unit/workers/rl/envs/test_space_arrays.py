@@ -54,10 +54,10 @@ def test_the_flat_vector_equals_gymnasiums(space: Any) -> None:
         assert np.array_equal(vector, flatten(space, element).astype(np.float32))
         assert flat.space().contains(vector)
     assert array_layout(space) == ((flat.size,), np.float32)
-    assert flat.space() == gym.spaces.Box(*(np.float32(bound) for bound in _bounds(space)))
+    assert flat.space() == gym.spaces.Box(*(np.float32(bound) for bound in _get_bounds(space)))
 
 
-def _bounds(space: Any) -> Any:
+def _get_bounds(space: Any) -> Any:
     flattened = gym.spaces.utils.flatten_space(space)
     return flattened.low, flattened.high
 
@@ -116,7 +116,7 @@ def test_a_vector_shows_the_declared_space_and_flat_arrays(
     other.close()
 
 
-def test_experience_holds_vectors_and_int64_actions() -> None:
+def test_experience_has_vectors_and_int64_actions() -> None:
     spec = EnvDefinition(id="OddNestedSpaces-v0", num_envs=2, kwargs={"binary": True})
     experience = VectorCollector(make_vector(spec), ConstantActionAgent(), seed=1).collect(
         CollectPlan(vector_steps=5)

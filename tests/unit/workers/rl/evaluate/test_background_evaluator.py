@@ -44,7 +44,7 @@ class UnpicklableError(Exception):
         self.lock = threading.Lock()
 
 
-class Product:
+class BuiltEvaluator:
     def __init__(self, agent: LinearScoreAgent, fault: str) -> None:
         self.agent = agent
         self.fault = fault
@@ -68,33 +68,33 @@ class Product:
 
 def build(fault: str = "") -> Any:
     agent = LinearScoreAgent()
-    return agent, Product(agent, fault)
+    return agent, BuiltEvaluator(agent, fault)
 
 
-def clock(env_steps: int) -> StillClock:
+def make_clock(env_steps: int) -> StillClock:
     return StillClock(env_steps, 0, 0, 0, 0, 0.0)
 
 
-def test_it_evaluates_the_state_that_was_asked_about_and_training_goes_on() -> None:
+def test_the_requested_state_is_evaluated_while_training_goes_on() -> None:
     agent = LinearScoreAgent(2.0)
     evaluator = SubprocessEvaluator(functools.partial(build, "slow"), agent)
-    evaluator.begin(clock(10))
+    evaluator.begin(make_clock(10))
     agent.weight += 100
     assert evaluator.take_result(wait=False) is None
     result = evaluator.take_result(wait=True)
     assert result is not None
     assert (result.mean, result.seed != os.getpid()) == (20.0, True)
     assert evaluator.take_result(wait=True) is None
-    assert evaluator.evaluate(clock(3)).mean == 306.0
+    assert evaluator.evaluate(make_clock(3)).mean == 306.0
     evaluator.close()
     assert not psutil.pid_exists(result.seed)
 
 
-def test_what_it_raises_is_raised_here_and_it_goes_on() -> None:
+def test_an_exception_of_the_process_is_raised_here_and_the_process_goes_on() -> None:
     evaluator = SubprocessEvaluator(functools.partial(build, "raises"), LinearScoreAgent(1.0))
     for _ in range(2):
         with pytest.raises(ValueError, match="fell over") as caught:
-            evaluator.evaluate(clock(1))
+            evaluator.evaluate(make_clock(1))
         assert "In the evaluating process" in caught.value.__notes__[0]
     evaluator.close()
 
@@ -104,7 +104,7 @@ def test_an_exception_that_cannot_be_pickled_arrives_as_text() -> None:
     evaluator = SubprocessEvaluator(functools.partial(build, fault), LinearScoreAgent(1.0))
     for _ in range(2):
         with pytest.raises(EvaluationRaisedError, match="UnpicklableError: knee at") as caught:
-            evaluator.evaluate(clock(1))
+            evaluator.evaluate(make_clock(1))
         assert "in evaluate" in str(caught.value)
     evaluator.close()
 
@@ -112,8 +112,8 @@ def test_an_exception_that_cannot_be_pickled_arrives_as_text() -> None:
 @pytest.mark.slow
 def test_a_killed_process_is_restarted_and_the_request_repeated() -> None:
     evaluator = SubprocessEvaluator(functools.partial(build, "slow"), LinearScoreAgent(2.0))
-    first = evaluator.evaluate(clock(1)).seed
-    evaluator.begin(clock(5))
+    first = evaluator.evaluate(make_clock(1)).seed
+    evaluator.begin(make_clock(5))
     os.kill(first, signal.SIGKILL)
     result = evaluator.take_result(wait=True)
     assert result is not None
@@ -125,7 +125,7 @@ def test_a_killed_process_is_restarted_and_the_request_repeated() -> None:
 def test_a_process_that_is_killed_repeatedly_is_an_error() -> None:
     evaluator = SubprocessEvaluator(functools.partial(build, "dies"), LinearScoreAgent())
     with pytest.raises(EvaluatorLostError, match="status 7"):
-        evaluator.evaluate(clock(1))
+        evaluator.evaluate(make_clock(1))
     evaluator.close()
 
 
@@ -133,4 +133,4 @@ def test_an_agent_with_files_of_its_own_is_refused() -> None:
     agent: Any = LinearScoreAgent()
     agent.state_dict = lambda: {"files": PartFiles(lambda _: None)}
     with pytest.raises(DefinitionError, match="continuous_eval"):
-        SubprocessEvaluator(build, agent).begin(clock(1))
+        SubprocessEvaluator(build, agent).begin(make_clock(1))

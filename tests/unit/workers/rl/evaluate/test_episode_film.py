@@ -67,7 +67,7 @@ def test_the_film_shows_the_evaluated_episode() -> None:
 
 
 def test_observe_evaluation_is_called_for_each_step_of_a_film() -> None:
-    class Listening(BalancingAgent):
+    class ListeningAgent(BalancingAgent):
         def __init__(self) -> None:
             self.resets: list[bool] = []
 
@@ -77,7 +77,7 @@ def test_observe_evaluation_is_called_for_each_step_of_a_film() -> None:
             assert (observation.shape, reward.tolist(), terminated.shape) == ((1, 4), [1.0], (1,))
             self.resets += reset.tolist()
 
-    agent: Any = Listening()
+    agent: Any = ListeningAgent()
     film = Film(gym.make("CartPole-v1", render_mode="rgb_array"), agent)
     whole = len(list(film.frames(3, 1_000))) - 1
     assert agent.resets == [False] * (whole - 1) + [True]
@@ -114,17 +114,17 @@ def test_every_nth_evaluation_is_filmed_and_counted_over_a_resume(tmp_path: Path
 
     first, second = hook(), hook()
     for at in (10, 20, 30):
-        first.on_evaluation(_view(at), _result(at))
+        first.on_evaluation(_make_view(at), _make_result(at))
     second.load_state_dict(first.state_dict())
     for at in (40, 50):
-        second.on_evaluation(_view(at), _result(at))
+        second.on_evaluation(_make_view(at), _make_result(at))
     assert filmed == [(at, 1, f"{at:012d}-episode-1.mp4") for at in (10, 30, 50)]
     assert told == [(at, 2.0) for at in (10, 30, 50)]
 
 
-def _view(env_steps: int) -> Any:
+def _make_view(env_steps: int) -> Any:
     return SimpleNamespace(clock=SimpleNamespace(env_steps=env_steps))
 
 
-def _result(seed: int) -> EvaluationResult:
+def _make_result(seed: int) -> EvaluationResult:
     return summarise([1.0, 2.0], [1, 1], seed)

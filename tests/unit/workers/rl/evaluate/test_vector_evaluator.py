@@ -39,7 +39,7 @@ class DrawingAgent:
         return nullcontext()
 
 
-def evaluator(num_envs: int = 1, seed: int = 5, **budget: Any) -> VectorEvaluator:
+def make_evaluator(num_envs: int = 1, seed: int = 5, **budget: Any) -> VectorEvaluator:
     env = make_vector(
         EnvDefinition(id="OddWalk-v0", num_envs=num_envs, kwargs={"random_length": True})
     )
@@ -52,15 +52,17 @@ def evaluator(num_envs: int = 1, seed: int = 5, **budget: Any) -> VectorEvaluato
 )
 @pytest.mark.parametrize("num_envs", [2, 3, 8])
 def test_several_environments_give_the_result_of_one(budget: dict[str, int], num_envs: int) -> None:
-    assert evaluator(num_envs, **budget).evaluate(CLOCK) == evaluator(1, **budget).evaluate(CLOCK)
+    assert make_evaluator(num_envs, **budget).evaluate(CLOCK) == make_evaluator(
+        1, **budget
+    ).evaluate(CLOCK)
 
 
 def test_steps_drop_the_unfinished_episode() -> None:
-    whole = evaluator(episodes=6).evaluate(CLOCK)
+    whole = make_evaluator(episodes=6).evaluate(CLOCK)
     until = sum(whole.lengths[:4])
-    assert evaluator(steps=until).evaluate(CLOCK).lengths == whole.lengths[:4]
-    assert evaluator(steps=until - 1).evaluate(CLOCK).lengths == whole.lengths[:3]
-    partial = evaluator(steps=1).evaluate(CLOCK)
+    assert make_evaluator(steps=until).evaluate(CLOCK).lengths == whole.lengths[:4]
+    assert make_evaluator(steps=until - 1).evaluate(CLOCK).lengths == whole.lengths[:3]
+    partial = make_evaluator(steps=1).evaluate(CLOCK)
     assert (partial.is_partial, partial.lengths, partial.returns) == (True, (1,), (1.0,))
 
 
@@ -82,11 +84,11 @@ def test_the_success_rate_is_the_share_of_the_counted_episodes(
     judged.close()
     assert result.success_rate == sum(length > 6 for length in result.lengths) / 9
     assert 0 < result.success_rate < 1
-    assert evaluator(episodes=3).evaluate(CLOCK).success_rate is None
+    assert make_evaluator(episodes=3).evaluate(CLOCK).success_rate is None
     assert success_rate([None, True, False, None]) == 0.25
 
 
-def test_the_statistics() -> None:
+def test_the_statistics_are_those_of_the_counted_episodes() -> None:
     result = summarise([1.0, 2.0, 6.0], [3, 4, 8], 0)
     assert (result.mean, result.median, result.min, result.max) == (3.0, 2.0, 1.0, 6.0)
     assert result.stdev == pytest.approx(7**0.5)
@@ -102,7 +104,7 @@ def test_the_statistics() -> None:
 
 
 def test_an_evaluation_restores_every_global_generator() -> None:
-    made = evaluator(2, episodes=3)
+    made = make_evaluator(2, episodes=3)
     before = global_state()
     made.evaluate(CLOCK)
     after = global_state()
@@ -117,12 +119,12 @@ def test_seeds_during_training_change_with_the_clock_and_repeat_after_a_resume()
     later: Any = SimpleNamespace(env_steps=200, updates=7)
     assert rule(CLOCK) == new_seed_rule(3)(CLOCK)
     assert len({rule(CLOCK), rule(later), new_seed_rule(4)(CLOCK)}) == 3
-    assert evaluator(seed=5, episodes=5).evaluate(CLOCK) == evaluator(seed=5, episodes=5).evaluate(
-        later
-    )
+    assert make_evaluator(seed=5, episodes=5).evaluate(CLOCK) == make_evaluator(
+        seed=5, episodes=5
+    ).evaluate(later)
     assert (
-        evaluator(seed=5, episodes=5).evaluate(CLOCK).lengths
-        != evaluator(seed=6, episodes=5).evaluate(CLOCK).lengths
+        make_evaluator(seed=5, episodes=5).evaluate(CLOCK).lengths
+        != make_evaluator(seed=6, episodes=5).evaluate(CLOCK).lengths
     )
 
 

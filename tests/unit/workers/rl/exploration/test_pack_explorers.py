@@ -35,7 +35,8 @@ def test_joined_explorers_draw_what_each_draws(name: str) -> None:
         [build(derive_generator(seed, "agent/explore")) for seed in range(3)] for _ in range(2)
     )
     for one in (*together, *alone):
-        one.explore(greedy[:2], 0)  # they have drawn before
+        # The explorers have drawn random numbers before they are joined.
+        one.explore(greedy[:2], 0)
     joined, ended = JoinedExplorers(together), np.array([False, True, False, False, False, True])
     for step in range(STEPS + 5):
         actions = joined.explore(greedy, step)

@@ -15,7 +15,7 @@ from workers.rl.memory.transitions import ReplaySpec
 RULES = {"uniform": UniformRule, "prioritized": PrioritizedRule}
 
 
-def spec_of(steps: int, num_envs: int, k: int, n_step: int = 1) -> ReplaySpec:
+def make_spec(steps: int, num_envs: int, k: int, n_step: int = 1) -> ReplaySpec:
     observation = ((k, 2, 3), np.uint8)
     return ReplaySpec(
         capacity=steps * num_envs,
@@ -27,7 +27,7 @@ def spec_of(steps: int, num_envs: int, k: int, n_step: int = 1) -> ReplaySpec:
     )
 
 
-def memory(
+def make_memory(
     spec: ReplaySpec,
     *,
     rule: str = "uniform",
@@ -42,7 +42,7 @@ def memory(
 
 def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
     """Compares samples with the expected ones; returns the number of distinct transitions."""
-    expected, sample = naive.expected_samples(), replay.sample(8, 16)
+    expected, sample = naive.list_expected_samples(), replay.sample(8, 16)
     flat = [column.reshape(-1, *column.shape[2:]) for column in sample]
     for observation, action, reward, successor, discount, _, place in zip(*flat, strict=True):
         wanted = expected[int(place)]
@@ -63,13 +63,13 @@ def assert_samples_agree(replay: Replay, naive: NaiveReplay) -> int:
     pieces=st.lists(st.integers(1, 30), min_size=1, max_size=5),
 )
 @settings(deadline=None, max_examples=40)
-def test_stacks_come_back_as_a_memory_of_whole_observations_has_them(
+def test_stacks_equal_those_of_a_memory_of_whole_observations(
     steps, num_envs, k, n_step, end, pieces
 ) -> None:
-    replay = memory(spec_of(steps, num_envs, k, n_step), spare=2.0 * k)
+    replay = make_memory(make_spec(steps, num_envs, k, n_step), spare=2.0 * k)
     naive, stream = NaiveReplay(steps, num_envs, n_step), FrameStream(3, num_envs, k, end)
     for piece in pieces:
-        chunk = stream.chunk(piece)
+        chunk = stream.draw_chunk(piece)
         replay.extend(*chunk.columns)
         naive.extend(chunk)
         assert len(replay) == min(len(naive.rows), steps) * num_envs
@@ -80,11 +80,11 @@ def test_stacks_come_back_as_a_memory_of_whole_observations_has_them(
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_short_episodes_shorten_the_memory_but_never_spoil_a_stack(rule, n_step) -> None:
     steps, num_envs, k = 200, 2, 3
-    replay = memory(spec_of(steps, num_envs, k, n_step), rule=rule, spare=0.0)
+    replay = make_memory(make_spec(steps, num_envs, k, n_step), rule=rule, spare=0.0)
     naive, stream = NaiveReplay(steps, num_envs, n_step), FrameStream(0, num_envs, k, end=0.5)
     lengths = set()
     for _ in range(30):
-        chunk = stream.chunk(26)
+        chunk = stream.draw_chunk(26)
         replay.extend(*chunk.columns)
         naive.extend(chunk)
         assert assert_samples_agree(replay, naive) <= len(replay)
@@ -93,13 +93,13 @@ def test_short_episodes_shorten_the_memory_but_never_spoil_a_stack(rule, n_step)
     assert len(lengths) > 5
     calm = FrameStream(1, num_envs, k, end=0.0)
     for _ in range(30):
-        replay.extend(*calm.chunk(10).columns)
+        replay.extend(*calm.draw_chunk(10).columns)
     assert len(replay) == 400
 
 
 def test_stacks_that_are_not_shifted_by_one_frame_are_stored_exactly() -> None:
     generator, steps = np.random.default_rng(0), 20
-    replay, naive = memory(spec_of(steps, 2, 3), spare=6.0), NaiveReplay(steps, 2)
+    replay, naive = make_memory(make_spec(steps, 2, 3), spare=6.0), NaiveReplay(steps, 2)
     for _ in range(12):
         observation, successor = (
             generator.integers(2, size=(5, 2, 3, 2, 3)).astype(np.uint8) for _ in range(2)
@@ -124,7 +124,7 @@ def test_a_memory_of_colour_images_has_the_whole_capacity(rule, n_step) -> None:
     """Regression: channels were counted as frames, so a memory for 200 steps stored 70."""
     generator, steps, num_envs = np.random.default_rng(0), 200, 2
     replay, naive = (
-        memory(spec_of(steps, num_envs, 3, n_step), rule=rule, spare=1 / 16, grows=True),
+        make_memory(make_spec(steps, num_envs, 3, n_step), rule=rule, spare=1 / 16, grows=True),
         NaiveReplay(steps, num_envs, n_step),
     )
     images = generator.integers(256, size=(601, num_envs, 3, 2, 3)).astype(np.uint8)
@@ -150,26 +150,27 @@ def test_a_memory_of_colour_images_has_the_whole_capacity(rule, n_step) -> None:
     end=st.sampled_from([0.1, 0.5, 1.0]),
     pieces=st.lists(st.integers(1, 30), min_size=1, max_size=8),
 )
-@example(steps=10, num_envs=3, k=1, end=1.0, pieces=[3, 19, 26])  # rows beyond the capacity
+# This example has rows beyond the capacity.
+@example(steps=10, num_envs=3, k=1, end=1.0, pieces=[3, 19, 26])
 @settings(deadline=None, max_examples=40)
 def test_a_memory_of_short_episodes_has_the_whole_capacity(steps, num_envs, k, end, pieces) -> None:
     """The capacity is kept if few frames are shared.
 
     This also holds if the memory was loaded meanwhile.
     """
-    spec = spec_of(steps, num_envs, k)
+    spec = make_spec(steps, num_envs, k)
     replay, naive, stream = (
-        memory(spec, spare=0.0, grows=True),
+        make_memory(spec, spare=0.0, grows=True),
         NaiveReplay(steps, num_envs),
         FrameStream(3, num_envs, k, end),
     )
     for piece in pieces:
-        chunk = stream.chunk(piece)
+        chunk = stream.draw_chunk(piece)
         replay.extend(*chunk.columns)
         naive.extend(chunk)
         assert len(replay) == min(len(naive.rows), steps) * num_envs
         assert_samples_agree(replay, naive)
-        loaded = memory(spec, spare=0.0, grows=True)
+        loaded = make_memory(spec, spare=0.0, grows=True)
         loaded.load_state_dict(copy.deepcopy(replay.state_dict()))
         assert_samples_agree(loaded, naive)
         replay = loaded
@@ -177,15 +178,15 @@ def test_a_memory_of_short_episodes_has_the_whole_capacity(steps, num_envs, k, e
 
 def test_a_memory_of_an_older_snapshot_continues_with_its_capacity() -> None:
     """Older snapshots store the places of frames instead of their numbers."""
-    spec, stream = spec_of(200, 2, 3), FrameStream(0, 2, 3, end=0.5)
-    old, new = memory(spec, spare=0.0), memory(spec, spare=0.0, seed=3, grows=True)
+    spec, stream = make_spec(200, 2, 3), FrameStream(0, 2, 3, end=0.5)
+    old, new = make_memory(spec, spare=0.0), make_memory(spec, spare=0.0, seed=3, grows=True)
     for _ in range(20):
-        old.extend(*stream.chunk(26).columns)
+        old.extend(*stream.draw_chunk(26).columns)
     state = copy.deepcopy(old.state_dict())
     del state["numbered"]
     new.load_state_dict(state)
     for _ in range(5):
-        chunk = stream.chunk(26)
+        chunk = stream.draw_chunk(26)
         for replay in (old, new):
             replay.extend(*chunk.columns)
         assert all(
@@ -196,13 +197,13 @@ def test_a_memory_of_an_older_snapshot_continues_with_its_capacity() -> None:
 def test_slots_that_waited_add_no_frames_and_are_never_sampled() -> None:
     steps, num_envs, k = 15, 3, 3
     replay, naive, stream = (
-        memory(spec_of(steps, num_envs, k)),
+        make_memory(make_spec(steps, num_envs, k)),
         NaiveReplay(steps, num_envs),
         FrameStream(2, num_envs, k),
     )
     for piece in (1, 4, 9, 30, 7):
         chunk, active = (
-            stream.chunk(piece),
+            stream.draw_chunk(piece),
             np.tile(stream.generator.random((1, num_envs)) < 0.6, (piece, 1)),
         )
         active[:, 0] = True
@@ -210,7 +211,7 @@ def test_slots_that_waited_add_no_frames_and_are_never_sampled() -> None:
             chunk.observation[:, b] = 255
         replay.extend(*chunk.columns, active=active)
         naive.extend(chunk, active)
-        assert len(replay) == len(naive.expected_samples())
+        assert len(replay) == len(naive.list_expected_samples())
         assert_samples_agree(replay, naive)
     assert not (replay.state_dict()["frames"]["frame"] == 255).any()
 
@@ -220,7 +221,7 @@ def test_black_observations_are_stored_too(steps, count) -> None:
     observation, successor = np.zeros((2, count, 1, 3, 2, 3), np.uint8)
     successor[:, :, -1] = np.arange(1, count + 1).reshape(-1, 1, 1, 1)
     flags = np.zeros((count, 1), bool)
-    replay, naive = memory(spec_of(steps, 1, 3), spare=6.0), NaiveReplay(steps, 1)
+    replay, naive = make_memory(make_spec(steps, 1, 3), spare=6.0), NaiveReplay(steps, 1)
     chunk = Chunk(
         observation, np.zeros((count, 1), int), np.zeros((count, 1)), successor, flags, flags
     )
@@ -231,11 +232,12 @@ def test_black_observations_are_stored_too(steps, count) -> None:
 
 def test_a_slot_that_waited_shares_no_frames_from_before() -> None:
     steps, k = 200, 2
-    replay, naive = memory(spec_of(steps, 2, k), spare=0.0), NaiveReplay(steps, 2)
+    replay, naive = make_memory(make_spec(steps, 2, k), spare=0.0), NaiveReplay(steps, 2)
     black, flags, zeros = np.zeros((1, k, 2, 3), np.uint8), np.zeros((1, 2), bool), np.zeros((1, 2))
     busy = FrameStream(0, 1, k, end=0.0)
-    for step in range(900):  # slot 1 shows black frames, and waits most of the time
-        moving = busy.chunk(1)
+    # Slot 1 has black frames, and waits most of the time.
+    for step in range(900):
+        moving = busy.draw_chunk(1)
         observation, successor = (
             np.concatenate((frames[0], black))[np.newaxis]
             for frames in (moving.observation, moving.next_observation)
@@ -253,12 +255,12 @@ def test_a_slot_that_waited_shares_no_frames_from_before() -> None:
         naive.extend(chunk, ~waits)
         if step % 45 == 0:
             assert_samples_agree(replay, naive)
-            assert len(replay) == len(naive.expected_samples())
+            assert len(replay) == len(naive.list_expected_samples())
 
 
 def test_each_frame_is_stored_once() -> None:
-    replay, stream = memory(spec_of(400, 1, 4)), FrameStream(0, 1, 4, end=0.0)
-    replay.extend(*stream.chunk(300).columns)
+    replay, stream = make_memory(make_spec(400, 1, 4)), FrameStream(0, 1, 4, end=0.0)
+    replay.extend(*stream.draw_chunk(300).columns)
     assert replay.state_dict()["added"] <= 300 + 4
 
 
@@ -273,22 +275,23 @@ def test_a_million_atari_frames_take_less_than_8_gigabytes() -> None:
     replay = FrameReplay(spec, PrioritizedRule(derive_generator(0, "memory")))
     tree = replay.rule._tree
     arrays = [replay._frames, replay._table, replay._oldest, tree._values, *tree._sums, tree._root]
-    assert sum(array.nbytes for array in arrays) * 50 < 7.7e9  # all of them grow in proportion
+    # All arrays grow in proportion to the capacity.
+    assert sum(array.nbytes for array in arrays) * 50 < 7.7e9
 
 
 @pytest.mark.parametrize("before", [3, 40])
 def test_a_loaded_memory_goes_on_exactly(before) -> None:
-    spec = spec_of(12, 2, 3, n_step=2)
+    spec = make_spec(12, 2, 3, n_step=2)
     first, second, stream = (
-        memory(spec, spare=0.0),
-        memory(spec, spare=0.0, seed=4),
+        make_memory(spec, spare=0.0),
+        make_memory(spec, spare=0.0, seed=4),
         FrameStream(8, 2, 3, end=0.4),
     )
-    first.extend(*stream.chunk(before).columns)
+    first.extend(*stream.draw_chunk(before).columns)
     first.sample(1, 4)
     second.load_state_dict(copy.deepcopy(first.state_dict()))
     for _ in range(10):
-        chunk = stream.chunk(3)
+        chunk = stream.draw_chunk(3)
         for replay in (first, second):
             replay.extend(*chunk.columns)
         assert all(
@@ -299,27 +302,27 @@ def test_a_loaded_memory_goes_on_exactly(before) -> None:
 
 
 def test_a_memory_refuses_the_state_of_another_and_says_what_differs() -> None:
-    spec = spec_of(12, 2, 3)
-    replay = memory(spec)
-    replay.extend(*FrameStream(0, 2, 3).chunk(5).columns)
+    spec = make_spec(12, 2, 3)
+    replay = make_memory(spec)
+    replay.extend(*FrameStream(0, 2, 3).draw_chunk(5).columns)
     state = replay.state_dict()
     whole = Replay(spec, UniformRule(derive_generator(0, "memory")))
     with pytest.raises(ValueError, match="shares frames"):
         replay.load_state_dict(whole.state_dict())
     with pytest.raises(ValueError, match="stored frames do not fit"):
-        memory(spec, spare=3.0).load_state_dict(state)
+        make_memory(spec, spare=3.0).load_state_dict(state)
     with pytest.raises(ValueError, match="observation is int32"):
         whole.load_state_dict(state)
 
 
 def test_observations_without_frames_are_refused() -> None:
     with pytest.raises(ValueError, match="use Replay"):
-        memory(ReplaySpec(capacity=4, observation=((4,), np.float32), action=((), np.int64)))
+        make_memory(ReplaySpec(capacity=4, observation=((4,), np.float32), action=((), np.int64)))
 
 
-def test_sequences_of_stacks() -> None:
-    replay, stream = memory(spec_of(30, 2, 3)), FrameStream(0, 2, 3)
-    chunk = stream.chunk(25)
+def test_sequences_hold_the_stacks_of_consecutive_rows() -> None:
+    replay, stream = make_memory(make_spec(30, 2, 3)), FrameStream(0, 2, 3)
+    chunk = stream.draw_chunk(25)
     replay.extend(*chunk.columns)
     drawn = replay.sample_sequences(2, 4, 5)
     assert drawn.observation.shape == (2, 4, 5, 3, 2, 3)
@@ -329,9 +332,9 @@ def test_sequences_of_stacks() -> None:
 
 
 def test_sequences_begin_where_frames_are_still_there() -> None:
-    replay, stream = memory(spec_of(100, 2, 3), spare=0.0), FrameStream(0, 2, 3, end=0.5)
+    replay, stream = make_memory(make_spec(100, 2, 3), spare=0.0), FrameStream(0, 2, 3, end=0.5)
     for _ in range(5):
-        chunk = stream.chunk(80)
+        chunk = stream.draw_chunk(80)
         replay.extend(*chunk.columns)
     assert len(replay) < 200
     whole = {chunk.observation[t : t + 20, b].tobytes() for t in range(61) for b in range(2)}

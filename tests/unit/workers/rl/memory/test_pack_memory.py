@@ -26,7 +26,7 @@ def case(request) -> Any:
     return CASES[request.param]
 
 
-def memories(case: Any) -> list[Replay]:
+def make_memories(case: Any) -> list[Replay]:
     kind, rule, n_step, shape = case
     spec = ReplaySpec(
         capacity=40,
@@ -38,7 +38,7 @@ def memories(case: Any) -> list[Replay]:
     return [kind(spec, rule(derive_generator(seed, "agent/sample"))) for seed in range(MEMBERS)]
 
 
-def columns(case: Any, steps: int, members: int, rng: np.random.Generator) -> tuple[Any, ...]:
+def draw_columns(case: Any, steps: int, members: int, rng: np.random.Generator) -> tuple[Any, ...]:
     lead, shape = (steps, members * ENVS), case[3]
     seen, successor = rng.random((2, *lead, *shape), np.float32)
     ends = rng.random((2, *lead)) < 0.1
@@ -81,10 +81,14 @@ def assert_same_state(one: Any, other: Any) -> None:
 
 
 def test_each_member_draws_what_it_draws_alone_and_saves_the_same(case) -> None:
-    shared, alone, rng = pack_memory(memories(case)), memories(case), np.random.default_rng(0)
+    shared, alone, rng = (
+        pack_memory(make_memories(case)),
+        make_memories(case),
+        np.random.default_rng(0),
+    )
     assert isinstance(shared, SeparateReplays if case[0] is FrameReplay else SharedReplay)
     for steps in (5, 1, 7, 12, 1):
-        extend(shared, alone, columns(case, steps, MEMBERS, rng))
+        extend(shared, alone, draw_columns(case, steps, MEMBERS, rng))
         assert len(shared) == len(shared.lanes[1]) == len(alone[1])
         assert_same_draws(shared, alone)
     assert [lane.capacity for lane in shared.lanes] == [memory.capacity for memory in alone]
@@ -93,23 +97,27 @@ def test_each_member_draws_what_it_draws_alone_and_saves_the_same(case) -> None:
 
 
 def test_members_go_on_from_their_own_states_and_those_that_leave_keep_theirs(case) -> None:
-    shared, alone, rng = pack_memory(memories(case)), memories(case), np.random.default_rng(0)
+    shared, alone, rng = (
+        pack_memory(make_memories(case)),
+        make_memories(case),
+        np.random.default_rng(0),
+    )
     for index, memory in enumerate(alone):
-        memory.extend(*columns(case, 9, 1, rng))
+        memory.extend(*draw_columns(case, 9, 1, rng))
         shared.lanes[index].load_state_dict(memory.state_dict())
     assert_same_draws(shared, alone)
     gone = alone.pop(1)
     shared.keep([0, 2])
     for steps in (3, 30):
-        extend(shared, alone, columns(case, steps, 2, rng))
+        extend(shared, alone, draw_columns(case, steps, 2, rng))
         assert_same_draws(shared, alone)
     for lane, memory in zip(shared.lanes, (alone[0], gone, alone[1]), strict=True):
         assert_same_state(lane.state_dict(), memory.state_dict())
 
 
 def test_fewer_members_may_draw_as_many_rows_as_all_did(case) -> None:
-    shared, alone = pack_memory(memories(case)), memories(case)
-    extend(shared, alone, columns(case, 20, MEMBERS, np.random.default_rng(0)))
+    shared, alone = pack_memory(make_memories(case)), make_memories(case)
+    extend(shared, alone, draw_columns(case, 20, MEMBERS, np.random.default_rng(0)))
     assert shared.sample(1, 4).reward.shape == (1, MEMBERS, 4)
     shared.keep([0, 2])
     drawn = shared.sample(1, 6)
@@ -120,19 +128,23 @@ def test_fewer_members_may_draw_as_many_rows_as_all_did(case) -> None:
 
 def test_a_separated_members_newest_rows_count_as_truncated() -> None:
     case = CASES["n-step"]
-    shared, alone, rng = pack_memory(memories(case)), memories(case), np.random.default_rng(0)
-    extend(shared, alone, columns(case, 4, MEMBERS, rng))
+    shared, alone, rng = (
+        pack_memory(make_memories(case)),
+        make_memories(case),
+        np.random.default_rng(0),
+    )
+    extend(shared, alone, draw_columns(case, 4, MEMBERS, rng))
     alone[1].cut()
     shared.lanes[1].cut()
-    extend(shared, alone, columns(case, 4, MEMBERS, rng))
+    extend(shared, alone, draw_columns(case, 4, MEMBERS, rng))
     assert_same_draws(shared, alone)
 
 
 def test_members_at_different_rows_do_not_share_a_memory() -> None:
     case, rng = CASES["uniform"], np.random.default_rng(0)
-    shared, alone = pack_memory(memories(case)), memories(case)
+    shared, alone = pack_memory(make_memories(case)), make_memories(case)
     for steps, memory in zip((4, 5), alone, strict=False):
-        memory.extend(*columns(case, steps, 1, rng))
+        memory.extend(*draw_columns(case, steps, 1, rng))
     shared.lanes[0].load_state_dict(alone[0].state_dict())
     with pytest.raises(ValueError, match="5 rows were written to the stored memory, 4 to others"):
         shared.lanes[1].load_state_dict(alone[1].state_dict())

@@ -15,7 +15,7 @@ from workers.snapshot.state_files import read_tree, write_tree
 RULES = {"uniform": UniformRule, "prioritized": PrioritizedRule}
 
 
-def memory(
+def make_memory(
     steps: int, num_envs: int, *, rule: str = "uniform", n_step: int = 1, seed: int = 0
 ) -> Replay:
     spec = ReplaySpec(
@@ -30,7 +30,7 @@ def memory(
 
 
 def assert_samples_agree(replay: Replay, naive: NaiveReplay, *, batches: int = 8) -> None:
-    expected = naive.expected_samples()
+    expected = naive.list_expected_samples()
     assert len(replay) == len(expected)
     sample = replay.sample(batches, 16)
     flat = [column.reshape(-1, *column.shape[2:]) for column in sample]
@@ -54,12 +54,12 @@ def assert_samples_agree(replay: Replay, naive: NaiveReplay, *, batches: int = 8
 @settings(deadline=None, max_examples=60)
 def test_samples_are_those_of_a_list_of_rows(steps, num_envs, n_step, pieces, rule) -> None:
     replay, naive, stream = (
-        memory(steps, num_envs, rule=rule, n_step=n_step),
+        make_memory(steps, num_envs, rule=rule, n_step=n_step),
         NaiveReplay(steps, num_envs, n_step),
         VectorStream(7, num_envs),
     )
     for piece in pieces:
-        chunk = stream.chunk(piece)
+        chunk = stream.draw_chunk(piece)
         replay.extend(*chunk.columns)
         naive.extend(chunk)
         assert_samples_agree(replay, naive)
@@ -69,27 +69,26 @@ def test_samples_are_those_of_a_list_of_rows(steps, num_envs, n_step, pieces, ru
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_every_row_is_sampled_and_slots_that_waited_never(rule, n_step) -> None:
     replay, naive, stream = (
-        memory(5, 3, rule=rule, n_step=n_step),
+        make_memory(5, 3, rule=rule, n_step=n_step),
         NaiveReplay(5, 3, n_step),
         VectorStream(1, 3),
     )
     for piece in (2, 4, 1, 13, 3):
-        chunk, active = stream.chunk(piece), stream.generator.random((piece, 3)) < 0.7
-        chunk.truncated[:-1] |= (
-            ~chunk.terminated[:-1] & ~active[1:]
-        )  # a slot waits only after the end of an episode
+        chunk, active = stream.draw_chunk(piece), stream.generator.random((piece, 3)) < 0.7
+        # A slot waits only after the end of an episode.
+        chunk.truncated[:-1] |= ~chunk.terminated[:-1] & ~active[1:]
         chunk.terminated &= active
         chunk.truncated |= ~active
         replay.extend(*chunk.columns, active=active)
         naive.extend(chunk, active)
         if piece == 13:
             assert_samples_agree(replay, naive)
-    assert set(replay.sample(60, 16).places.ravel().tolist()) == set(naive.expected_samples())
+    assert set(replay.sample(60, 16).places.ravel().tolist()) == set(naive.list_expected_samples())
 
 
 def test_uniform_samples_reach_all_places_alike_and_weigh_the_same() -> None:
-    replay = memory(10, 2)
-    replay.extend(*VectorStream(0, 2).chunk(13).columns)
+    replay = make_memory(10, 2)
+    replay.extend(*VectorStream(0, 2).draw_chunk(13).columns)
     sample = replay.sample(500, 100)
     assert np.bincount(sample.places.ravel(), minlength=20) / 50_000 == pytest.approx(
         [1 / 20] * 20, abs=0.006
@@ -108,8 +107,8 @@ def test_capacity_is_rounded_up_to_whole_vector_steps() -> None:
     assert Replay(spec, UniformRule(derive_generator(0, "memory"))).capacity == 12
 
 
-def test_n_step_returns_by_hand() -> None:
-    replay = memory(4, 1, n_step=3)
+def test_n_step_returns_equal_a_calculation_by_hand() -> None:
+    replay = make_memory(4, 1, n_step=3)
     rewards, observations = np.array([1.0, 2.0, 4.0, 8.0, 16.0]), np.arange(6, dtype=np.float32)
     terminated, truncated = np.zeros((5, 1), bool), np.zeros((5, 1), bool)
     terminated[3] = True
@@ -129,20 +128,23 @@ def test_n_step_returns_by_hand() -> None:
         )
     }
     assert expected_samples == {
-        1: (pytest.approx(2 + 0.9 * 4 + 0.81 * 8), 0.0, 4.0),  # terminated in its third row
-        2: (pytest.approx(4 + 0.9 * 8), 0.0, 4.0),  # in its second
+        # The episode terminates in its third row.
+        1: (pytest.approx(2 + 0.9 * 4 + 0.81 * 8), 0.0, 4.0),
+        # The episode terminates in its second row.
+        2: (pytest.approx(4 + 0.9 * 8), 0.0, 4.0),
         3: (8.0, 0.0, 4.0),
+        # The newest row replaced the oldest; no row follows it.
         0: (
             16.0,
             pytest.approx(0.9),
             5.0,
-        ),  # the newest row, at the place of the oldest: nothing follows it
+        ),
     }
 
 
 def test_a_cut_separates_the_newest_rows_from_the_next() -> None:
-    replay, stream = memory(8, 1, n_step=5), VectorStream(0, 1, end=0.0)
-    first, second = stream.chunk(2), stream.chunk(2)
+    replay, stream = make_memory(8, 1, n_step=5), VectorStream(0, 1, end=0.0)
+    first, second = stream.draw_chunk(2), stream.draw_chunk(2)
     replay.extend(*first.columns)
     replay.cut()
     replay.extend(*second.columns)
@@ -162,16 +164,16 @@ def test_a_cut_separates_the_newest_rows_from_the_next() -> None:
 @pytest.mark.parametrize("before", [3, 11])
 def test_a_loaded_memory_goes_on_exactly(rule, before) -> None:
     first, second, stream = (
-        memory(5, 2, rule=rule, n_step=3),
-        memory(5, 2, rule=rule, n_step=3, seed=9),
+        make_memory(5, 2, rule=rule, n_step=3),
+        make_memory(5, 2, rule=rule, n_step=3, seed=9),
         VectorStream(3, 2),
     )
-    first.extend(*stream.chunk(before).columns)
+    first.extend(*stream.draw_chunk(before).columns)
     sample = first.sample(2, 8)
     first.update_errors(sample.places, np.abs(sample.reward))
     second.load_state_dict(copy.deepcopy(first.state_dict()))
     for _ in range(3):
-        chunk = stream.chunk(2)
+        chunk = stream.draw_chunk(2)
         for replay in (first, second):
             replay.extend(*chunk.columns)
         one, other = first.sample(3, 8), second.sample(3, 8)
@@ -182,9 +184,9 @@ def test_a_loaded_memory_goes_on_exactly(rule, before) -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
-def test_a_state_travels_through_the_files_of_a_snapshot(tmp_path, rule) -> None:
-    first, second = memory(5, 2, rule=rule), memory(5, 2, rule=rule, seed=9)
-    first.extend(*VectorStream(3, 2).chunk(8).columns)
+def test_a_state_is_restored_from_the_files_of_a_snapshot(tmp_path, rule) -> None:
+    first, second = make_memory(5, 2, rule=rule), make_memory(5, 2, rule=rule, seed=9)
+    first.extend(*VectorStream(3, 2).draw_chunk(8).columns)
     first.sample(1, 4)
     write_tree(tmp_path, {"memory": first.state_dict()})
     second.load_state_dict(read_tree(tmp_path)["memory"])
@@ -194,15 +196,15 @@ def test_a_state_travels_through_the_files_of_a_snapshot(tmp_path, rule) -> None
 
 
 def test_a_memory_refuses_the_state_of_another_and_says_what_differs() -> None:
-    replay = memory(5, 2)
-    replay.extend(*VectorStream(0, 2).chunk(3).columns)
+    replay = make_memory(5, 2)
+    replay.extend(*VectorStream(0, 2).draw_chunk(3).columns)
     state = replay.state_dict()
     with pytest.raises(ValueError, match="keeps 5 rows of each environment, this one 6"):
-        memory(6, 2).load_state_dict(state)
+        make_memory(6, 2).load_state_dict(state)
     with pytest.raises(ValueError, match=r"action is int64 \[2\], here int64 \[3\]"):
-        memory(5, 3).load_state_dict(state)
+        make_memory(5, 3).load_state_dict(state)
     with pytest.raises(ValueError, match="no priorities"):
-        memory(5, 2, rule="prioritized").load_state_dict(state)
+        make_memory(5, 2, rule="prioritized").load_state_dict(state)
     spec = ReplaySpec(
         capacity=10, num_envs=2, observation=((4,), np.float32), action=((), np.int64)
     )
@@ -210,14 +212,14 @@ def test_a_memory_refuses_the_state_of_another_and_says_what_differs() -> None:
         Replay(spec, UniformRule(derive_generator(0, "memory"))).load_state_dict(state)
     state["rows"] = {**state["rows"], "reward": state["rows"]["reward"][:1]}
     with pytest.raises(ValueError, match="is incomplete"):
-        memory(5, 2).load_state_dict(state)
+        make_memory(5, 2).load_state_dict(state)
 
 
 def test_nothing_can_be_sampled_from_an_empty_memory() -> None:
     with pytest.raises(ValueError, match="holds no transition"):
-        memory(5, 2).sample(1, 4)
+        make_memory(5, 2).sample(1, 4)
     with pytest.raises(ValueError, match="holds no transition"):
-        memory(5, 2).sample_sequences(1, 4, 2)
+        make_memory(5, 2).sample_sequences(1, 4, 2)
 
 
 @pytest.mark.parametrize(
@@ -229,19 +231,19 @@ def test_a_spec_names_what_is_out_of_bounds(wrong) -> None:
         ReplaySpec(**{**right, **wrong})
 
 
-def test_what_was_sampled_is_a_copy() -> None:
-    replay, stream = memory(4, 1), VectorStream(0, 1)
-    replay.extend(*stream.chunk(4).columns)
+def test_samples_are_copies() -> None:
+    replay, stream = make_memory(4, 1), VectorStream(0, 1)
+    replay.extend(*stream.draw_chunk(4).columns)
     sample = replay.sample(1, 20)
     before = sample.observation.copy()
-    replay.extend(*stream.chunk(4).columns)
+    replay.extend(*stream.draw_chunk(4).columns)
     assert np.array_equal(sample.observation, before)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_next_sample_fills_the_same_arrays_and_one_of_another_shape_others(rule) -> None:
-    (replay, other), stream = (memory(64, 2, rule=rule) for _ in range(2)), VectorStream(0, 2)
-    columns = stream.chunk(64).columns
+    (replay, other), stream = (make_memory(64, 2, rule=rule) for _ in range(2)), VectorStream(0, 2)
+    columns = stream.draw_chunk(64).columns
     for one in (replay, other):
         one.extend(*columns)
     first = replay.sample(2, 8)
@@ -255,9 +257,6 @@ def test_the_next_sample_fills_the_same_arrays_and_one_of_another_shape_others(r
     assert np.array_equal(second.observation, before)
 
 
-# Sequences
-
-
 @given(
     steps=st.integers(1, 9),
     num_envs=st.integers(1, 3),
@@ -267,15 +266,15 @@ def test_the_next_sample_fills_the_same_arrays_and_one_of_another_shape_others(r
 @settings(deadline=None, max_examples=40)
 def test_sequences_are_consecutive_rows_of_one_environment(steps, num_envs, length, pieces) -> None:
     replay, naive, stream = (
-        memory(steps, num_envs),
+        make_memory(steps, num_envs),
         NaiveReplay(steps, num_envs),
         VectorStream(5, num_envs),
     )
     for piece in pieces:
-        chunk: Chunk = stream.chunk(piece)
+        chunk: Chunk = stream.draw_chunk(piece)
         replay.extend(*chunk.columns)
         naive.extend(chunk)
-    kept, (first, *_) = len(naive.kept), naive.kept
+    kept, (first, *_) = len(naive.stored_steps), naive.stored_steps
     drawn = replay.sample_sequences(3, 5, length)
     begins = {
         (b, *row[b][0][1:].tolist()): number
@@ -300,8 +299,8 @@ def test_sequences_are_consecutive_rows_of_one_environment(steps, num_envs, leng
 
 
 def test_sequences_begin_at_every_place_alike_but_where_they_would_not_be_whole() -> None:
-    replay, stream = memory(6, 2), VectorStream(0, 2, end=0.0)
-    replay.extend(*stream.chunk(9).columns)
+    replay, stream = make_memory(6, 2), VectorStream(0, 2, end=0.0)
+    replay.extend(*stream.draw_chunk(9).columns)
     starts = replay.sample_sequences(100, 100, 4).observation[:, :, 0]
     counts = np.zeros((2, 9))
     np.add.at(counts, (starts[..., 0].astype(int).ravel(), starts[..., 2].astype(int).ravel()), 1)
@@ -311,4 +310,4 @@ def test_sequences_begin_at_every_place_alike_but_where_they_would_not_be_whole(
 
 def test_a_sequence_has_at_least_one_row() -> None:
     with pytest.raises(ValueError, match="at least 1 row"):
-        memory(4, 1).sample_sequences(1, 1, 0)
+        make_memory(4, 1).sample_sequences(1, 1, 0)

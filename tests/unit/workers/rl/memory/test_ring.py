@@ -8,7 +8,7 @@ from workers.rl.memory.ring import RowRing
 FIELDS = {"number": ((), np.int64), "pair": ((2,), np.float32)}
 
 
-def rows(begin: int, count: int) -> list[np.ndarray]:
+def make_rows(begin: int, count: int) -> list[np.ndarray]:
     numbers = np.arange(begin, begin + count)
     return [numbers, np.stack([numbers, -numbers], 1)]
 
@@ -18,7 +18,7 @@ def test_ring_keeps_the_newest_rows_like_a_list(capacity, counts) -> None:
     ring, model = RowRing(capacity, FIELDS), []
     for count in counts:
         begin = len(model)
-        ring.extend(rows(begin, count))
+        ring.extend(make_rows(begin, count))
         model += range(begin, begin + count)
     kept = model[-capacity:]
     assert len(ring) == len(kept)
@@ -32,10 +32,10 @@ def test_ring_keeps_the_newest_rows_like_a_list(capacity, counts) -> None:
 @given(capacity=st.integers(1, 9), before=st.integers(0, 30), after=st.integers(0, 30))
 def test_a_loaded_ring_goes_on_like_the_one_that_was_saved(capacity, before, after) -> None:
     first, second = RowRing(capacity, FIELDS), RowRing(capacity, FIELDS)
-    first.extend(rows(0, before))
+    first.extend(make_rows(0, before))
     second.load_state_dict(first.state_dict())
     for ring in (first, second):
-        ring.extend(rows(before, after))
+        ring.extend(make_rows(before, after))
     places = np.arange(len(first))
     assert len(first) == len(second)
     assert all(
@@ -46,16 +46,16 @@ def test_a_loaded_ring_goes_on_like_the_one_that_was_saved(capacity, before, aft
 
 def test_take_copies_and_keeps_the_shape_of_the_places() -> None:
     ring = RowRing(4, FIELDS)
-    ring.extend(rows(0, 4))
+    ring.extend(make_rows(0, 4))
     numbers, pairs = ring.take(np.array([[3, 0], [1, 1]]))
     assert numbers.tolist() == [[3, 0], [1, 1]]
     assert pairs.shape == (2, 2, 2)
-    ring.extend(rows(4, 4))
+    ring.extend(make_rows(4, 4))
     assert numbers.tolist() == [[3, 0], [1, 1]]
 
 
 def test_a_ring_refuses_the_state_of_another_ring() -> None:
     small, large = RowRing(3, FIELDS), RowRing(5, FIELDS)
-    small.extend(rows(0, 5))
+    small.extend(make_rows(0, 5))
     with pytest.raises(ValueError, match="does not fit"):
         large.load_state_dict(small.state_dict())

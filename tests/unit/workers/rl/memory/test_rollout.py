@@ -6,7 +6,7 @@ from workers.rl.memory.rollout import Rollout
 FIELDS = {"number": ((), np.int64), "pair": ((2,), np.float32)}
 
 
-def rows(begin: int, steps: int) -> list[np.ndarray]:
+def make_rows(begin: int, steps: int) -> list[np.ndarray]:
     numbers = np.arange(begin * 3, (begin + steps) * 3).reshape(steps, 3)
     return [numbers, np.stack([numbers, -numbers], 2)]
 
@@ -15,9 +15,9 @@ def rows(begin: int, steps: int) -> list[np.ndarray]:
 def test_pieces_add_up_in_order_whatever_their_lengths(pieces) -> None:
     rollout, begin = Rollout(4, 3, FIELDS), 0
     for steps in pieces:
-        rollout.extend(rows(begin, steps))
+        rollout.extend(make_rows(begin, steps))
         begin += steps
-    expected = rows(0, begin)
+    expected = make_rows(0, begin)
     assert len(rollout) == begin * 3
     assert rollout.capacity >= len(rollout)
     assert all(
@@ -26,10 +26,10 @@ def test_pieces_add_up_in_order_whatever_their_lengths(pieces) -> None:
     )
 
 
-def test_clear_forgets_and_a_load_brings_back() -> None:
+def test_clear_removes_the_rows_and_a_load_restores_them() -> None:
     rollout, other = Rollout(4, 3, FIELDS), Rollout(4, 3, FIELDS)
-    rollout.extend(rows(0, 3))
-    other.extend(rows(7, 2))
+    rollout.extend(make_rows(0, 3))
+    other.extend(make_rows(7, 2))
     other.load_state_dict(rollout.state_dict())
     assert all(
         np.array_equal(a, b)

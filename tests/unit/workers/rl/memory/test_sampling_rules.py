@@ -15,14 +15,11 @@ from workers.rl.memory.transitions import ReplaySpec
 values_of = st.floats(0, 1e6, allow_nan=False).map(lambda value: value if value > 1e-9 else 0.0)
 
 
-def prioritized(size: int, seed: int = 0, **constants: float) -> PrioritizedRule:
+def make_prioritized_rule(size: int, seed: int = 0, **constants: float) -> PrioritizedRule:
     rule = PrioritizedRule(derive_generator(seed, "memory"), Priorities(**constants))
     rule.reserve(size)
     rule.mark_written(0, size)
     return rule
-
-
-# The tree
 
 
 @given(
@@ -80,9 +77,8 @@ def test_a_place_without_value_is_never_found() -> None:
 
 def test_rounding_does_not_lead_past_the_last_value_of_a_group() -> None:
     tree = SumTree(64)
-    tree.set(
-        np.array([0, 33]), np.array([1.5, 2.0**53 - 2])
-    )  # 2**53 - 1 less the first group's 1.5 rounds to all of the second group
+    # 2**53 - 1 minus 1.5, the sum of the first group, rounds to the sum of the second.
+    tree.set(np.array([0, 33]), np.array([1.5, 2.0**53 - 2]))
     assert tree.find(np.array([2.0**53 - 1])).tolist() == [33]
 
 
@@ -97,24 +93,23 @@ def test_sums_do_not_depend_on_the_history() -> None:
     assert np.array_equal(fresh.find(sums), worn.find(sums))
 
 
-# Prioritized replay
-
-
 def test_places_are_drawn_in_proportion_to_the_power_of_their_errors() -> None:
-    rule = prioritized(4, alpha=0.5, epsilon=1e-9)
+    rule = make_prioritized_rule(4, alpha=0.5, epsilon=1e-9)
     rule.update_errors(np.arange(4), np.array([1.0, 4.0, 9.0, 16.0]))
     places, _ = rule.draw(4, (400, 100))
     assert np.bincount(places.ravel()) / 40_000 == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.01)
 
 
 def test_a_batch_is_stratified() -> None:
-    rule = prioritized(64)
+    rule = make_prioritized_rule(64)
     places, _ = rule.draw(64, (5, 64))
     assert np.array_equal(np.sort(places, axis=1), np.tile(np.arange(64), (5, 1)))
 
 
 def test_weights_are_those_of_the_paper() -> None:
-    rule = prioritized(5, alpha=0.7, beta=0.4, beta_final=1.0, anneal_updates=4, epsilon=1e-2)
+    rule = make_prioritized_rule(
+        5, alpha=0.7, beta=0.4, beta_final=1.0, anneal_updates=4, epsilon=1e-2
+    )
     errors = np.array([0.5, 0.0, 2.0, 1.0, 3.0])
     rule.update_errors(np.arange(5), errors)
     p = (errors + 1e-2) ** 0.7
@@ -128,7 +123,7 @@ def test_weights_are_those_of_the_paper() -> None:
 
 
 def test_new_rows_get_the_highest_priority_that_there_ever_was() -> None:
-    rule = prioritized(8, alpha=1.0, epsilon=1e-6)
+    rule = make_prioritized_rule(8, alpha=1.0, epsilon=1e-6)
     rule.update_errors(np.array([2]), np.array([9.0]))
     rule.update_errors(np.array([2]), np.array([3.0]))
     rule.mark_written(4, 6)
@@ -136,14 +131,14 @@ def test_new_rows_get_the_highest_priority_that_there_ever_was() -> None:
 
 
 def test_of_a_place_that_comes_twice_the_last_error_counts() -> None:
-    rule = prioritized(4, alpha=1.0, epsilon=1e-6)
+    rule = make_prioritized_rule(4, alpha=1.0, epsilon=1e-6)
     rule.update_errors(np.array([1, 2, 1]), np.array([5.0, 2.0, 0.5]))
     assert rule.state_dict()["priorities"].tolist() == pytest.approx([1, 0.5, 2, 1], abs=1e-5)
 
 
 @pytest.mark.parametrize("error", [np.nan, np.inf])
 def test_an_error_that_is_not_finite_does_not_spoil_the_tree(error) -> None:
-    rule = prioritized(4, alpha=1.0)
+    rule = make_prioritized_rule(4, alpha=1.0)
     rule.update_errors(np.array([0, 1]), np.array([error, 4.0]))
     places, weights = rule.draw(4, (20, 16))
     assert np.isfinite(weights).all()
@@ -151,7 +146,7 @@ def test_an_error_that_is_not_finite_does_not_spoil_the_tree(error) -> None:
 
 
 def test_dropped_places_are_not_drawn_until_they_are_written() -> None:
-    rule = prioritized(4)
+    rule = make_prioritized_rule(4)
     rule.mark_dropped(np.array([1, 3]))
     assert set(rule.draw(4, (20, 16))[0].ravel().tolist()) == {0, 2}
     rule.mark_written(1, 2)
@@ -159,7 +154,7 @@ def test_dropped_places_are_not_drawn_until_they_are_written() -> None:
 
 
 def test_a_loaded_rule_goes_on_exactly() -> None:
-    first, second = prioritized(100), prioritized(100, seed=5)
+    first, second = make_prioritized_rule(100), make_prioritized_rule(100, seed=5)
     first.update_errors(first.draw(100, (3, 16))[0][0], np.arange(16.0))
     second.load_state_dict(copy.deepcopy(first.state_dict()))
     for rule in (first, second):
@@ -167,7 +162,7 @@ def test_a_loaded_rule_goes_on_exactly() -> None:
     for one, other in zip(first.draw(100, (4, 16)), second.draw(100, (4, 16)), strict=True):
         assert np.array_equal(one, other)
     with pytest.raises(ValueError, match="of 100 places, this memory has 101"):
-        prioritized(101).load_state_dict(first.state_dict())
+        make_prioritized_rule(101).load_state_dict(first.state_dict())
 
 
 @pytest.mark.parametrize(
@@ -189,10 +184,7 @@ def test_uniform_is_a_stream_of_its_own_and_goes_on_after_a_load() -> None:
     assert np.array_equal(first.draw(1000, (2, 10))[0], second.draw(1000, (2, 10))[0])
 
 
-# Through a memory
-
-
-def replay_of(rule: PrioritizedRule) -> Replay:
+def make_replay(rule: PrioritizedRule) -> Replay:
     return Replay(
         ReplaySpec(capacity=6, num_envs=2, observation=((3,), np.float32), action=((), np.int64)),
         rule,
@@ -201,8 +193,8 @@ def replay_of(rule: PrioritizedRule) -> Replay:
 
 def test_feedback_reaches_the_places_that_were_sampled() -> None:
     rule = PrioritizedRule(derive_generator(0, "memory"), Priorities(alpha=1.0, epsilon=1e-9))
-    replay = replay_of(rule)
-    replay.extend(*VectorStream(0, 2).chunk(3).columns)
+    replay = make_replay(rule)
+    replay.extend(*VectorStream(0, 2).draw_chunk(3).columns)
     sample = replay.sample(1, 30)
     replay.update_errors(sample.places, np.where(sample.places == 3, 100.0, 1e-6))
     assert (replay.sample(10, 30).places == 3).mean() > 0.99
@@ -210,12 +202,13 @@ def test_feedback_reaches_the_places_that_were_sampled() -> None:
 
 def test_feedback_for_rows_that_were_overwritten_since_is_left_out() -> None:
     rule = PrioritizedRule(derive_generator(0, "memory"), Priorities(alpha=1.0, epsilon=1e-9))
-    replay, stream = replay_of(rule), VectorStream(0, 2)
-    replay.extend(*stream.chunk(4).columns)
+    replay, stream = make_replay(rule), VectorStream(0, 2)
+    replay.extend(*stream.draw_chunk(4).columns)
     places = replay.sample(1, 100).places
-    replay.extend(*stream.chunk(1).columns)  # overwrites the places 2 and 3
+    # The new rows overwrite the places 2 and 3.
+    replay.extend(*stream.draw_chunk(1).columns)
     replay.update_errors(places, np.full(places.shape, 0.25))
     assert rule.state_dict()["priorities"].tolist() == pytest.approx([0.25, 0.25, 1, 1, 0.25, 0.25])
-    replay.extend(*stream.chunk(5).columns)
+    replay.extend(*stream.draw_chunk(5).columns)
     replay.update_errors(places, np.full(places.shape, 0.5))
     assert rule.state_dict()["priorities"].tolist() == [1] * 6

@@ -20,14 +20,14 @@ OPTIONS = [
 ]
 
 
-def parameters_of(network: ActionValues) -> dict[str, torch.Tensor]:
+def make_parameters(network: ActionValues) -> dict[str, torch.Tensor]:
     return network.draw_uniform(torch.Generator().manual_seed(0))
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_arrays_and_tensors_agree_and_so_do_stacked_networks(options) -> None:
     network = make_action_values(BOX, 4, hidden=(8, 6), **options)
-    parameters, rng = parameters_of(network), np.random.default_rng(0)
+    parameters, rng = make_parameters(network), np.random.default_rng(0)
     observation = rng.normal(size=(7, 3)).astype(np.float32)
     noise = (
         rng.normal(size=(7, network.noise_size)).astype(np.float32) if options["is_noisy"] else None
@@ -55,7 +55,7 @@ def test_arrays_and_tensors_agree_and_so_do_stacked_networks(options) -> None:
 def test_images_pass_convolutions_and_then_all_hidden_layers(options) -> None:
     network = make_action_values(IMAGE, 4, hidden=(8, 6), **options)
     image = torch.randint(0, 256, (2, 2, 36, 36), dtype=torch.uint8)
-    assert network(parameters_of(network), image).shape == (
+    assert network(make_parameters(network), image).shape == (
         (2, 4) if options["atoms"] is None else (2, 4, 5)
     )
     assert network.forward_numpy({}, image.numpy()) is None
@@ -87,7 +87,7 @@ def test_the_last_hidden_layer_is_the_heads_where_that_has_streams_or_noise() ->
 
 def test_dueling_streams_are_joined() -> None:
     network = make_action_values(BOX, 4, hidden=(), is_dueling=True)
-    parameters, observation = parameters_of(network), torch.randn(5, 3)
+    parameters, observation = make_parameters(network), torch.randn(5, 3)
     value, advantage = (
         torch.nn.functional.linear(
             observation, parameters[f"q.{name}.0.weight"], parameters[f"q.{name}.0.bias"]
@@ -97,7 +97,7 @@ def test_dueling_streams_are_joined() -> None:
     torch.testing.assert_close(network(parameters, observation), combine_streams(value, advantage))
 
 
-def test_a_torso_without_layers_hands_the_encoded_observation_on() -> None:
+def test_a_torso_without_layers_returns_the_encoded_observation() -> None:
     encoding, torso = make_torso(spaces.Discrete(3), (), "relu")
     assert torso.outputs == 3
     assert torso({}, encoding(torch.tensor([2, 0]))).tolist() == [[0, 0, 1], [1, 0, 0]]
@@ -158,7 +158,8 @@ def test_the_gate_that_keeps_the_state_has_an_initial_bias_of_one(kind, gate) ->
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.zero_()
-        module.bias_ih[gate] = 50.0  # the gate is open: what was there stays
+        # The open gate keeps the state.
+        module.bias_ih[gate] = 50.0
         state = torch.rand(2, 4)
         kept = (
             module(torch.rand(2, 3), (state, state))[1]

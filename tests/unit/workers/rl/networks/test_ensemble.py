@@ -5,7 +5,7 @@ from workers.rl.networks.ensemble import Ensemble
 from workers.rl.networks.mlp import Mlp
 
 
-def member_of(parameters, index):
+def get_member(parameters, index):
     return {name: tensor[index] for name, tensor in parameters.items()}
 
 
@@ -17,11 +17,11 @@ def test_each_member_is_a_network_of_its_own() -> None:
     outputs = ensemble(parameters, inputs)
     assert outputs.shape == (3, 7, 2)
     for index in range(3):
-        torch.testing.assert_close(outputs[index], alone(member_of(parameters, index), inputs))
+        torch.testing.assert_close(outputs[index], alone(get_member(parameters, index), inputs))
     assert not torch.equal(outputs[0], outputs[1])
 
 
-def test_the_first_member_alone() -> None:
+def test_the_first_member_can_be_evaluated_alone() -> None:
     ensemble = Ensemble("q", 2, (4, 8, 1))
     parameters = ensemble.draw_uniform(torch.Generator().manual_seed(0))
     inputs = torch.randn(7, 4)
@@ -37,7 +37,7 @@ def test_members_begin_within_the_bounds_of_a_linear_layer() -> None:
     np.testing.assert_array_less(parameters["q.1.weight"].abs().numpy(), 0.25 + 1e-6)
 
 
-def test_gradients_and_stacks_of_seeds() -> None:
+def test_gradients_and_stacked_seeds_equal_those_of_single_networks() -> None:
     ensemble = Ensemble("q", 2, (4, 8, 1))
     sets = [ensemble.draw_uniform(torch.Generator().manual_seed(seed)) for seed in range(3)]
     stack = {name: torch.stack([one[name] for one in sets]) for name in sets[0]}

@@ -32,7 +32,7 @@ class Case:
         return (self.call or self.network)(parameters, *inputs)
 
 
-def vectors(size: int) -> Callable[[int], tuple[Tensor, ...]]:
+def make_vector_inputs(size: int) -> Callable[[int], tuple[Tensor, ...]]:
     return lambda count: (torch.linspace(-1, 1, count * size).view(count, size),)
 
 
@@ -42,8 +42,8 @@ DUELING = DuelingHead("q", 5, actions=3, hidden=(8,), atoms=4, is_noisy=True)
 COSINES = CosineEmbedding("tau", features=6, cosines=8)
 LSTM, GRU = RecurrentLayer("m", 3, 4), RecurrentLayer("m", 3, 4, "gru")
 CASES = {
-    "mlp": Case(MLP, vectors(5)),
-    "features": Case(Mlp("q", (5, 8), has_last_activation=True), vectors(5)),
+    "mlp": Case(MLP, make_vector_inputs(5)),
+    "features": Case(Mlp("q", (5, 8), has_last_activation=True), make_vector_inputs(5)),
     "cnn": Case(
         NatureCnn("q", (36, 40, 2), (16, 3)),
         lambda n: (torch.randint(0, 255, (n, 36, 40, 2), dtype=torch.uint8),),
@@ -52,18 +52,26 @@ CASES = {
         NatureCnn("q", (2, 36, 40), (16, 3)),
         lambda n: (torch.randint(0, 255, (n, 2, 36, 40), dtype=torch.uint8),),
     ),
-    "noisy": Case(NOISY, lambda n: (*vectors(5)(n), torch.linspace(-2, 2, NOISY.noise_size))),
-    "noisy-mean": Case(NOISY, vectors(5)),
-    "dueling": Case(DuelingHead("q", 5, actions=3, hidden=(8,)), vectors(5)),
-    "dueling-atoms": Case(
-        DUELING, lambda n: (*vectors(5)(n), torch.linspace(-2, 2, DUELING.noise_size))
+    "noisy": Case(
+        NOISY, lambda n: (*make_vector_inputs(5)(n), torch.linspace(-2, 2, NOISY.noise_size))
     ),
-    "quantile": Case(COSINES, lambda n: (*vectors(6)(n), torch.linspace(0, 1, n * 4).view(n, 4))),
+    "noisy-mean": Case(NOISY, make_vector_inputs(5)),
+    "dueling": Case(DuelingHead("q", 5, actions=3, hidden=(8,)), make_vector_inputs(5)),
+    "dueling-atoms": Case(
+        DUELING, lambda n: (*make_vector_inputs(5)(n), torch.linspace(-2, 2, DUELING.noise_size))
+    ),
+    "quantile": Case(
+        COSINES, lambda n: (*make_vector_inputs(6)(n), torch.linspace(0, 1, n * 4).view(n, 4))
+    ),
     "lstm": Case(
-        LSTM, lambda n: (*vectors(3)(n), torch.ones(n, 8)), lambda *args: torch.cat(LSTM(*args), 1)
+        LSTM,
+        lambda n: (*make_vector_inputs(3)(n), torch.ones(n, 8)),
+        lambda *args: torch.cat(LSTM(*args), 1),
     ),
     "gru": Case(
-        GRU, lambda n: (*vectors(3)(n), torch.ones(n, 4)), lambda *args: torch.cat(GRU(*args), 1)
+        GRU,
+        lambda n: (*make_vector_inputs(3)(n), torch.ones(n, 4)),
+        lambda *args: torch.cat(GRU(*args), 1),
     ),
     "unroll": Case(
         LSTM,
@@ -78,13 +86,17 @@ def case(request) -> Case:
     return CASES[request.param]
 
 
-def parameters_of(case: Case, seed: int = 0) -> dict[str, Tensor]:
+def make_parameters(case: Case, seed: int = 0) -> dict[str, Tensor]:
     parameters: dict[str, Tensor] = case.network.draw_uniform(torch.Generator().manual_seed(seed))
     return parameters
 
 
-def test_parameters_have_the_shapes_told_and_depend_on_the_seed_alone(case) -> None:
-    parameters, again, other = parameters_of(case), parameters_of(case), parameters_of(case, 1)
+def test_parameters_have_the_shapes_of_the_network_and_depend_on_the_seed_alone(case) -> None:
+    parameters, again, other = (
+        make_parameters(case),
+        make_parameters(case),
+        make_parameters(case, 1),
+    )
     assert {
         name: tuple(tensor.shape) for name, tensor in parameters.items()
     } == case.network.shapes()
@@ -96,7 +108,7 @@ def test_parameters_have_the_shapes_told_and_depend_on_the_seed_alone(case) -> N
 
 def test_every_parameter_has_a_gradient_through_one_flat_vector(case) -> None:
     layout, inputs = Layout(case.network.shapes()), case.inputs(4)
-    vector = layout.join(parameters_of(case))
+    vector = layout.join(make_parameters(case))
     gradient = torch.func.grad(lambda flat: case(layout.split(flat), *inputs).square().sum())(
         vector
     )
@@ -108,7 +120,7 @@ def test_every_parameter_has_a_gradient_through_one_flat_vector(case) -> None:
 
 
 def test_stacked_parameters_under_vmap_give_what_each_set_gives(case) -> None:
-    sets = [parameters_of(case, seed) for seed in range(3)]
+    sets = [make_parameters(case, seed) for seed in range(3)]
     stacked = {name: torch.stack([one[name] for one in sets]) for name in sets[0]}
     inputs = [
         tuple(tensor + index if tensor.is_floating_point() else tensor for tensor in case.inputs(4))
@@ -125,7 +137,7 @@ def test_stacked_parameters_under_vmap_give_what_each_set_gives(case) -> None:
 
 def test_a_gradient_may_be_stacked_too(case) -> None:
     layout, inputs = Layout(case.network.shapes()), case.inputs(2)
-    vectors = torch.stack([layout.join(parameters_of(case, seed)) for seed in range(3)])
+    vectors = torch.stack([layout.join(make_parameters(case, seed)) for seed in range(3)])
     slope = torch.func.grad(lambda flat: case(layout.split(flat), *inputs).square().mean())
     for together, vector in zip(
         torch.func.vmap(slope, randomness="error")(vectors), vectors, strict=True
@@ -142,7 +154,7 @@ def test_a_network_can_be_exported_with_any_number_of_samples(name) -> None:
         more = (state.expand(observation.shape[0], 8),) if name == "lstm" else ()
         return case(parameters, observation, *more)
 
-    module = ActingModule(parameters_of(case), act)
+    module = ActingModule(make_parameters(case), act)
     program = torch.export.export(
         module, case.inputs(2)[:1], dynamic_shapes=({0: torch.export.Dim("N")},)
     )
@@ -150,7 +162,7 @@ def test_a_network_can_be_exported_with_any_number_of_samples(name) -> None:
     torch.testing.assert_close(program.module()(seven), module(seven))
 
 
-def as_arrays(parameters):
+def convert_to_arrays(parameters):
     return {name: tensor.numpy() for name, tensor in parameters.items()}
 
 
@@ -159,13 +171,14 @@ def as_arrays(parameters):
 )
 def test_the_function_in_numpy_is_the_same(name) -> None:
     case = CASES[name]
-    sets = [parameters_of(case, seed) for seed in range(3)]
+    sets = [make_parameters(case, seed) for seed in range(3)]
     for count in (1, 6):
         inputs = case.inputs(count)
         arrays = [tensor.numpy() for tensor in inputs]
         kept = [array.copy() for array in arrays]
         singles = [
-            case.network.forward_numpy(as_arrays(parameters), *arrays) for parameters in sets
+            case.network.forward_numpy(convert_to_arrays(parameters), *arrays)
+            for parameters in sets
         ]
         for parameters, single in zip(sets, singles, strict=True):
             assert single.dtype == np.float32
@@ -185,14 +198,14 @@ def test_the_function_in_numpy_is_the_same(name) -> None:
 def test_a_stacked_gradient_compiles_whole(name) -> None:
     case = CASES[name]
     layout, inputs = Layout(case.network.shapes()), case.inputs(4)
-    vectors = torch.stack([layout.join(parameters_of(case, seed)) for seed in range(3)])
+    vectors = torch.stack([layout.join(make_parameters(case, seed)) for seed in range(3)])
 
-    def slope(flat: Tensor) -> Tensor:
+    def compute_slope(flat: Tensor) -> Tensor:
         return torch.func.grad(lambda vector: case(layout.split(vector), *inputs).square().mean())(
             flat
         )
 
-    stacked = torch.func.vmap(slope)
+    stacked = torch.func.vmap(compute_slope)
     torch.testing.assert_close(
         torch.compile(stacked, fullgraph=True)(vectors), stacked(vectors), rtol=1e-3, atol=1e-5
     )
@@ -210,7 +223,7 @@ def test_encoding_of_a_composite_and_normalising_compile_whole() -> None:
         encoding_of(flags),
     )
 
-    def function(flat: Tensor, numbers: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
+    def encode_and_normalise(flat: Tensor, numbers: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
         return torch.cat((composite(normalise(flat, mean, scale)), multi(numbers)), 1)
 
     arguments = (
@@ -220,5 +233,6 @@ def test_encoding_of_a_composite_and_normalising_compile_whole() -> None:
         torch.rand(9),
     )
     torch.testing.assert_close(
-        torch.compile(function, fullgraph=True)(*arguments), function(*arguments)
+        torch.compile(encode_and_normalise, fullgraph=True)(*arguments),
+        encode_and_normalise(*arguments),
     )

@@ -48,7 +48,7 @@ NESTED = spaces.Dict(
         ),
     ],
 )
-def test_encoding(space, observation, expected) -> None:
+def test_an_observation_is_encoded_as_a_vector(space, observation, expected) -> None:
     encoding = encoding_of(space)
     encoded = encoding(torch.from_numpy(observation))
     assert encoded.dtype == torch.float32
@@ -88,7 +88,7 @@ def test_sizes_and_order_are_those_of_gymnasium(space) -> None:
 
 
 @pytest.mark.parametrize("space", [spaces.MultiDiscrete([2, 3]), spaces.Discrete(3), NESTED])
-def test_encoding_under_vmap(space) -> None:
+def test_encoding_under_vmap_equals_encoding_of_each_sample(space) -> None:
     encoding = encoding_of(space)
     observation = torch.from_numpy(np.random.default_rng(0).integers(0, 2, (3, 4, *encoding.shape)))
     together = torch.func.vmap(encoding)(observation)
@@ -109,7 +109,7 @@ def test_an_observation_of_nothing_is_refused() -> None:
     "space",
     [spaces.Text(3), spaces.Dict({"a": spaces.Text(3)}), spaces.Sequence(spaces.Discrete(2))],
 )
-def test_what_cannot_be_read_is_refused(space) -> None:
+def test_spaces_that_cannot_be_read_are_refused(space) -> None:
     with pytest.raises(DefinitionError, match="wrap the environment"):
         encoding_of(space)
 

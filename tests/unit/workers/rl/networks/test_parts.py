@@ -18,16 +18,13 @@ from workers.rl.networks.observation_encoding import encoding_of
 from workers.rl.networks.recurrent import RecurrentLayer
 
 
-def seeded(seed: int = 0) -> torch.Generator:
+def make_generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
-
-
-# convolutions
 
 
 def test_the_convolutional_network_is_that_of_the_paper() -> None:
     network = NatureCnn("q", (4, 84, 84), (512, 6))
-    parameters = network.draw_uniform(seeded())
+    parameters = network.draw_uniform(make_generator())
     module = nn.Sequential(
         *(
             nn.Conv2d(4, 32, 8, 4),
@@ -48,9 +45,9 @@ def test_the_convolutional_network_is_that_of_the_paper() -> None:
     assert parameters["q.conv.0.weight"].abs().max() <= 1 / 16
 
 
-def test_where_the_channels_lie_makes_no_difference_nor_does_the_encoding() -> None:
+def test_the_position_of_the_channels_and_the_encoding_make_no_difference() -> None:
     first, last = NatureCnn("q", (3, 40, 36), (5,)), NatureCnn("q", (40, 36, 3), (5,))
-    parameters = first.draw_uniform(seeded())
+    parameters = first.draw_uniform(make_generator())
     images = torch.randint(0, 256, (2, 3, 40, 36), dtype=torch.uint8)
     expected = first(parameters, images)
     torch.testing.assert_close(last(parameters, images.permute(0, 2, 3, 1)), expected)
@@ -63,7 +60,7 @@ def test_an_image_without_channels_has_one_and_features_are_rectified() -> None:
         NatureCnn("q", (36, 36), (), has_last_activation=True),
         NatureCnn("q", (1, 36, 36), (9,), has_last_activation=True),
     )
-    parameters = deep.draw_uniform(seeded())
+    parameters = deep.draw_uniform(make_generator())
     images = torch.randint(0, 256, (2, 36, 36), dtype=torch.uint8)
     assert flat(parameters, images).shape == (2, 64)
     assert deep(parameters, images.unsqueeze(1)).min() >= 0
@@ -88,30 +85,27 @@ def test_images_too_small_or_of_no_such_shape_are_refused() -> None:
         (spaces.Discrete(3), False),
     ],
 )
-def test_what_counts_as_an_image(space, expected) -> None:
+def test_images_are_recognised_by_their_space(space, expected) -> None:
     assert is_image(space) is expected
     if expected:
         NatureCnn("q", space.shape)
 
 
-def test_orthogonal_filters() -> None:
-    parameters = NatureCnn("q", (1, 36, 36), (8, 2)).draw_orthogonal(seeded(), gain=0.1)
+def test_orthogonal_filters_have_orthogonal_rows() -> None:
+    parameters = NatureCnn("q", (1, 36, 36), (8, 2)).draw_orthogonal(make_generator(), gain=0.1)
     filters, last = parameters["q.conv.0.weight"].flatten(1), parameters["q.1.weight"]
     torch.testing.assert_close(filters @ filters.T, 2 * torch.eye(32), atol=1e-5, rtol=0)
     torch.testing.assert_close(last @ last.T, 0.01 * torch.eye(2), atol=1e-6, rtol=0)
 
 
-# dueling
-
-
-def test_dueling_by_hand() -> None:
+def test_dueling_values_equal_a_calculation_by_hand() -> None:
     joined = combine_streams(torch.tensor([[10.0]]), torch.tensor([[1.0, 2.0, 6.0]]))
     torch.testing.assert_close(joined, torch.tensor([[8.0, 9.0, 13.0]]))
 
 
 def test_the_mean_of_dueling_values_is_the_value_stream() -> None:
     head, features = DuelingHead("q", 5, actions=3, hidden=(8,), atoms=4), torch.randn(6, 5)
-    parameters = head.draw_uniform(seeded())
+    parameters = head.draw_uniform(make_generator())
     values = head(parameters, features)
     assert values.shape == (6, 3, 4)
     assert head.outputs == 12
@@ -122,14 +116,11 @@ def test_the_mean_of_dueling_values_is_the_value_stream() -> None:
     torch.testing.assert_close(values[:, 1] - values[:, 0], advantage[:, 1] - advantage[:, 0])
 
 
-# noisy layers
-
-
-def test_a_noisy_layer_by_hand() -> None:
+def test_a_noisy_layer_equals_a_calculation_by_hand() -> None:
     """Computes equations 9 to 11 of the paper with loops."""
     network = NoisyMlp("n", (2, 3))
     parameters, noise = (
-        network.draw_uniform(seeded()),
+        network.draw_uniform(make_generator()),
         torch.tensor([4.0, -9.0, 1.0, -0.25, 0.0]),
     )
     scaled = [2.0, -3.0, 1.0, -0.5, 0.0]
@@ -155,7 +146,10 @@ def test_a_noisy_layer_by_hand() -> None:
 
 def test_noise_per_sample_is_a_network_of_its_own_for_each() -> None:
     network, inputs = NoisyMlp("n", (4, 6, 2), "tanh"), torch.randn(5, 4)
-    parameters, noise = network.draw_uniform(seeded()), torch.randn(5, network.noise_size)
+    parameters, noise = (
+        network.draw_uniform(make_generator()),
+        torch.randn(5, network.noise_size),
+    )
     together = network(parameters, inputs, noise)
     for row in range(5):
         torch.testing.assert_close(
@@ -165,7 +159,7 @@ def test_noise_per_sample_is_a_network_of_its_own_for_each() -> None:
 
 def test_noisy_layers_begin_as_the_paper_says_and_without_noise_are_the_mean() -> None:
     network = NoisyMlp("n", (16, 50, 2))
-    parameters = network.draw_uniform(seeded())
+    parameters = network.draw_uniform(make_generator())
     assert torch.equal(parameters["n.0.weight_sigma"], torch.full((50, 16), 0.5 / 4))
     assert torch.equal(parameters["n.0.bias_sigma"], torch.full((50,), 0.5 / 4))
     assert 0.24 < parameters["n.0.weight"].abs().max() <= 0.25
@@ -178,13 +172,10 @@ def test_noisy_layers_begin_as_the_paper_says_and_without_noise_are_the_mean() -
     )
 
 
-# quantiles
-
-
-def test_the_embedding_of_quantiles_by_hand() -> None:
+def test_the_embedding_of_quantiles_equals_a_calculation_by_hand() -> None:
     """Computes equation 4 of the paper with loops."""
     network = CosineEmbedding("tau", features=3, cosines=5)
-    parameters = network.draw_uniform(seeded())
+    parameters = network.draw_uniform(make_generator())
     features, fractions = torch.randn(2, 3), torch.rand(2, 4)
     joined = network(parameters, features, fractions)
     weight, bias = parameters["tau.0.weight"], parameters["tau.0.bias"]
@@ -200,16 +191,14 @@ def test_the_embedding_of_quantiles_by_hand() -> None:
                 )
 
 
-# recurrent
-
-
 @pytest.mark.parametrize(
     ("kind", "module"), [("lstm", nn.LSTMCell(3, 4)), ("gru", nn.GRUCell(3, 4))]
 )
 def test_a_recurrent_step_is_that_of_torch(kind, module) -> None:
     cell = RecurrentLayer("m", 3, 4, kind)
-    parameters = cell.draw_uniform(seeded())
-    parameters["m.inputs.bias"][4:8] -= 1.0  # the gate that keeps
+    parameters = cell.draw_uniform(make_generator())
+    # These are the biases of the gate that keeps the state.
+    parameters["m.inputs.bias"][4:8] -= 1.0
     assert max(float(tensor.abs().max()) for tensor in parameters.values()) <= 0.5
     names = {
         "weight_ih": "inputs.weight",
@@ -228,7 +217,7 @@ def test_a_recurrent_step_is_that_of_torch(kind, module) -> None:
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_a_recurrent_step_in_numpy_is_the_same(kind) -> None:
     cell = RecurrentLayer("m", 3, 4, kind)
-    sets = [cell.draw_uniform(seeded(seed)) for seed in range(3)]
+    sets = [cell.draw_uniform(make_generator(seed)) for seed in range(3)]
     stacked = {name: np.stack([one[name].numpy() for one in sets]) for name in sets[0]}
     inputs, state = 30 * torch.randn(3, 5, 3), torch.randn(3, 5, cell.state_size)
     kept = state.clone()
@@ -249,7 +238,7 @@ def test_a_recurrent_step_in_numpy_is_the_same(kind) -> None:
 def test_an_unroll_begins_again_with_an_episode(kind) -> None:
     cell = RecurrentLayer("m", 3, 4, kind)
     parameters, inputs, state = (
-        cell.draw_uniform(seeded()),
+        cell.draw_uniform(make_generator()),
         torch.randn(6, 2, 3),
         torch.randn(2, cell.state_size),
     )
@@ -267,7 +256,7 @@ def test_an_unroll_begins_again_with_an_episode(kind) -> None:
 
 
 def test_recurrent_weights_may_begin_orthogonal() -> None:
-    parameters = RecurrentLayer("m", 3, 4).draw_orthogonal(seeded())
+    parameters = RecurrentLayer("m", 3, 4).draw_orthogonal(make_generator())
     weight = parameters["m.state.weight"]
     torch.testing.assert_close(weight.T @ weight, torch.eye(4), atol=1e-5, rtol=0)
     assert not parameters["m.inputs.bias"].any()

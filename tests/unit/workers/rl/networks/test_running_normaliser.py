@@ -98,21 +98,21 @@ def test_a_frozen_normaliser_stands_still_however_it_is_left() -> None:
     observations.update(np.eye(2))
     before = observations.state_dict(), rewards.state_dict()
 
-    def fails_within() -> None:
+    def raise_while_frozen() -> None:
         with observations.freeze(), rewards.freeze():
             observations.update(np.ones((4, 2)))
             rewards.update(np.ones((4, 2)), np.zeros((4, 2), np.bool_))
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        fails_within()
+        raise_while_frozen()
     for one, state in zip((observations, rewards), before, strict=True):
         assert all(np.array_equal(state[name], value) for name, value in one.state_dict().items())
     observations.update(np.ones((4, 2)))
     assert observations.moments.count == 6
 
 
-def naive_returns(reward, ended, active, gamma) -> list[float]:
+def compute_returns_naively(reward, ended, active, gamma) -> list[float]:
     seen, running = [], [0.0] * reward.shape[1]
     for t in range(len(reward)):
         for b in range(reward.shape[1]):
@@ -134,7 +134,7 @@ def test_rewards_are_scaled_by_the_deviation_of_the_running_return(waiting) -> N
     together.update(reward, ended, active if waiting else None)
     for begin, end in ((0, 1), (1, 20), (20, 20), (20, 60)):
         in_pieces.update(reward[begin:end], ended[begin:end], active[begin:end])
-    expected = 1 / np.sqrt(np.var(naive_returns(reward, ended, active, 0.9)) + 1e-8)
+    expected = 1 / np.sqrt(np.var(compute_returns_naively(reward, ended, active, 0.9)) + 1e-8)
     assert together.scale == pytest.approx(expected)
     assert in_pieces.scale == pytest.approx(expected)
     np.testing.assert_allclose(together(reward), np.clip(reward * expected, -10, 10), rtol=1e-6)
@@ -142,7 +142,7 @@ def test_rewards_are_scaled_by_the_deviation_of_the_running_return(waiting) -> N
     assert together(np.array([1e9, 0.0, -1e9])).tolist() == [10, 0, -10]
 
 
-def test_rewards_stay_as_they_are_until_something_was_seen() -> None:
+def test_rewards_are_not_scaled_before_the_first_update() -> None:
     normaliser = RewardNormaliser(1, 0.99)
     np.testing.assert_allclose(normaliser(np.array([2.0])), [2.0])
     normaliser.update(np.array([[2.0]]), np.array([[False]]))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from palestra.contract.agents import Sb3Parameters
-from tests.support.trainings import TrainingAttempt, definition
+from tests.support.trainings import TrainingAttempt, make_definition
 from workers.assembly.training import Training
 from workers.core.types import AgentContext, StopReason
 from workers.trainer_process.schedules import agent_driven
@@ -33,7 +33,7 @@ ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
 """Environment and small parameters of each algorithm."""
 
 
-def document(
+def make_document(
     algorithm: str, num_envs: int = 1, policy: str = "MlpPolicy", **sections: Any
 ) -> dict[str, Any]:
     """Returns a definition of 200 env_steps.
@@ -54,10 +54,10 @@ def document(
         "evaluation": {"every_env_steps": 75, "episodes": 2, "max_episode_steps": 20},
         "snapshot": {"every_env_steps": 130},
     }
-    return {**definition(), **base, **sections}
+    return {**make_definition(), **base, **sections}
 
 
-class Sb3Trained(TrainingAttempt):
+class Sb3TrainingAttempt(TrainingAttempt):
     """One attempt at training with a Stable-Baselines3 algorithm and its own loop."""
 
     def _drive(self, training: Training, stop_at: int | None, pause_at: int | None) -> None:
@@ -66,18 +66,18 @@ class Sb3Trained(TrainingAttempt):
         self.clock = training.engine.clock
         self.agent: Any = training.agent
 
-        def watched(advance: Callable[[], bool]) -> bool:
+        def advance_and_pause(advance: Callable[[], bool]) -> bool:
             goes_on = advance()
             if pause_at is not None and self.clock.env_steps >= pause_at:
                 self.control.give(StopReason.PAUSE)
             return goes_on
 
         self.result = agent_driven.run(
-            training.engine, lambda advance: loop(lambda: watched(advance))
+            training.engine, lambda advance: loop(lambda: advance_and_pause(advance))
         )
 
 
-def agent(
+def make_sb3_agent(
     context: AgentContext, algorithm: str = "DQN", policy: str = "MlpPolicy", **parameters: Any
 ) -> Any:
     from workers.rl.agents.sb3.build import build

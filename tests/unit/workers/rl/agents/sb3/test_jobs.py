@@ -10,15 +10,15 @@ import tests.support.misbehaving_envs  # noqa: F401 - registers
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.work_order import AttemptReport
 from palestra.telemetry.spool import SpoolReader
-from tests.support.trainings import definition, load, work_order
-from tests.unit.workers.rl.agents.sb3.sb3_kit import Sb3Trained, document
+from tests.support.trainings import load_order_snapshot, make_definition, make_work_order
+from tests.unit.workers.rl.agents.sb3.sb3_kit import Sb3TrainingAttempt, make_document
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.trainer_process.attempt import main
 from workers.trainer_process.schedules import native
 
 
 def execute(root: Path, given, **order) -> tuple[AttemptDirectory, AttemptReport]:
-    made = work_order(given, **order)
+    made = make_work_order(given, **order)
     directory = AttemptDirectory(root / made.attempt_id)
     directory.create(made.model_dump_json().encode())
     handler = signal.getsignal(signal.SIGTERM)
@@ -29,13 +29,13 @@ def execute(root: Path, given, **order) -> tuple[AttemptDirectory, AttemptReport
     return directory, AttemptReport.model_validate_json(directory.report.read_bytes())
 
 
-def records(directory: AttemptDirectory, kind: str) -> list[dict]:
+def read_records(directory: AttemptDirectory, kind: str) -> list[dict]:
     documents = [json.loads(payload) for payload in SpoolReader(directory.spool).read().payloads]
     return [document for document in documents if document["type"] == kind]
 
 
 def test_a_training_evaluates_and_exports(tmp_path: Path) -> None:
-    given = document("PPO", export={"formats": ["weights", "program"]})
+    given = make_document("PPO", export={"formats": ["weights", "program"]})
     directory, report = execute(tmp_path, given, schedule="train_and_evaluate")
     assert (report.outcome, report.cause, report.env_step) == (
         Outcome.SUCCEEDED,
@@ -48,27 +48,31 @@ def test_a_training_evaluates_and_exports(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("algorithm", ["PPO", "SAC"])
 def test_a_snapshot_is_evaluated_again_with_the_same_result(algorithm, tmp_path: Path) -> None:
-    order = work_order(document(algorithm, loop={"env_steps": 60}))
-    run = Sb3Trained(order, tmp_path / "snapshots").run()
-    (last,) = [record for record in run.dumped() if record["type"] == "evaluation"]
+    order = make_work_order(make_document(algorithm, loop={"env_steps": 60}))
+    run = Sb3TrainingAttempt(order, tmp_path / "snapshots").run()
+    (last,) = [record for record in run.dump_records() if record["type"] == "evaluation"]
     assert last["final"]
     again = order.runs[0].model_copy(update={"evaluation_seed": last["seed"]})
     made = native.evaluate(
-        order.definition, again, load(order, run.snapshot_at("finish")[0]), 0.0, "cpu"
+        order.definition,
+        again,
+        load_order_snapshot(order, run.get_snapshot("finish")[0]),
+        0.0,
+        "cpu",
     )
     assert list(made.returns) == last["returns"]
 
 
 @pytest.mark.parametrize(("algorithm", "at"), [("DQN", 44), ("PPO", 32)])
 def test_a_test_job_ends_with_the_first_update(algorithm, at, tmp_path: Path) -> None:
-    _, report = execute(tmp_path, document(algorithm), schedule="test")
+    _, report = execute(tmp_path, make_document(algorithm), schedule="test")
     assert (report.outcome, report.env_step) == (Outcome.SUCCEEDED, at), report.failure
     assert report.update >= 1
 
 
 def test_a_test_job_without_an_update_fails_with_a_reason(tmp_path: Path) -> None:
     _, report = execute(
-        tmp_path, document("DQN", parameters={"learning_starts": 5_000}), schedule="test"
+        tmp_path, make_document("DQN", parameters={"learning_starts": 5_000}), schedule="test"
     )
     assert report.outcome is Outcome.FAILED
     assert report.failure is not None
@@ -83,7 +87,7 @@ def test_non_finite_losses_end_as_diverged(algorithm, tmp_path: Path) -> None:
     """
     odd = {"id": "OddWalk-v0", "kwargs": {"nan_reward": True}}
     _, report = execute(
-        tmp_path, document(algorithm, env=odd, hooks=[{"name": "nan_guard", "updates": 5}])
+        tmp_path, make_document(algorithm, env=odd, hooks=[{"name": "nan_guard", "updates": 5}])
     )
     assert (report.outcome, report.cause) == (Outcome.FAILED, Cause.DIVERGED), report.failure
 
@@ -93,11 +97,11 @@ def test_an_exception_within_the_library_reaches_the_report_and_the_state_is_sav
 ) -> None:
     from stable_baselines3 import DQN
 
-    def fails(self, gradient_steps, batch_size=0):
+    def raise_within_library(self, gradient_steps, batch_size=0):
         raise ZeroDivisionError("within the library")
 
-    monkeypatch.setattr(DQN, "train", fails)
-    directory, report = execute(tmp_path, document("DQN"))
+    monkeypatch.setattr(DQN, "train", raise_within_library)
+    directory, report = execute(tmp_path, make_document("DQN"))
     assert (report.outcome, report.cause, report.env_step) == (
         Outcome.FAILED,
         Cause.USER_EXCEPTION,
@@ -107,14 +111,14 @@ def test_an_exception_within_the_library_reaches_the_report_and_the_state_is_sav
     assert report.failure.exception == "ZeroDivisionError"
     assert "in fails" in str(report.failure.traceback)
     assert "off_policy_algorithm.py" in str(report.failure.traceback)
-    assert [(row["reason"], row["env_step"]) for row in records(directory, "snapshot")] == [
+    assert [(row["reason"], row["env_step"]) for row in read_records(directory, "snapshot")] == [
         ("exception", 44)
     ]
 
 
 @pytest.mark.parametrize(("env", "at"), [("OddRaising-v0", 2), ("OddExiting-v0", 0)])
 def test_an_exception_of_the_environment_is_reported_as_such(env, at, tmp_path: Path) -> None:
-    _, report = execute(tmp_path, document("A2C", env={"id": env}))
+    _, report = execute(tmp_path, make_document("A2C", env={"id": env}))
     assert (report.outcome, report.cause, report.env_step) == (
         Outcome.FAILED,
         Cause.USER_EXCEPTION,
@@ -123,14 +127,16 @@ def test_an_exception_of_the_environment_is_reported_as_such(env, at, tmp_path: 
 
 
 def test_an_exception_of_an_evaluation_is_reported_once(tmp_path: Path, monkeypatch) -> None:
-    def fails(self, clock):
+    def raise_within_evaluation(self, clock):
         raise ZeroDivisionError("within the evaluation")
 
-    monkeypatch.setattr("workers.rl.evaluate.vector_evaluator.VectorEvaluator.evaluate", fails)
-    directory, report = execute(tmp_path, document("A2C"))
+    monkeypatch.setattr(
+        "workers.rl.evaluate.vector_evaluator.VectorEvaluator.evaluate", raise_within_evaluation
+    )
+    directory, report = execute(tmp_path, make_document("A2C"))
     assert report.failure is not None
     assert (report.failure.exception, report.env_step) == ("ZeroDivisionError", 75)
-    assert [row["reason"] for row in records(directory, "snapshot")] == ["exception"]
+    assert [row["reason"] for row in read_records(directory, "snapshot")] == ["exception"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +170,7 @@ def test_an_exception_of_an_evaluation_is_reported_once(tmp_path: Path, monkeypa
     ],
 )
 def test_wrong_parameters_are_named(algorithm, changes, words, tmp_path: Path) -> None:
-    _, report = execute(tmp_path, document(algorithm, parameters=changes))
+    _, report = execute(tmp_path, make_document(algorithm, parameters=changes))
     assert report.outcome is Outcome.FAILED
     assert report.failure is not None
     assert report.failure.exception == "DefinitionError"
@@ -172,7 +178,7 @@ def test_wrong_parameters_are_named(algorithm, changes, words, tmp_path: Path) -
 
 
 def test_an_unsupported_action_space_is_refused(tmp_path: Path) -> None:
-    _, report = execute(tmp_path, document("DQN", env={"id": "Pendulum-v1"}))
+    _, report = execute(tmp_path, make_document("DQN", env={"id": "Pendulum-v1"}))
     assert report.failure is not None
     assert "DQN of Stable-Baselines3" in report.failure.message
     assert "Discrete" in report.failure.message
@@ -180,7 +186,7 @@ def test_an_unsupported_action_space_is_refused(tmp_path: Path) -> None:
 
 def test_a_worker_without_the_library_says_what_to_install(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("workers.rl.agents.sb3.build.importlib.util.find_spec", lambda name: None)
-    _, report = execute(tmp_path, document("DQN"))
+    _, report = execute(tmp_path, make_document("DQN"))
     assert report.cause is Cause.IMPORT_ERROR
     assert report.failure is not None
     assert "pip install 'palestra[sb3]'" in report.failure.message
@@ -204,6 +210,6 @@ def test_ppo_learns_to_hold_the_pole(tmp_path: Path) -> None:
         "stop": {"success_score": 475},
     }
     sections["evaluation"] = {"every_env_steps": 10_000, "episodes": 20}
-    directory, report = execute(tmp_path, {**definition(), **sections, "agent": agent})
+    directory, report = execute(tmp_path, {**make_definition(), **sections, "agent": agent})
     assert report.outcome is Outcome.SUCCEEDED, report.failure
-    assert max(row["mean"] for row in records(directory, "evaluation")) >= 400
+    assert max(row["mean"] for row in read_records(directory, "evaluation")) >= 400

@@ -7,9 +7,9 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import flatten
 
 from palestra.contract.definition import read_definition
-from tests.support.trainings import definition
+from tests.support.trainings import make_definition
 from tests.unit.workers.rl.agents.agent_kit import assert_same_state
-from tests.unit.workers.rl.agents.sb3.sb3_kit import ALGORITHMS, agent, document
+from tests.unit.workers.rl.agents.sb3.sb3_kit import ALGORITHMS, make_document, make_sb3_agent
 from workers.core.rng import global_state
 from workers.core.types import AgentContext, EpisodeEnd, Experience
 from workers.rl.agents.sb3.environment import LoopEnv
@@ -21,7 +21,7 @@ NARROW = {"policy_kwargs": {"net_arch": [8]}}
 SMALL = {**NARROW, "buffer_size": 20}
 
 
-def context(action=ARM, observation=BOX, num_envs=2, **more) -> AgentContext:
+def make_context(action=ARM, observation=BOX, num_envs=2, **more) -> AgentContext:
     return AgentContext(observation, action, num_envs, 3, **more)
 
 
@@ -93,7 +93,7 @@ PARTS = spaces.Dict(
 )
 
 
-def rows(space: spaces.Space, count: int) -> tuple[list, np.ndarray]:
+def sample_rows(space: spaces.Space, count: int) -> tuple[list, np.ndarray]:
     space.seed(0)
     elements = [space.sample() for _ in range(count)]
     if isinstance(space, spaces.Dict):
@@ -102,7 +102,7 @@ def rows(space: spaces.Space, count: int) -> tuple[list, np.ndarray]:
 
 
 def test_composite_observations_are_restored_from_the_flat_vector() -> None:
-    elements, flat = rows(PARTS, 5)
+    elements, flat = sample_rows(PARTS, 5)
     parts = Observations(PARTS, has_several_inputs=True)(flat)
     for key, space in PARTS.spaces.items():
         assert parts[key].dtype == space.dtype
@@ -151,8 +151,8 @@ ACTORS = {
 @pytest.mark.parametrize("case", ACTORS)
 def test_the_exported_policy_acts_like_the_algorithm(case) -> None:
     algorithm, policy, action, observation, parameters = ACTORS[case]
-    made = agent(context(action, observation), algorithm, policy, **parameters)
-    _, given = rows(observation, 4)
+    made = make_sb3_agent(make_context(action, observation), algorithm, policy, **parameters)
+    _, given = sample_rows(observation, 4)
     actions = made.act(given, explore=False)
     assert len(actions) == 4
     assert actions.dtype == (action.dtype if isinstance(action, spaces.Box) else np.int64)
@@ -170,8 +170,10 @@ def test_the_exported_policy_becomes_a_program(case) -> None:
     from workers.export.tracing import trace_module
 
     algorithm, policy, action, observation, parameters = ACTORS[case]
-    module = agent(context(action, observation), algorithm, policy, **parameters).acting_module()
-    _, given = rows(observation, 5)
+    module = make_sb3_agent(
+        make_context(action, observation), algorithm, policy, **parameters
+    ).acting_module()
+    _, given = sample_rows(observation, 5)
     program = trace_module(module, (torch.from_numpy(given[:2]),))
     torch.testing.assert_close(
         program.module()(torch.from_numpy(given)), module(torch.from_numpy(given))
@@ -179,7 +181,7 @@ def test_the_exported_policy_becomes_a_program(case) -> None:
 
 
 def test_greedy_actions_draw_no_random_numbers_and_keep_the_mode() -> None:
-    made = agent(context(spaces.Discrete(3)), "DQN", **SMALL)
+    made = make_sb3_agent(make_context(spaces.Discrete(3)), "DQN", **SMALL)
     made._model.policy.set_training_mode(True)
     before = global_state()
     with made.eval_mode():
@@ -190,12 +192,12 @@ def test_greedy_actions_draw_no_random_numbers_and_keep_the_mode() -> None:
 
 def test_states_of_other_networks_are_refused() -> None:
     one, other = (
-        agent(context(), "SAC", **SMALL),
-        agent(context(), "SAC", buffer_size=20, policy_kwargs={"net_arch": [9]}),
+        make_sb3_agent(make_context(), "SAC", **SMALL),
+        make_sb3_agent(make_context(), "SAC", buffer_size=20, policy_kwargs={"net_arch": [9]}),
     )
     with pytest.raises(ValueError, match="do not fit"):
         other.load_state_dict(one.state_dict())
-    smaller = agent(context(), "SAC", **{**SMALL, "buffer_size": 4})
+    smaller = make_sb3_agent(make_context(), "SAC", **{**SMALL, "buffer_size": 4})
     one._model.replay_buffer.pos = 9
     with pytest.raises(ValueError, match="does not fit"):
         smaller.memory.load_state_dict(one.memory.state_dict())
@@ -207,7 +209,9 @@ def test_a_memory_of_shared_observations_keeps_the_newest_one() -> None:
         "optimize_memory_usage": True,
         "replay_buffer_kwargs": {"handle_timeout_termination": False},
     }
-    one, other = (agent(context(spaces.Discrete(2)), "DQN", **options) for _ in range(2))
+    one, other = (
+        make_sb3_agent(make_context(spaces.Discrete(2)), "DQN", **options) for _ in range(2)
+    )
     buffer = one._model.replay_buffer
     for number in range(3):
         now, after = np.full((2, 3), number, np.float32), np.full((2, 3), number + 1, np.float32)
@@ -220,21 +224,21 @@ def test_a_memory_of_shared_observations_keeps_the_newest_one() -> None:
     )
 
 
-def test_parameters_and_moments_come_back() -> None:
+def test_parameters_and_moments_are_restored() -> None:
     for algorithm in ALGORITHMS:
-        made = agent(
-            context(spaces.Discrete(2) if algorithm in {"A2C", "PPO", "DQN"} else ARM),
+        made = make_sb3_agent(
+            make_context(spaces.Discrete(2) if algorithm in {"A2C", "PPO", "DQN"} else ARM),
             algorithm,
             **NARROW,
         )
-        for optimizer in _optimizers(made):
+        for optimizer in _find_optimizers(made):
             for group in optimizer.param_groups:
                 for value in group["params"]:
                     value.grad = torch.ones_like(value)
             optimizer.step()
-        other = agent(context(made._model.action_space), algorithm, **NARROW)
+        other = make_sb3_agent(make_context(made._model.action_space), algorithm, **NARROW)
         other.load_state_dict(made.state_dict())
-        for one, two in zip(_optimizers(made), _optimizers(other), strict=True):
+        for one, two in zip(_find_optimizers(made), _find_optimizers(other), strict=True):
             for first, second in zip(
                 one.state_dict()["state"].values(), two.state_dict()["state"].values(), strict=True
             ):
@@ -244,7 +248,7 @@ def test_parameters_and_moments_come_back() -> None:
             assert torch.equal(value, other._model.policy.state_dict()[name])
 
 
-def _optimizers(made) -> list[torch.optim.Optimizer]:
+def _find_optimizers(made) -> list[torch.optim.Optimizer]:
     from stable_baselines3.common.save_util import recursive_getattr
 
     names = made._model._get_torch_save_params()[0]
@@ -261,9 +265,9 @@ def test_the_definition_says_where_schedules_end() -> None:
     from pydantic import ValidationError
 
     with pytest.raises(ValidationError, match=r"needs loop\.env_steps"):
-        read_definition(json.dumps(document("DQN", loop={"updates": 5})))
+        read_definition(json.dumps(make_document("DQN", loop={"updates": 5})))
     plain = read_definition(
-        json.dumps({**definition(), "agent": {"name": "sb3", "algorithm": "PPO"}})
+        json.dumps({**make_definition(), "agent": {"name": "sb3", "algorithm": "PPO"}})
     )
     assert plain.agent.model_dump() == {
         "name": "sb3",
