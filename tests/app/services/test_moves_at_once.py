@@ -167,37 +167,37 @@ class _Changes:
     def __init__(
         self, live_run: AttemptWithStore, mover: Principal, random_numbers: random.Random
     ) -> None:
-        self._storing, self._mover, self._random = live_run, mover, random_numbers
+        self._live_run, self._mover, self._random = live_run, mover, random_numbers
         self._slugs = [one.slug for one in mover.memberships]
         self._ids = [one.project_id for one in mover.memberships]
 
     async def add(self) -> None:
         number = self._random.randint(1, 6)
-        async with self._storing.database.write() as session:
+        async with self._live_run.database.write() as session:
             row = {"id": f"{self._random.getrandbits(128):032x}", "size": number}
             project_id = self._random.choice(self._ids)
             content = {"project_id": project_id, "sha256": f"{number:064d}"}
             await blob_rows.add_blob(session, {**row, **content})
 
     async def drop(self) -> None:
-        await artifacts.drop_unused(self._storing.database, self._storing.store)
+        await artifacts.drop_unused(self._live_run.database, self._live_run.store)
 
     async def move(self) -> None:
         run = await self._find_run()
-        async with self._storing.database.write() as session:
+        async with self._live_run.database.write() as session:
             await moves.move(
-                session, self._mover, self._storing.store, self._slugs[0], run, self._slugs[1]
+                session, self._mover, self._live_run.store, self._slugs[0], run, self._slugs[1]
             )
         self._slugs.reverse()
         self._ids.reverse()
 
     async def _find_run(self) -> str:
-        self._storing.world.admin = self._mover
-        return (await self._storing.world.run(self._storing.run_id)).experiment_id
+        self._live_run.world.admin = self._mover
+        return (await self._live_run.world.run(self._live_run.run_id)).experiment_id
 
     async def remove(self) -> None:
         """Removes some files of a project as its deletion does."""
-        async with self._storing.database.write() as session:
+        async with self._live_run.database.write() as session:
             await lock_for_storage(session, self._ids)
             await session.execute(delete(ArtifactRow).where(ArtifactRow.project_id == self._ids[1]))
             await project_content.remove_blobs(session, self._ids[1], 2)
