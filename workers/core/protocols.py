@@ -303,7 +303,7 @@ class Recorder(Stateful, Protocol):
     def record_evaluation(
         self, clock: ClockView, result: EvaluationResult, *, is_final: bool
     ) -> None:
-        """Records an evaluation."""
+        """Records an evaluation; `is_final` marks the one at the end of the run."""
 
     def record_epoch(self, clock: ClockView) -> None:
         """Records the end of an epoch; `clock.epochs` is the number of finished epochs."""

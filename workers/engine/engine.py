@@ -374,7 +374,7 @@ class Engine:
             self._evaluate()
 
     def _evaluate(self) -> None:
-        if self._is_finishing or not self._evaluations.in_background:
+        if self._is_finishing or not self._evaluations.is_in_background:
             self._note(self._evaluations.evaluate(self.clock))
         else:
             self._note(self._evaluations.take_result(wait=True))

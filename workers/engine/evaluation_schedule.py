@@ -48,7 +48,7 @@ class EvaluationSchedule:
         return self._trigger.next if self._evaluates_during_episode else NeverTrigger.next
 
     @property
-    def in_background(self) -> bool:
+    def is_in_background(self) -> bool:
         """Whether evaluations run in the background of training."""
         return self._background is not None
 

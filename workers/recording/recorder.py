@@ -177,7 +177,7 @@ class SpoolRecorder:
         self.emit(Note(run=self._run.run_id, wall=self._wall(), code=code, message=message[:2_000]))
 
     def emit(self, record: RunRecord) -> None:
-        """Records a finished record."""
+        """Keeps a complete record for the next write."""
         self._others.append(record)
 
     def flush(self) -> None:

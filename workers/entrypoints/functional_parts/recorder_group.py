@@ -24,19 +24,19 @@ class RecorderGroup:
         episodes: Sequence[tuple[int, EpisodeEnd]],
         reports: Sequence[LearnReport],
     ) -> None:
-        """Records the episodes and updates of one iteration."""
+        """Passes the episodes and updates of one iteration to each member."""
         for member in self._members:
             member.record_iteration(clock, episodes, reports)
 
     def record_evaluation(
         self, clock: ClockView, result: EvaluationResult, *, is_final: bool
     ) -> None:
-        """Records an evaluation."""
+        """Passes an evaluation to each member."""
         for member in self._members:
             member.record_evaluation(clock, result, is_final=is_final)
 
     def record_epoch(self, clock: ClockView) -> None:
-        """Records the end of an epoch."""
+        """Passes the end of an epoch to each member."""
         for member in self._members:
             member.record_epoch(clock)
 

@@ -119,7 +119,7 @@ class AlgorithmAgent:
         self.report_names = () if self._agent is None else self._agent.report_names
 
     def act(self, observation: Array, *, explore: bool) -> Array:
-        """Forwards to the built-in agent."""
+        """Returns the actions [B, ...] of the built-in agent."""
         return self._built_in_agent().act(observation, explore=explore)
 
     def observe(self, experience: Experience) -> None:
@@ -128,7 +128,7 @@ class AlgorithmAgent:
             self._agent.observe(experience)
 
     def learn(self, updates: int) -> LearnReport:
-        """Forwards to the built-in agent."""
+        """Makes updates of the built-in agent and returns its report."""
         return self._built_in_agent().learn(updates)
 
     @property
@@ -149,7 +149,7 @@ class AlgorithmAgent:
         return nullcontext() if self._agent is None else self._agent.eval_mode()
 
     def acting_module(self) -> Any:
-        """Forwards to the built-in agent."""
+        """Returns the acting module of the built-in agent."""
         return self._built_in_agent().acting_module()
 
     def state_dict(self) -> StateTree:

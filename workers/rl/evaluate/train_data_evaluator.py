@@ -70,7 +70,10 @@ class _TrainingEpisodes(VectorWrapper):
         """Episodes begun so far."""
 
     def begin(self, mask: npt.NDArray[np.bool_], seeds: Sequence[int]) -> Array:
-        """Begins the next training episodes where `mask` is true, in the order of the slots."""
+        """Begins the next training episodes where `mask` [B] is true, in the order of the slots.
+
+        Returns the observations [B, ...].
+        """
         own = list(seeds)
         for slot in np.flatnonzero(mask).tolist():
             episode, env = divmod(self.begun, self._training_envs)

@@ -26,7 +26,7 @@ class ActionCodec(Protocol):
 
     @property
     def raw_shape(self) -> tuple[int, ...]:
-        """Shape of one raw action."""
+        """Shape of one raw action, without the dimension of the batch."""
 
     @property
     def raw_dtype(self) -> type[np.generic]:
