@@ -369,22 +369,25 @@ Judge = Callable[[MissingResults], None]
 @pytest.mark.parametrize(
     ("happened", "outcome"),
     [
-        (lambda missing: missing.snapshot(make_snapshot_record(5), "no"), Outcome.FAILED),
+        (
+            lambda missing: missing.record_missing_snapshot(make_snapshot_record(5), "no"),
+            Outcome.FAILED,
+        ),
         (
             lambda missing: (
-                missing.snapshot(make_snapshot_record(5), "no"),
-                missing.stored(make_snapshot_record(6)),
+                missing.record_missing_snapshot(make_snapshot_record(5), "no"),
+                missing.record_stored(make_snapshot_record(6)),
             ),
             Outcome.SUCCEEDED,
         ),
         (
             lambda missing: (
-                missing.stored(make_snapshot_record(4)),
-                missing.snapshot(make_snapshot_record(5), "no"),
+                missing.record_stored(make_snapshot_record(4)),
+                missing.record_missing_snapshot(make_snapshot_record(5), "no"),
             ),
             Outcome.FAILED,
         ),
-        (lambda missing: missing.export(RUN, "weights", "no"), Outcome.FAILED),
+        (lambda missing: missing.record_missing_export(RUN, "weights", "no"), Outcome.FAILED),
     ],
 )
 def test_a_run_has_a_result_only_if_its_last_snapshot_and_its_exports_are_stored(
