@@ -11,7 +11,7 @@ from tests.e2e.palestra_up import UpProcess, has_ended_cleanly
 from tests.e2e.run_history import make_cartpole_definition
 from tests.support.process_stack import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(400)]
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_ctrl_c_saves_a_running_training_which_the_next_start_resumes(
     with Client(told["url"], up_process.data.user_token.read_text().strip()) as client:
         experiment = client.submit(read_definition(canonical_json(make_cartpole_definition(LONG))))
         (run,) = client.runs(experiment.id)
-        wait_for(lambda: client.run(run.id).progress.env_step > 500, 60, "the run trains")
+        wait_for(lambda: client.run(run.id).progress.env_step > 500, 120, "the run trains")
     assert up_process.stop()[0] == 130
     assert has_ended_cleanly(up_process)
     second = UpProcess(directory)
