@@ -170,8 +170,8 @@ class Settings(BaseModel):
     worker_offline_seconds: Annotated[float, Field(gt=0)] = 30.0
     """Silence after which a worker is shown as unreachable."""
 
-    ring_seconds: Annotated[float, Field(gt=0)] = 30.0
-    """Time after which a dispatch message that no worker answered is sent again."""
+    assignment_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """A job is assigned to a worker anew if the first one did not claim it within this time."""
 
     group_commit_ms: Annotated[float, Field(ge=0, le=1_000)] = 20.0
     """Longest time that the ingest waits for further batches before it commits."""

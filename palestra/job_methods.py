@@ -11,6 +11,7 @@ from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import path_part
 from palestra.contract.job_options import EvaluateOptions, JobRequest, RetryRequest
 from palestra.contract.names import ExportFormat, Schedule
+from palestra.contract.queue import JobExplanation
 from palestra.contract.resources import CancelledJobView, JobAction, JobView, ResumeAction
 from palestra.contract.states import FINAL_JOB_STATES, JobState
 
@@ -45,6 +46,10 @@ class JobMethods(ClientMethods):
     def job(self, job_id: str) -> JobView:
         """Returns a job."""
         return self._connection.get(JobView, f"/jobs/{path_part(job_id)}")
+
+    def explain_job(self, job_id: str) -> JobExplanation:
+        """Returns why a job has not started, and what decides its place in the queue."""
+        return self._connection.get(JobExplanation, f"/jobs/{path_part(job_id)}/explain")
 
     def enqueue(self, run_id: str, request: JobRequest, *, key: str | None = None) -> JobView:
         """Queues a schedule on a run."""

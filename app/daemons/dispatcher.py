@@ -1,12 +1,13 @@
-"""The dispatcher: sends dispatch messages for queued jobs, with the database as outbox.
+"""The dispatcher: assigns queued jobs to workers, and tells each worker by a Celery message.
 
-It reads which jobs are due, sends one Celery message each, then records that it did. A crash
-between the two sends again; a lost message is sent again after a while; a worker that receives a
-message twice finds nothing to claim. Only this module of the server imports celery.
+It decides, stores the assignments, then sends one message each. An assignment that no worker
+claims in time, since the message or the worker was lost, expires and is made anew; a worker that
+receives a message twice finds nothing to claim. Only this module of the server imports celery.
 """
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import structlog
@@ -15,8 +16,9 @@ from kombu.exceptions import OperationalError
 
 from app.db.engine import QUEUE, Database
 from app.services.jobs import dispatch_plan
-from app.services.jobs.dispatch_plan import ReadyJob
-from palestra.contract.names import DISPATCH_TASK, pool_queue
+from app.services.jobs.dispatch_plan import AssignedJob
+from app.services.queue.equipped_workers import EquippedWorkers
+from palestra.contract.names import DISPATCH_TASK
 from palestra.contract.work_order import DispatchMessage
 
 _log = structlog.get_logger("palestra.dispatcher")
@@ -34,7 +36,7 @@ class DispatchError(Exception):
 class DispatchQueue(Protocol):
     """Sends dispatch messages."""
 
-    def send(self, job: ReadyJob) -> None:
+    def send(self, job: AssignedJob) -> None:
         """Sends the dispatch message of a job.
 
         Raises:
@@ -64,7 +66,7 @@ class CeleryDispatchQueue:
             },
         )
 
-    def send(self, job: ReadyJob) -> None:
+    def send(self, job: AssignedJob) -> None:
         """Sends the dispatch message of a job.
 
         Raises:
@@ -75,7 +77,7 @@ class CeleryDispatchQueue:
             self._celery.send_task(
                 DISPATCH_TASK,
                 kwargs=message.model_dump(mode="json"),
-                queue=pool_queue(job.pool),
+                queue=job.queue,
                 ignore_result=True,
                 retry=False,
             )
@@ -93,13 +95,16 @@ class Dispatcher:
     Args:
         database: Where the jobs are.
         queue: Where the dispatch messages go.
-        ring_seconds: Seconds after which a dispatch message that no worker answered is sent again.
+        assignment_seconds: An assignment that no worker claimed expires after this.
     """
 
-    def __init__(self, database: Database, queue: DispatchQueue, *, ring_seconds: float) -> None:
+    def __init__(
+        self, database: Database, queue: DispatchQueue, *, assignment_seconds: float
+    ) -> None:
         self._database = database
         self._queue = queue
-        self._ring_seconds = ring_seconds
+        self._assignment_seconds = assignment_seconds
+        self._equipped = EquippedWorkers()
         self._wake = asyncio.Event()
 
     async def run(self) -> None:
@@ -114,27 +119,33 @@ class Dispatcher:
             self._database.listeners.remove(self._on_commit)
 
     async def tick(self) -> int:
-        """Sends the messages of the jobs that are due; returns their number.
+        """Assigns the jobs that can start and sends their messages; returns their number.
 
         Raises:
-            DispatchError: If the broker cannot be reached. What was sent before is recorded.
+            DispatchError: If the broker cannot be reached. The jobs whose message was not sent are
+                queued as before.
         """
         async with self._database.read() as session:
-            due = await dispatch_plan.plan(session, self._ring_seconds)
-        sent: list[ReadyJob] = []
+            decisions = await dispatch_plan.decide(session, self._equipped)
+        if not decisions:
+            return 0
+        async with self._database.write() as session:
+            assigned = await dispatch_plan.assign(session, decisions, self._assignment_seconds)
+        sent = 0
         try:
-            for job in due:
+            for job in assigned:
                 await asyncio.to_thread(self._queue.send, job)
-                sent.append(job)
+                sent += 1
         finally:
-            await self._note(sent)
-        return len(sent)
-
-    async def _note(self, sent: list[ReadyJob]) -> None:
+            await self._end_unsent(assigned[sent:])
         if sent:
+            _log.info("dispatcher.sent", jobs=[job.job_id for job in assigned])
+        return sent
+
+    async def _end_unsent(self, unsent: Sequence[AssignedJob]) -> None:
+        if unsent:
             async with self._database.write() as session:
-                await dispatch_plan.mark_dispatched(session, sent)
-            _log.info("dispatcher.sent", jobs=[job.job_id for job in sent])
+                await dispatch_plan.unassign(session, unsent)
 
     async def _try_tick(self) -> bool:
         self._wake.clear()

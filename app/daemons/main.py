@@ -17,7 +17,7 @@ async def run(database: Database, settings: Settings) -> None:
     Several such processes may run at the same time.
     """
     queue = CeleryDispatchQueue(settings.broker_url.get_secret_value())
-    dispatcher = Dispatcher(database, queue, ring_seconds=settings.ring_seconds)
+    dispatcher = Dispatcher(database, queue, assignment_seconds=settings.assignment_seconds)
     reaper = Reaper(database, reclaim_seconds=settings.reclaim_seconds)
     store = BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20)
     compactor = Compactor(

@@ -15,3 +15,22 @@ def insert_new(session: Session, model: type[Base], rows: list[dict[str, Any]]) 
     """
     dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
     return dialect.insert(model).values(rows).on_conflict_do_nothing()
+
+
+def insert_or_update(
+    session: Session, model: type[Base], rows: list[dict[str, Any]], values: dict[str, Any]
+) -> Any:
+    """Returns an insert of `rows` that sets `values` in the rows that exist already."""
+    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
+    key = [column.name for column in model.__table__.primary_key]
+    statement = dialect.insert(model).values(rows)
+    return statement.on_conflict_do_update(index_elements=key, set_=values)
+
+
+def insert_or_add(session: Session, model: type[Base], row: dict[str, Any], column: str) -> Any:
+    """Returns an insert of `row` that adds its value of `column` to a row that exists already."""
+    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
+    key = [one.name for one in model.__table__.primary_key]
+    statement = dialect.insert(model).values(row)
+    total = getattr(model, column) + statement.excluded[column]
+    return statement.on_conflict_do_update(index_elements=key, set_={column: total})

@@ -6,7 +6,7 @@ The server imports no part of a training itself.
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -18,7 +18,9 @@ from app.db.repositories import workers as rows
 from app.domain import registered_parts
 from app.domain.errors import ConflictError, InvalidError
 from app.domain.principal import Principal
+from app.domain.queue import equipment
 from app.services import pools
+from app.services.queue.equipped_workers import needs_of
 from palestra.contract.catalogue import (
     Catalogue,
     EnvironmentDescription,
@@ -44,7 +46,6 @@ from palestra.contract.sb3 import SB3_ACTION_SPACES, Sb3Parameters
 from palestra.contract.upgrade import load_definition
 
 _Part = TypeVar("_Part")
-_KINDS: Final = ("agents", "model_functions", "input_functions")
 _KIND_NAMES: Final[Mapping[str, str]] = {
     "discrete": "Discrete",
     "box": "Box",
@@ -53,7 +54,6 @@ _KIND_NAMES: Final[Mapping[str, str]] = {
     "dict": "Dict",
     "tuple": "Tuple",
 }
-_Json = dict[str, Any]
 _ONE_CODE: Final[TypeAdapter[EntrypointCode | DistributionCode | ModuleCode]] = TypeAdapter(
     EntrypointCode | EnvironmentCode
 )
@@ -175,8 +175,14 @@ async def check_same_code(session: Session, experiment: ExperimentRow, pool: str
         ConflictError: With the code `code_changed`.
     """
     workers = await rows.list_for_pool(session, pool)
-    others = [pair for worker in workers for pair in _other_codes(worker, experiment)]
-    if others and not any(_fits(worker, experiment) for worker in workers):
+    others = [
+        pair
+        for worker in workers
+        for pair in equipment.other_versions(worker.catalogue, experiment.code, experiment.env)
+    ]
+    if others and not any(
+        equipment.has_code(worker.catalogue, experiment.code, experiment.env) for worker in workers
+    ):
         made, there = (
             shown_code(_ONE_CODE.validate_json(canonical_json(code))) for code in others[-1]
         )
@@ -185,52 +191,6 @@ async def check_same_code(session: Session, experiment: ExperimentRow, pool: str
             f"The experiment was made with {made}, the workers of the pool {pool} have {there}. "
             "Put the code back and restart the worker, or resume with --allow-code-change.",
         )
-
-
-def _codes(worker: WorkerRow, experiment: ExperimentRow) -> list[tuple[_Json, list[_Json]]]:
-    """Returns the code of an experiment's parts and environment, each with a worker's version."""
-    made = dict(experiment.code)
-    environment = made.pop("environment", None)
-    found = []
-    if made["kind"] == "entrypoint":
-        found.append(
-            (
-                made,
-                [
-                    part["code"]
-                    for kind in _KINDS
-                    for part in worker.catalogue.get(kind, ())
-                    if part.get("code")
-                ],
-            )
-        )
-    if environment is not None:
-        known = [
-            one for one in worker.catalogue.get("environments", ()) if one["id"] == experiment.env
-        ]
-        found.append((environment, [one["code"] for one in known if one.get("code")]))
-    return found
-
-
-def _other_codes(worker: WorkerRow, experiment: ExperimentRow) -> list[tuple[_Json, _Json]]:
-    """Returns an experiment's code and a worker's other code of the same distribution."""
-    pairs = [(made, code) for made, held in _codes(worker, experiment) for code in held]
-    return [(made, code) for made, code in pairs if code != made and _origin(code) == _origin(made)]
-
-
-def _origin(code: _Json) -> tuple[str, str]:
-    return code["kind"], code.get("distribution") or code["module"]
-
-
-def _fits(worker: WorkerRow, experiment: ExperimentRow, *, any_version: bool = False) -> bool:
-    """Returns whether a worker has an experiment's code, or any version of the same distributions.
-
-    Modules count like distributions.
-    """
-    return all(
-        made in held or (any_version and _origin(made) in map(_origin, held))
-        for made, held in _codes(worker, experiment)
-    )
 
 
 async def is_for_another(
@@ -250,24 +210,8 @@ async def is_for_another(
     return any(silence[one.id] <= one.silent_seconds for one in others)
 
 
-def _formats(job: JobRow, experiment: ExperimentRow) -> frozenset[str]:
-    named = (job.evaluate or {}).get("formats") if job.schedule == Schedule.EXPORT else None
-    return frozenset(named or load_definition(experiment.definition).export.formats)
-
-
 def _has(worker: WorkerRow, job: JobRow, experiment: ExperimentRow) -> bool:
-    written = worker.catalogue.get("export_formats", Catalogue().export_formats)
-    if not _formats(job, experiment) <= set(written) or not _fits(
-        worker, experiment, any_version=job.allow_code_change
-    ):
-        return False
-    environments = {environment["id"] for environment in worker.catalogue.get("environments", ())}
-    if experiment.kind == "rl" and environments and experiment.env not in environments:
-        return False
-    if experiment.code.get("kind") == "entrypoint":
-        return True
-    agents = {agent["name"] for agent in worker.catalogue.get("agents", ())}
-    return experiment.kind != "rl" or not agents or experiment.agent in agents
+    return equipment.has(worker.catalogue, needs_of(job, experiment))
 
 
 def check(

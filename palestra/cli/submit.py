@@ -10,7 +10,7 @@ from palestra.cli.output import emit_json, say, usage, warn
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.cli.watch_runs import follow
 from palestra.contract.job_options import GIT_CODE_IS_NOT_TAKEN, Submission
-from palestra.contract.names import Schedule
+from palestra.contract.names import PriorityClass, Schedule
 from palestra.provenance import capture
 
 
@@ -27,8 +27,12 @@ def submit(
         str | None, typer.Option(help="Seeds, for example 0-2 or 1,5,7; the file's by default.")
     ] = None,
     pool: Annotated[str | None, typer.Option(help="Pool of workers.")] = None,
+    priority_class: Annotated[
+        PriorityClass | None,
+        typer.Option("--class", help="Class in the pool's queue; the file's, or normal, else."),
+    ] = None,
     priority: Annotated[
-        int | None, typer.Option(min=-100, max=100, help="Higher goes first.")
+        int | None, typer.Option(min=-100, max=100, help="Among your own jobs, higher goes first.")
     ] = None,
     schedule: Annotated[
         Schedule | None, typer.Option(help="What its jobs do; the file's, or train, by default.")
@@ -58,7 +62,12 @@ def submit(
     if code is not None:
         usage(f"--code: {GIT_CODE_IS_NOT_TAKEN}")
     submission = _with_options(
-        read_submission(file), seeds=seeds, pool=pool, priority=priority, schedule=schedule
+        read_submission(file),
+        seeds=seeds,
+        pool=pool,
+        priority_class=priority_class,
+        priority=priority,
+        schedule=schedule,
     )
     if provenance and not submission.provenance:
         submission = submission.model_copy(

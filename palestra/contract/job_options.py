@@ -11,7 +11,7 @@ from palestra.contract import acceptance
 from palestra.contract.code import BuiltinCode, Code
 from palestra.contract.definition import Definition, Video
 from palestra.contract.documents import Document
-from palestra.contract.names import ExportFormat, Name, Schedule, Seed
+from palestra.contract.names import ExportFormat, Name, PriorityClass, Schedule, Seed
 
 SnapshotChoice = Annotated[str, Field(pattern=r"^(newest|best|snp_[0-9a-z]{26})$")]
 
@@ -120,8 +120,11 @@ class JobOptions(Document):
     pool: Name = "default"
     """Pool of workers."""
 
+    priority_class: PriorityClass = PriorityClass.NORMAL
+    """Class in the pool's queue; an earlier class starts before a later one."""
+
     priority: Annotated[int, Field(ge=-100, le=100)] = 0
-    """Higher goes first."""
+    """Order among the person's own jobs of a class: higher goes first."""
 
     resources: Resources = Resources()
     limits: Limits = Limits()
@@ -155,6 +158,7 @@ class JobRequest(Document):
     pool: Name | None = None
     """Pool of workers; `null` takes the one of the run's training."""
 
+    priority_class: PriorityClass = PriorityClass.NORMAL
     priority: Annotated[int, Field(ge=-100, le=100)] = 0
     resources: Resources = Resources()
     limits: Limits = Limits()

@@ -53,6 +53,7 @@ IdPrefix = Literal[
     "inv",
     "pol",
     "ent",
+    "use",
 ]
 
 
@@ -254,6 +255,21 @@ _FOLLOWING_SCHEDULES: Final = frozenset(
 )
 
 
+class PriorityClass(StrEnum):
+    """Class of a job in its pool's queue, the first to start first.
+
+    Within a class the projects' shares and the usage of their members decide.
+    """
+
+    INTERACTIVE = "interactive"
+    """Jobs of at most 30 minutes; each person has at most one at a time."""
+    URGENT = "urgent"
+    """Reserved for maintainers of the project."""
+    NORMAL = "normal"
+    IDLE = "idle"
+    """Uses what no other class needs."""
+
+
 class EvaluationSource(StrEnum):
     """The seeds of an evaluation's episodes, which determine the series of its result."""
 
@@ -292,9 +308,12 @@ class Scope(StrEnum):
     WORKER = "worker"
 
 
-def pool_queue(pool: str) -> str:
-    """Returns the Celery queue that a pool's workers listen to."""
-    return f"palestra.pool.{pool}"
+def worker_queue(pool: str, worker_id: str) -> str:
+    """Returns the Celery queue that a worker listens to.
+
+    It begins as the queues of pools did, so that the broker's rules for workers stay as they are.
+    """
+    return f"palestra.pool.{pool}.{worker_id}"
 
 
 DISPATCH_TASK: Final = "palestra.ring"

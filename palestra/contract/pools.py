@@ -56,9 +56,7 @@ class PoolAdmission(Document):
     """The admission of a project to a pool, with its share."""
 
     share: Share = 1.0
-    """Weight of the project among those of the pool. The order of the queue does not depend on it
-    yet.
-    """
+    """Weight of the project: its part of the pool while all projects have queued jobs."""
 
 
 class PoolProjectView(View):
@@ -68,7 +66,7 @@ class PoolProjectView(View):
     """Slug."""
     name: str
     share: float
-    """Weight of the project. The order of the queue does not depend on it yet."""
+    """Weight of the project: its part of the pool while all projects have queued jobs."""
     since: datetime
 
 

@@ -11,7 +11,7 @@ from palestra.contract.code import Code
 from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
 from palestra.contract.job_options import EvaluateOptions, Limits, Resources
-from palestra.contract.names import Counter, EvaluationSource, Schedule
+from palestra.contract.names import Counter, EvaluationSource, PriorityClass, Schedule
 from palestra.contract.states import (
     AttemptState,
     Cause,
@@ -246,6 +246,7 @@ class JobView(View):
     position: int | None
     """Place in its pool's queue from 1; `null` unless queued."""
     pool: str
+    priority_class: PriorityClass = PriorityClass.NORMAL
     priority: int
     resources: Resources
     limits: Limits

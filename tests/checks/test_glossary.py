@@ -13,7 +13,6 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 EXEMPT = {
     "_LONE_SURROGATE": "Unicode calls half of a surrogate pair a lone surrogate",
-    "rung_at": "a stored column, and a field of the queue's rows",
     "_TRIAL_BYTES": "a trial write to a store, not a run",
     "trial": "a trial write to a database, not a run",
 }

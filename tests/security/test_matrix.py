@@ -78,6 +78,7 @@ NEEDS = {
     "POST /runs/{run_id}/jobs": SUBMIT,
     "GET /jobs": READ,
     "GET /jobs/{job_id}": READ,
+    "GET /jobs/{job_id}/explain": READ,
     "POST /jobs/{job_id}:pause": SUBMIT,
     "POST /jobs/{job_id}:resume": SUBMIT,
     "POST /jobs/{job_id}:cancel": CANCEL,

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.db.clock import SKEW
+from sqlalchemy import update
+
+from app.db.clock import SKEW, db_now, now
 from app.db.engine import Database
-from app.db.models import MembershipRow, ProjectRow, UserRow
+from app.db.models import JobRow, MembershipRow, ProjectRow, UserRow
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import pools as pool_rows
 from app.domain.principal import Membership, Principal
+from app.domain.queue import usage
 from app.domain.secrets import derivation_key
 from app.services.access import principals
 from app.services.attempts import claims, leases
@@ -287,11 +290,21 @@ class World:
     async def claim(
         self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0
     ) -> ClaimAnswer:
-        """Claims a job as its worker; returns the claim's answer."""
+        """Assigns a job to a worker and claims it as that worker; returns the claim's answer."""
         body = Claim(job_id=job_id, expected_attempt=attempt, worker_id=worker_id, slot=slot)
+        await self.assign(job_id, worker_id)
         async with self.database.write() as session:
             return await claims.claim(
                 session, self.own.get(worker_id, self.machine), body, self.settings
+            )
+
+    async def assign(self, job_id: str, worker_id: str) -> None:
+        """Assigns a queued job to a worker, whether or not it is the next one."""
+        statement = update(JobRow).where(JobRow.id == job_id, JobRow.state == "queued")
+        values = {"assigned_worker_id": worker_id, "assigned_until": db_now(30)}
+        async with self.database.write() as session:
+            await session.execute(
+                statement.values(**values, charged_weight=usage.weight(await now(session)))
             )
 
     async def renew(self, attempt_id: str, **progress: Any) -> RenewalAnswer:

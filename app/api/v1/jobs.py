@@ -10,9 +10,10 @@ from app.api.paging import page_request
 from app.api.strict_body import json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
-from app.services.jobs import jobs, unstored_results
+from app.services.jobs import explanation, jobs, unstored_results
 from app.services.jobs.jobs import JobFilter
 from palestra.contract.names import Schedule
+from palestra.contract.queue import JobExplanation
 from palestra.contract.resources import CancelledJobView, JobAction, JobView, ResumeAction
 from palestra.contract.states import JobState
 from palestra.contract.views import Page
@@ -56,6 +57,12 @@ async def list_jobs(
 async def get_job(job_id: str, principal: Reader, session: ReadSession) -> JobView:
     """Returns a job."""
     return await jobs.get(session, principal, job_id)
+
+
+@router.get("/{job_id}/explain")
+async def explain_job(job_id: str, principal: Reader, session: ReadSession) -> JobExplanation:
+    """Explains why a job has not started, with everything that decides its place in the queue."""
+    return await explanation.explain(session, principal, job_id)
 
 
 @router.post("/{job_id}:pause", responses={409: {}})

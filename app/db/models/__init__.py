@@ -20,6 +20,7 @@ from app.db.models.pools import EnrolmentTokenRow, PoolRow, ProjectPoolRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.uptime import ServerUptimeRow
+from app.db.models.usage import QueueGroupRow, UsageAccountRow, UsageEntryRow
 from app.db.models.workers import WorkerRow
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "PoolRow",
     "ProjectPoolRow",
     "ProjectRow",
+    "QueueGroupRow",
     "RunRow",
     "SeriesRow",
     "ServerUptimeRow",
@@ -55,6 +57,8 @@ __all__ = [
     "SubmissionRow",
     "TelemetryBatchRow",
     "TokenRow",
+    "UsageAccountRow",
+    "UsageEntryRow",
     "UserRow",
     "WorkerRow",
 ]

@@ -16,6 +16,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
+from palestra.contract.names import PriorityClass
 
 
 class JobRow(Base):
@@ -35,6 +36,31 @@ class JobRow(Base):
         Index(None, "project_id", "experiment_id"),
         Index(None, "created_by", "created_at", "id"),
         Index(None, "state", "pool"),
+        Index(
+            "ix_jobs_assigned_worker_id",
+            "assigned_worker_id",
+            sqlite_where=text("assigned_worker_id IS NOT NULL"),
+            postgresql_where=text("assigned_worker_id IS NOT NULL"),
+        ),
+        Index(
+            "ix_jobs_charged",
+            "pool",
+            sqlite_where=text("charged_weight IS NOT NULL"),
+            postgresql_where=text("charged_weight IS NOT NULL"),
+        ),
+        Index(
+            "ix_jobs_start_order",
+            "pool",
+            "priority_class",
+            "project_id",
+            "created_by",
+            text("priority DESC"),
+            "seed_index",
+            "queued_at",
+            "id",
+            sqlite_where=text("state = 'queued'"),
+            postgresql_where=text("state = 'queued'"),
+        ),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -46,7 +72,13 @@ class JobRow(Base):
     failure: Mapped[dict[str, Any] | None]
 
     pool: Mapped[str] = mapped_column(String(64))
+    priority_class: Mapped[str] = mapped_column(
+        String(16), default=PriorityClass.NORMAL.value, server_default=PriorityClass.NORMAL.value
+    )
     priority: Mapped[int]
+    """Order among the person's own jobs."""
+    seed_index: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Place of its first run among the runs of its experiment; 0 of jobs that do not train."""
     gpus: Mapped[int]
     """Number of GPUs in `resources`, as a column for SQL."""
     resources: Mapped[dict[str, Any]]
@@ -69,9 +101,13 @@ class JobRow(Base):
 
     not_before: Mapped[datetime | None]
     """A queued job is not dispatched before this time."""
-    rung_at: Mapped[datetime | None]
-    """Time of the latest dispatch message since the job was queued."""
-    rings: Mapped[int] = mapped_column(default=0)
+    assigned_worker_id: Mapped[str | None] = mapped_column(String(64))
+    """The worker that was asked to start it, while it is queued."""
+    assigned_until: Mapped[datetime | None]
+    """When the assignment expires unless the worker claims the job."""
+    charged_weight: Mapped[float | None]
+    """`app.domain.queue.usage.weight` of the time from which its usage counts; NULL unless it is
+    assigned or live."""
 
     created_by: Mapped[str] = mapped_column(String(64), ForeignKey("users.id"))
     created_at: Mapped[Created]
@@ -131,8 +167,6 @@ class AttemptRow(Base):
     project_id: Mapped[str] = mapped_column(
         String(64), ForeignKey("projects.id", ondelete="CASCADE")
     )
-    consumed_in: Mapped[str | None] = mapped_column(String(64))
-    """ID of the project in which it ran, if its experiment was moved since: usage stays there."""
     job_id: Mapped[str] = mapped_column(String(64), ForeignKey("jobs.id", ondelete="CASCADE"))
     number: Mapped[int]
     worker_id: Mapped[str] = mapped_column(String(64), ForeignKey("workers.id"))

@@ -41,7 +41,7 @@ class ProjectPoolRow(Base):
         String(64), ForeignKey("pools.id", ondelete="CASCADE"), primary_key=True
     )
     share: Mapped[float] = mapped_column(default=1.0, server_default="1")
-    """Weight of the project, larger than 0. The order of the queue does not depend on it yet."""
+    """Weight of the project, larger than 0: its part of the pool while all projects have work."""
     created_at: Mapped[Created]
 
 

@@ -29,6 +29,8 @@ class WorkerRow(Base):
     """Its name before names were unique in the server, with which it may still register."""
     pool: Mapped[str] = mapped_column(String(64))
     """Name of its pool; empty once that was deleted, until the worker enrols again."""
+    queue: Mapped[str] = mapped_column(String(160), default="", server_default="")
+    """The Celery queue that it was told to listen to at its latest registration."""
     host: Mapped[str] = mapped_column(String(64))
     boot_id: Mapped[str] = mapped_column(String(64))
     pid: Mapped[int] = mapped_column(BigInteger)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, delete, exists, func, insert, select, update
+from sqlalchemy import Select, delete, exists, insert, select, update
 from sqlalchemy.orm import aliased
 
 from app.db.engine import Session
@@ -67,8 +67,7 @@ async def move_rows(session: Session, experiment: ExperimentRow, to: str) -> Exp
     await _set_project(session, SubmissionRow, _is_of(SubmissionRow, source, experiment_id), to)
     for of_run in (ArtifactRow, SnapshotRow, EvaluationRow):
         await _set_project(session, of_run, of_run.run_id.in_(runs), to)
-    ran_in = func.coalesce(AttemptRow.consumed_in, AttemptRow.project_id)
-    await _set_project(session, AttemptRow, AttemptRow.job_id.in_(jobs), to, consumed_in=ran_in)
+    await _set_project(session, AttemptRow, AttemptRow.job_id.in_(jobs), to)
     for row in (RunRow, JobRow):
         await _set_project(session, row, _is_of(row, source, experiment_id), to)
     await session.execute(
@@ -90,10 +89,8 @@ def _select_ids(row: Any, project_id: str, experiment_id: str) -> Select[Any]:
     return select(row.id).where(_is_of(row, project_id, experiment_id))
 
 
-async def _set_project(
-    session: Session, row: type[Base], which: Any, to: str, **values: Any
-) -> None:
-    statement = update(row).where(which).values(project_id=to, **values)
+async def _set_project(session: Session, row: type[Base], which: Any, to: str) -> None:
+    statement = update(row).where(which).values(project_id=to)
     await session.execute(statement.execution_options(synchronize_session=False))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, select, tuple_, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
@@ -286,6 +286,30 @@ async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> list[RunR
     session.add_all(added)
     await session.flush()
     return added
+
+
+async def count_runs_of_experiment(session: Session, project_id: str, experiment_id: str) -> int:
+    """Returns the number of runs of an experiment."""
+    query = (
+        select(func.count())
+        .select_from(RunRow)
+        .where(RunRow.project_id == project_id, RunRow.experiment_id == experiment_id)
+    )
+    return (await session.scalar(query)) or 0
+
+
+async def find_place_of_run(session: Session, run: RunRow) -> int:
+    """Returns the place of a run among the runs of its experiment, from 0, oldest first."""
+    query = (
+        select(func.count())
+        .select_from(RunRow)
+        .where(
+            RunRow.project_id == run.project_id,
+            RunRow.experiment_id == run.experiment_id,
+            tuple_(RunRow.created_at, RunRow.id) < tuple_(run.created_at, run.id),
+        )
+    )
+    return (await session.scalar(query)) or 0
 
 
 async def find_run(session: Session, project_ids: Collection[str], run_id: str) -> RunRow | None:

@@ -130,16 +130,22 @@ def columns_at_end() -> Mapping[str, Any]:
     return {"finished_at": db_now()}
 
 
-def columns_at_queueing(delay: float = 0.0) -> Mapping[str, Any]:
+def columns_at_queueing(delay: float = 0.0, *, keeps_place: bool) -> Mapping[str, Any]:
     """The columns to write when a job is queued.
 
-    The job may start after `delay` seconds.
+    The job may start after `delay` seconds. `keeps_place` leaves its age in the queue as it was.
     """
-    return {
-        "queued_at": db_now(),
-        "not_before": db_now(delay) if delay > 0 else None,
-        "rung_at": None,
-    }
+    place = {} if keeps_place else {"queued_at": db_now()}
+    return {**place, "not_before": db_now(delay) if delay > 0 else None}
+
+
+def columns_of_assignment(to: JobState) -> Mapping[str, Any]:
+    """The columns of the assignment and of its charge to write with a new state.
+
+    A job is charged while it is live, from its assignment on.
+    """
+    ended = {"assigned_worker_id": None, "assigned_until": None}
+    return ended if to in LIVE_JOB_STATES else {**ended, "charged_weight": None}
 
 
 def columns_at_claim(attempt: int) -> Mapping[str, Any]:

@@ -27,6 +27,7 @@ from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow
 from app.db.models.logs import LogBlockRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
+from app.db.models.usage import QueueGroupRow
 from app.db.repositories.artifacts import delete_blobs
 
 Remove = Callable[[Session, str, int], Awaitable[int]]
@@ -105,6 +106,7 @@ OF_PROJECT: Final[tuple[Remove, ...]] = (
     ),
     _make_remover(TokenRow, _has_value(TokenRow.project_id)),
     _make_remover(MembershipRow, _has_value(MembershipRow.project_id)),
+    _make_remover(QueueGroupRow, _has_value(QueueGroupRow.project_id)),
 )
 """What belongs to the project itself, once its runs and attempts are removed."""
 

@@ -1,28 +1,14 @@
 """Rows of workers."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import func, select, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.jobs import AttemptRow
 from app.db.models.workers import WorkerRow
-from app.db.repositories.attempts import LIVE
 from app.db.upsert import insert_new
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """The slots of a worker that is online and not draining, and the number in use."""
-
-    pool: str
-    slots: int
-    live: int
-    gpus: int
-    versions: frozenset[int]
 
 
 async def add(session: Session, row: dict[str, Any]) -> bool:
@@ -108,6 +94,12 @@ async def set_draining(session: Session, worker: WorkerRow, *, draining: bool) -
     await session.flush()
 
 
+async def set_queue(session: Session, worker: WorkerRow, queue: str) -> None:
+    """Stores the Celery queue that a worker is told to listen to."""
+    worker.queue = queue
+    await session.flush()
+
+
 async def measure_silence(session: Session, worker_ids: Collection[str]) -> dict[str, float]:
     """Returns for how many seconds workers were silent, by the database's clock."""
     query = select(WorkerRow.id, WorkerRow.last_heartbeat_at, db_now()).where(
@@ -151,32 +143,15 @@ async def list_for_pool(session: Session, pool: str) -> Sequence[WorkerRow]:
     return (await session.scalars(query.order_by(WorkerRow.registered_at, WorkerRow.id))).all()
 
 
-async def list_offers(session: Session, pools: Collection[str] | None = None) -> Sequence[Offer]:
-    """Returns the offers of the workers that are online and not draining."""
-    live = (
-        select(func.count())
-        .select_from(AttemptRow)
-        .where(AttemptRow.worker_id == WorkerRow.id, AttemptRow.state.in_(LIVE))
-        .scalar_subquery()
-    )
-    query = select(
-        WorkerRow.pool,
-        WorkerRow.slots,
-        live,
-        WorkerRow.gpu_count,
-        WorkerRow.work_order_versions,
-    )
-    query = query.where(
-        WorkerRow.draining.is_(False),
-        WorkerRow.last_heartbeat_at > db_now(-WorkerRow.silent_seconds),
-    )
-    if pools is not None:
-        query = query.where(WorkerRow.pool.in_(pools))
-    rows = await session.execute(query)
-    return [
-        Offer(pool, slots, busy, gpus, frozenset(versions))
-        for pool, slots, busy, gpus, versions in rows
-    ]
+async def listens_for(session: Session, worker: WorkerRow, assigned_worker_id: str | None) -> bool:
+    """Returns whether a worker is the assigned one, or listens to the same Celery queue.
+
+    Workers that registered before each had a queue of its own share that of their pool.
+    """
+    if assigned_worker_id is None or assigned_worker_id == worker.id:
+        return assigned_worker_id is not None
+    query = select(WorkerRow.queue).where(WorkerRow.id == assigned_worker_id)
+    return worker.queue == await session.scalar(query)
 
 
 async def count_registered(session: Session, pools: Collection[str]) -> dict[str, int]:

@@ -42,7 +42,8 @@ async def claim(
         NotFoundError: If there is no such worker, or no such job of a project that the worker's
             pool admits.
         ConflictError: If the dispatch message is out of date (`not_claimable`), the project is
-            deleted (`project_deleted`), the worker drains (`worker_draining`), the job does not fit
+            deleted (`project_deleted`), the worker drains (`worker_draining`), the job is assigned
+            to another worker (`not_assigned`) or does not fit
             the worker (`does_not_fit`), its pool is paused (`pool_paused`) or does not admit the
             job's project any more (`project_not_admitted`), or the slot (`slot_busy`) or one of the
             runs (`run_busy`) has a live attempt. The worker drops the dispatch message.
@@ -174,6 +175,11 @@ async def _check_claimable(session: Session, job: JobRow, body: Claim, worker: W
         raise ConflictError(
             "not_claimable",
             "The dispatch message is out of date: the job has changed since. Drop it.",
+        )
+    if not await worker_rows.listens_for(session, worker, job.assigned_worker_id):
+        raise ConflictError(
+            "not_assigned",
+            "The job is not assigned to this worker any more. Drop the dispatch message.",
         )
     if (
         job.pool != worker.pool

@@ -10,6 +10,7 @@ from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import attempt_end, retry
 from app.domain.retry import FailureHistory, RetryDecision
+from app.services.attempts import usage_entries
 from app.services.events import event_log
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
@@ -112,6 +113,7 @@ async def _follow(
         Cause(attempt.cause or Cause.WORKER_LOST),
     )
     verdict = _judge(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
+    await usage_entries.book(session, job, attempt)
     await _clear_speed(session, attempt)
     await snapshots.skip_rest(session, attempt.id)
     await job_rows.set_history(session, job, verdict.history)

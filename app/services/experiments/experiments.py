@@ -17,7 +17,7 @@ from app.services.access import rights
 from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.experiments import unapplied_options
-from app.services.jobs import job_state, jobs
+from app.services.jobs import job_state, jobs, priority_classes
 from app.services.projects import storage_limits
 from app.services.runs import runs
 from app.services.views import pages
@@ -70,6 +70,10 @@ async def submit(
     project_id = rights.project_to_submit_to(principal)
     await storage_limits.check_submission(session, project_id)
     submission = await offers.resolve(session, project_id, submission)
+    options = submission.options
+    priority_classes.check(
+        principal, project_id, options.priority_class, options.limits, "/options"
+    )
     experiment, new = await _find_or_insert(session, _row(principal, project_id, submission))
     if experiment is None:
         raise ConflictError(

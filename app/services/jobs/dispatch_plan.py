@@ -1,63 +1,85 @@
-"""Selects the jobs to dispatch: the next ones of each queue, at most one per free slot."""
+"""Assigns queued jobs to workers: the next ones of each pool, one for each free slot."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
-from app.db.repositories import job_queue as rows
+from app.db.repositories import assignments
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import snapshots as snapshot_rows
-from app.db.repositories import workers as worker_rows
-from app.db.repositories.job_queue import Queue, ReadyJob
-from app.db.repositories.workers import Offer
+from app.db.repositories import start_order as rows
+from app.domain.queue import usage
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
+from app.services.queue.equipped_workers import EquippedWorkers
+from app.services.queue.pool_queue import PoolDecision, PoolQueue
 from palestra.contract.states import Cause, JobState, SnapshotState
 from palestra.contract.work_order import Failure
-
-__all__ = ["ReadyJob", "fail_without_snapshot", "mark_dispatched", "plan"]
 
 _ACTOR: Final = "daemon:dispatcher"
 
 
-async def plan(session: Session, ring_seconds: float) -> list[ReadyJob]:
-    """Returns the jobs to dispatch, in the order of each pool's queue.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolAssignments:
+    """The decision on the queue of a pool."""
 
-    All projects that a pool admits share its queue and its slots; a paused pool has nothing due.
+    pool: str
+    made: PoolDecision
 
-    A job is included if no dispatch message was sent for it since it was queued, or if no worker
-    claimed it within `ring_seconds` of the last one. Each dispatch message younger than
-    `ring_seconds` reserves a free slot.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignedJob:
+    """A job whose worker is to be told to claim it."""
+
+    job_id: str
+    expected_attempt: int
+    queue: str
+    """The worker's Celery queue."""
+
+
+async def decide(session: Session, equipped: EquippedWorkers) -> list[PoolAssignments]:
+    """Decides which queued jobs start now on which workers, for each pool that is not paused.
+
+    All projects that a pool admits share its queue and its slots.
     """
-    offers = await worker_rows.list_offers(session)
-    found: list[ReadyJob] = []
-    for pool in await rows.list_waiting_pools(session):
-        mine = [offer for offer in offers if offer.pool == pool]
-        found += await _ready(session, pool, mine, ring_seconds)
+    found = []
+    for pool in await rows.list_open_pools(session):
+        made = await PoolQueue(session, pool, equipped).decide()
+        if made.decision.assignments or made.empty_groups:
+            found.append(PoolAssignments(pool=pool, made=made))
     return found
 
 
-async def _ready(
-    session: Session, pool: str, offers: Sequence[Offer], ring_seconds: float
-) -> Sequence[ReadyJob]:
-    free = [offer for offer in offers if offer.live < offer.slots]
-    if not free:
-        return []
-    queue = Queue(
-        pool=pool,
-        most_gpus=max(offer.gpus for offer in free),
-        versions=frozenset().union(*(offer.versions for offer in free)),
-    )
-    capacity = sum(
-        offer.slots - offer.live for offer in free
-    ) - await rows.count_outstanding_messages(session, queue, ring_seconds)
-    return await rows.list_ready(session, queue, ring_seconds, capacity) if capacity > 0 else []
+async def assign(
+    session: Session, decisions: Sequence[PoolAssignments], seconds: float
+) -> list[AssignedJob]:
+    """Stores assignments, which expire after some seconds; returns those that hold.
+
+    A job that changed since the decision is left alone.
+    """
+    chosen: dict[str, str] = {}
+    for one in decisions:
+        weight = usage.weight(one.made.now - timedelta(seconds=usage.QUANTUM_SECONDS))
+        pairs = [(each.job, each.worker_id) for each in one.made.decision.assignments]
+        if pairs:
+            await assignments.assign(session, pairs, seconds, weight)
+        chosen |= {job.id: worker_id for job, worker_id in pairs}
+        for group in one.made.empty_groups:
+            await rows.drop_empty_group(session, one.pool, group)
+    held = await assignments.load_targets(session, list(chosen))
+    return [
+        AssignedJob(job_id=job_id, expected_attempt=held[job_id].attempt, queue=held[job_id].queue)
+        for job_id, worker_id in chosen.items()
+        if job_id in held and held[job_id].worker_id == worker_id
+    ]
 
 
-async def mark_dispatched(session: Session, jobs: Sequence[ReadyJob]) -> None:
-    """Records that dispatch messages were sent. Without the record they are sent again."""
-    await rows.mark_dispatched(session, jobs)
+async def unassign(session: Session, jobs: Sequence[AssignedJob]) -> None:
+    """Ends assignments whose dispatch message could not be sent."""
+    await assignments.unassign(session, [job.job_id for job in jobs])
 
 
 async def fail_without_snapshot(session: Session) -> int:

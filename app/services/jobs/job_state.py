@@ -14,6 +14,7 @@ from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import JobRow, JobRunRow
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
+from app.db.repositories import start_order
 from app.domain import transitions
 from app.domain.derived_states import ended_run_state, run_state
 from app.domain.errors import ConflictError
@@ -66,7 +67,7 @@ async def move(
     old = JobState(job.state)
     transitions.check(old, to)
     conditions = () if claim is None else (job_rows.may_start_now(),)
-    if not await job_rows.move(session, job, to, _values(to, details, claim), *conditions):
+    if not await job_rows.move(session, job, to, _values(old, to, details, claim), *conditions):
         raise ConflictError(
             "state_changed",
             (
@@ -76,17 +77,23 @@ async def move(
         )
     _audit(session, job, old, to, details)
     announce(session, QUEUE)
+    if to is JobState.QUEUED:
+        await start_order.join_group(session, [job])
     if Schedule(job.schedule).starts_runs:
         await _derive_runs(session, job, details)
     await append_events(session, job)
 
 
-def _values(to: JobState, details: TransitionDetails, claim: int | None) -> Mapping[str, Any]:
-    values: dict[str, Any] = {}
+def _values(
+    old: JobState, to: JobState, details: TransitionDetails, claim: int | None
+) -> Mapping[str, Any]:
+    values = dict(job_rows.columns_of_assignment(to))
     if claim is not None:
         values |= job_rows.columns_at_claim(claim)
     if to is JobState.QUEUED:
-        values |= job_rows.columns_at_queueing(details.delay)
+        # Who pauses a job gives up its place; who lost a machine does not.
+        keeps_place = old is not JobState.PAUSED
+        values |= job_rows.columns_at_queueing(details.delay, keeps_place=keeps_place)
     if to in FINAL_JOB_STATES:
         values |= job_rows.columns_at_end()
     if details.cause is not None:
@@ -177,7 +184,7 @@ async def append_events(session: Session, job: JobRow) -> None:
 
 async def append_job_events(session: Session, jobs: Sequence[JobRow]) -> None:
     """Appends the events of changed jobs."""
-    for row, view in zip(jobs, await job_views(session, jobs), strict=True):
+    for row, view in zip(jobs, await job_views(session, jobs, with_places=False), strict=True):
         run_id = view.run_ids[0] if len(view.run_ids) == 1 else None
         event_log.record(
             session,

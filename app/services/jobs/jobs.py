@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 from app.db.engine import QUEUE, Session, announce
@@ -10,6 +11,7 @@ from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import JobRow
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as rows
+from app.db.repositories import start_order
 from app.db.repositories.jobs import JobFilter
 from app.domain import transitions
 from app.domain.errors import ConflictError, NotFoundError
@@ -18,7 +20,7 @@ from app.domain.principal import Principal
 from app.services import offers
 from app.services.access import rights
 from app.services.access.audit_actor import actor
-from app.services.jobs import job_state
+from app.services.jobs import job_state, priority_classes
 from app.services.jobs.job_state import TransitionDetails
 from app.services.projects import storage_limits
 from app.services.runs import runs
@@ -73,11 +75,16 @@ async def queue_training(
     # seeds in the order of the submission.
     packs = packs_of(new, options, experiment.agent)
     ids = sorted(new_id("job") for _ in packs)
+    earlier = await experiment_rows.count_runs_of_experiment(
+        session, experiment.project_id, experiment.id
+    )
+    earlier -= len(new)
     for first in range(0, len(packs), _AT_ONCE):
         some = dict(
             zip(ids[first : first + _AT_ONCE], packs[first : first + _AT_ONCE], strict=True)
         )
-        await _queue_packs(session, principal, columns, some)
+        await _queue_packs(session, principal, columns, some, max(0, earlier))
+        earlier += sum(map(len, some.values()))
 
 
 async def _queue_packs(
@@ -85,9 +92,19 @@ async def _queue_packs(
     principal: Principal,
     columns: dict[str, Any],
     packs: Mapping[str, Sequence[RunRow]],
+    earlier: int,
 ) -> None:
+    """Queues one job for each pack; `earlier` runs of the experiment are before the first one."""
     carried = {job_id: [run.id for run in pack] for job_id, pack in packs.items()}
-    queued = await rows.insert(session, [{**columns, "id": job_id} for job_id in packs], carried)
+    places = accumulate(map(len, packs.values()), initial=earlier)
+    queued = await rows.insert(
+        session,
+        [
+            {**columns, "id": job_id, "seed_index": place}
+            for job_id, place in zip(packs, places, strict=False)
+        ],
+        carried,
+    )
     for job in queued:
         for run in packs[job.id]:
             if run.job_id is None:
@@ -162,6 +179,7 @@ async def submit(
     request = request.model_copy(update={"pool": pool})
     start = start or JobStart()
     request = await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
+    priority_classes.check(principal, run.project_id, request.priority_class, request.limits, "")
     if request.schedule.writes_training_state:
         await _check_idle(session, run)
     elif not request.schedule.starts_runs and await _must_have_snapshot(
@@ -173,6 +191,8 @@ async def submit(
     )
     columns = {**_columns(principal, experiment, request, request.schedule), **asdict(start)}
     evaluate = None if request.schedule.starts_runs else request.evaluate.model_dump(mode="json")
+    if request.schedule.writes_training_state:
+        columns["seed_index"] = await experiment_rows.find_place_of_run(session, run)
     (job,) = await rows.insert(
         session,
         [{**columns, "id": (job_id := new_id("job")), "evaluate": evaluate}],
@@ -251,6 +271,7 @@ def _columns(
         "schedule": schedule.value,
         "state": JobState.QUEUED.value,
         "pool": options.pool,
+        "priority_class": options.priority_class.value,
         "priority": options.priority,
         "gpus": options.resources.gpus,
         "resources": options.resources.model_dump(mode="json"),
@@ -265,6 +286,7 @@ async def _record_queued(
     session: Session, queued: Sequence[JobRow], changed: Sequence[RunRow]
 ) -> None:
     announce(session, QUEUE)
+    await start_order.join_group(session, queued)
     await job_state.append_job_events(session, queued)
     await job_state.append_run_events(session, changed)
 

@@ -1,21 +1,19 @@
 """Views of jobs and attempts, many at a time: a list costs a fixed number of queries."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.repositories import access as access_rows
 from app.db.repositories import attempts as attempt_rows
-from app.db.repositories import job_queue
 from app.db.repositories import jobs as job_rows
-from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
-from app.domain import waiting_reason
-from app.domain.waiting_reason import PoolFacts, WaitingJob
+from app.domain.queue.waiting import explain
+from app.services.queue import queue_facts
 from app.services.views.columns import columns_of, view_of
 from app.services.views.login_names import login_names
 from app.services.views.runs import backlog_view
-from palestra.contract.names import Schedule
 from palestra.contract.resources import (
     AttemptView,
     JobView,
@@ -23,8 +21,17 @@ from palestra.contract.resources import (
 from palestra.contract.states import JobState
 
 
-async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
-    """Returns the views of jobs in the order of their rows."""
+async def job_views(
+    session: Session, rows: Sequence[JobRow], *, with_places: bool = True
+) -> list[JobView]:
+    """Returns the views of jobs in the order of their rows.
+
+    Args:
+        session: A session.
+        rows: Jobs.
+        with_places: Whether queued jobs get their place, for which the order of their pools' queues
+            is computed. Events have none: one changed job would cost as much as a whole list.
+    """
     if not rows:
         return []
     ids = [row.id for row in rows]
@@ -32,7 +39,9 @@ async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
     workers = await job_rows.load_workers(session, ids)
     names = await login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
-    places, reasons = await _waiting(session, [row for row in rows if row.state == JobState.QUEUED])
+    queued = [row for row in rows if row.state == JobState.QUEUED]
+    places = await queue_facts.places(session, {row.pool for row in queued}) if with_places else {}
+    sentences = await _sentences(session, queued, places if with_places else None)
     backlogs = await attempt_rows.load_backlogs_by_job(session, ids)
     return [
         view_of(
@@ -47,6 +56,7 @@ async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
                     "cause",
                     "failure",
                     "pool",
+                    "priority_class",
                     "priority",
                 ),
                 **columns_of(
@@ -65,7 +75,7 @@ async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
                 "created_by": names[row.created_by],
                 "project": slugs[row.project_id],
                 "position": places.get(row.id),
-                "waiting": reasons.get(row.id),
+                "waiting": sentences.get(row.id),
                 "not_uploaded": backlog_view(backlogs.get(row.id)),
             },
         )
@@ -73,60 +83,24 @@ async def job_views(session: Session, rows: Sequence[JobRow]) -> list[JobView]:
     ]
 
 
-async def _waiting(
-    session: Session, queued: Sequence[JobRow]
-) -> tuple[dict[str, int], dict[str, str]]:
+async def _sentences(
+    session: Session, queued: Sequence[JobRow], places: Mapping[str, int] | None
+) -> dict[str, str]:
+    """Returns, by ID, why queued jobs wait; without `places` that of what is ahead is left out."""
     if not queued:
-        return {}, {}
-    pools = {row.pool for row in queued}
-    places = await job_queue.load_positions(session, pools)
-    facts = await pool_facts(session, pools)
-    admitted = await pool_rows.list_admitted_pairs(session, pools)
-    delays = await job_rows.measure_seconds_until(
-        session, {row.not_before for row in queued if row.not_before is not None}
-    )
-    held = await job_queue.filter_idle_evaluations(
-        session, [row.id for row in queued if Schedule(row.schedule).follows_training]
-    )
-    reasons = {}
+        return {}
+    facts = await queue_facts.pool_facts(session, {row.pool for row in queued})
+    waiting = await queue_facts.waiting_jobs(session, queued)
+    sentences = {}
     for row in queued:
-        delay = delays[row.not_before] if row.not_before is not None else 0.0
-        job = WaitingJob(
-            gpus=row.gpus,
-            version=row.work_order_version,
-            position=places.get(row.id, 0),
-            delay_seconds=delay,
-            held=row.id in held,
-            admitted=(row.pool, row.project_id) in admitted,
-        )
-        reasons[row.id] = waiting_reason.explain(job, facts[row.pool])
-    return places, reasons
-
-
-async def pool_facts(session: Session, pools: Collection[str]) -> dict[str, PoolFacts]:
-    """Returns what some pools offer now."""
-    registered = await worker_rows.count_registered(session, pools)
-    offers = await worker_rows.list_offers(session, pools)
-    paused = {
-        pool.name: pool.pause_reason
-        for pool in await pool_rows.list_by_names(session, pools)
-        if pool.paused_at is not None
-    }
-    return {
-        pool: PoolFacts(
-            name=pool,
-            paused=paused.get(pool),
-            registered=registered.get(pool, 0),
-            workers=sum(offer.pool == pool for offer in offers),
-            slots=sum(offer.slots for offer in offers if offer.pool == pool),
-            free_slots=sum(
-                max(0, offer.slots - offer.live) for offer in offers if offer.pool == pool
-            ),
-            most_gpus=max((offer.gpus for offer in offers if offer.pool == pool), default=0),
-            versions=frozenset().union(*(offer.versions for offer in offers if offer.pool == pool)),
-        )
-        for pool in pools
-    }
+        job = waiting[row.id]
+        if places is not None:
+            # A job without a place stands behind the last one that has one.
+            place = places.get(row.id)
+            ahead = queue_facts.MOST_PLACES if place is None else place - 1
+            job = replace(job, ahead=ahead, ahead_is_cut=place is None)
+        sentences[row.id] = explain(job, facts[row.pool]).sentence
+    return sentences
 
 
 async def attempt_views(session: Session, rows: Sequence[AttemptRow]) -> list[AttemptView]:

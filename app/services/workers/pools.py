@@ -17,7 +17,7 @@ from app.services.access import rights
 from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.events import event_log
-from app.services.views.jobs import pool_facts
+from app.services.queue.queue_facts import pool_facts
 from palestra.contract.names import new_id
 from palestra.contract.permissions import Permission
 from palestra.contract.pools import (

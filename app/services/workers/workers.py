@@ -22,7 +22,7 @@ from app.services.events import event_log
 from app.services.views.workers import EVERYBODY, SlotReader, worker_views
 from app.settings import Settings
 from palestra.contract.answers import CONTRACT_VERSION
-from palestra.contract.names import new_id, pool_queue
+from palestra.contract.names import new_id, worker_queue
 from palestra.contract.pools import WorkerView
 from palestra.contract.registration import (
     Registration,
@@ -83,6 +83,7 @@ async def register(
         "worker.register",
         {"host": body.host, "pool": worker.pool, "version": body.version},
     )
+    await rows.set_queue(session, worker, worker_queue(worker.pool, worker.id))
     announce(session, QUEUE)
     await append_worker_event(session, worker)
     broker = settings.worker_broker_url or settings.broker_url
@@ -90,7 +91,7 @@ async def register(
         worker_id=worker.id,
         secret=secret,
         broker_url=broker.get_secret_value(),
-        queue=pool_queue(worker.pool),
+        queue=worker.queue,
         heartbeat_seconds=settings.heartbeat_seconds,
         work_order_versions=WORK_ORDER_VERSIONS,
     )

@@ -142,6 +142,7 @@ function makeJob(experiment: string, state: t.RunState): t.Job {
     not_uploaded: null,
     position: null,
     pool: "default",
+    priority_class: "normal",
     priority: 0,
     resources: {
       compile: "auto",

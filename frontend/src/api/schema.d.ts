@@ -513,6 +513,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/jobs/{job_id}/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Explain Job
+         * @description Explains why a job has not started, with everything that decides its place in the queue.
+         */
+        get: operations["explain_job"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/jobs/{job_id}:cancel": {
         parameters: {
             query?: never;
@@ -4762,6 +4782,39 @@ export interface components {
             reason: string;
         };
         /**
+         * JobExplanation
+         * @description Why a job has not started.
+         */
+        JobExplanation: {
+            /**
+             * Ahead
+             * @description Jobs that start before it and compete with it for a worker.
+             */
+            ahead: number;
+            /**
+             * Ahead Is Cut
+             * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
+             */
+            ahead_is_cut: boolean;
+            /** Job Id */
+            job_id: string;
+            /**
+             * Own Ahead
+             * @description IDs of those among them that the caller may read, the first to start first.
+             */
+            own_ahead: string[];
+            /** @description `null` unless the job is queued. */
+            reason: components["schemas"]["WaitReason"] | null;
+            /**
+             * Sentence
+             * @description The same in words.
+             */
+            sentence: string;
+            state: components["schemas"]["JobState"];
+            /** @description `null` unless the job is queued in a pool that admits its project. */
+            terms: components["schemas"]["QueueTerms"] | null;
+        };
+        /**
          * JobOptions
          * @description Queue options of a submission.
          */
@@ -4783,10 +4836,15 @@ export interface components {
             pool: string;
             /**
              * Priority
-             * @description Higher goes first.
+             * @description Order among the person's own jobs of a class: higher goes first.
              * @default 0
              */
             priority: number;
+            /**
+             * @description Class in the pool's queue; an earlier class starts before a later one.
+             * @default normal
+             */
+            priority_class: components["schemas"]["PriorityClass"];
             /**
              * @default {
              *       "compile": "auto",
@@ -4845,6 +4903,8 @@ export interface components {
              * @default 0
              */
             priority: number;
+            /** @default normal */
+            priority_class: components["schemas"]["PriorityClass"];
             /**
              * @default {
              *       "compile": "auto",
@@ -4916,6 +4976,8 @@ export interface components {
             position: number | null;
             /** Priority */
             priority: number;
+            /** @default normal */
+            priority_class: components["schemas"]["PriorityClass"];
             /**
              * Project
              * @description Slug of its project; empty from a server of schema 0010 or before.
@@ -5760,8 +5822,7 @@ export interface components {
         PoolAdmission: {
             /**
              * Share
-             * @description Weight of the project among those of the pool. The order of the queue does not depend on it
-             *     yet.
+             * @description Weight of the project: its part of the pool while all projects have queued jobs.
              * @default 1
              */
             share: number;
@@ -5811,7 +5872,7 @@ export interface components {
             project: string;
             /**
              * Share
-             * @description Weight of the project. The order of the queue does not depend on it yet.
+             * @description Weight of the project: its part of the pool while all projects have queued jobs.
              */
             share: number;
             /**
@@ -6089,6 +6150,14 @@ export interface components {
              */
             beta: number;
         };
+        /**
+         * PriorityClass
+         * @description Class of a job in its pool's queue, the first to start first.
+         *
+         *     Within a class the projects' shares and the usage of their members decide.
+         * @enum {string}
+         */
+        PriorityClass: "interactive" | "urgent" | "normal" | "idle";
         /**
          * Problem
          * @description Problem details (RFC 9457).
@@ -6423,6 +6492,40 @@ export interface components {
              * @default 1
              */
             updates_per_train: number;
+        };
+        /**
+         * QueueTerms
+         * @description What decides the place of a job, in the order in which it is compared.
+         */
+        QueueTerms: {
+            /** Priority */
+            priority: number;
+            priority_class: components["schemas"]["PriorityClass"];
+            /**
+             * Project Share
+             * @description The project's part of the pool, from 0 to 1.
+             */
+            project_share: number;
+            /**
+             * Project Usage
+             * @description Device-seconds of the project in the pool, those of a week ago counted half.
+             */
+            project_usage: number;
+            /**
+             * Queued At
+             * Format: date-time
+             */
+            queued_at: string;
+            /**
+             * Seed Index
+             * @description Place of its first run among the runs of its experiment.
+             */
+            seed_index: number;
+            /**
+             * User Usage
+             * @description Device-seconds of the person in the project and the pool, decayed likewise.
+             */
+            user_usage: number;
         };
         /**
          * RainbowParameters
@@ -8162,6 +8265,7 @@ export interface components {
              *       },
              *       "pool": "default",
              *       "priority": 0,
+             *       "priority_class": "normal",
              *       "resources": {
              *         "compile": "auto",
              *         "cpu_threads": 1,
@@ -9057,6 +9161,12 @@ export interface components {
              */
             name: "video";
         };
+        /**
+         * WaitReason
+         * @description Why a queued job has not started.
+         * @enum {string}
+         */
+        WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "delayed" | "follows_training" | "interactive_limit" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";
         /**
          * WorkOrder
          * @description The document from which a trainer executes one attempt. Holds no credential.
@@ -11348,6 +11458,82 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["JobView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    explain_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobExplanation"];
                 };
             };
             /** @description The request could not be read. */

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Final
 
 QUEUES: Final = "palestra.pool."
-"""Prefix of the queues' keys (`palestra.contract.names.pool_queue`)."""
+"""Prefix of the queues' keys (`palestra.contract.names.worker_queue`)."""
 
 _CONNECT: Final = ("+ping", "+hello", "+client|setinfo")
 _BINDINGS: Final = (f"~_kombu.binding.{QUEUES}*", f"~_kombu.binding_permanent.{QUEUES}*")

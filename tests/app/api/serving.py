@@ -241,6 +241,7 @@ async def _make_attempts(served: AppServer) -> None:
     await world.release(names["finished_attempt"], Outcome.SUCCEEDED, Cause.BUDGET)
     await world.send_heartbeat(names["worker"], dead=[names["lost_attempt"]])
     names["queued_job"] = (await world.submit_one_job(seeds=[7])).id
+    await world.assign(names["queued_job"], names["worker"])
     await _send_first_records(served)
     await _make_snapshots(served)
 

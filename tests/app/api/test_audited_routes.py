@@ -63,6 +63,7 @@ async def _make_values(served: AppServer) -> dict[str, Any]:
         session.add(person)
         code = await logins.make_link(session, world.admin.user_id, 3_600)
     queued = await world.job(served.names["queued_job"])
+    await world.assign(fresh.id, served.names["worker"])
     return served.names | {
         "project": "default",
         "project_id": world.project_id,

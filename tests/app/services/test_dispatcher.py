@@ -2,13 +2,18 @@ import asyncio
 from dataclasses import dataclass, field
 
 import pytest
+from sqlalchemy import update
 
 from app.daemons.dispatcher import Dispatcher, DispatchError
 from app.db.engine import Database
+from app.db.models import JobRow, WorkerRow
 from app.domain.errors import ConflictError
-from app.services.jobs import dispatch_plan
-from app.services.jobs.dispatch_plan import ReadyJob
+from app.services.attempts import claims
+from app.services.jobs import dispatch_plan, jobs
+from app.services.jobs.dispatch_plan import AssignedJob
+from app.services.queue.equipped_workers import EquippedWorkers
 from palestra.contract.states import Cause, JobState, Outcome
+from palestra.contract.work_order import Claim
 from tests.support.server_fixture import World, advance_clock
 
 
@@ -16,10 +21,10 @@ from tests.support.server_fixture import World, advance_clock
 class RecordingQueue:
     """Records the dispatch messages that it is sent; can be set to fail."""
 
-    sent: list[ReadyJob] = field(default_factory=list)
+    sent: list[AssignedJob] = field(default_factory=list)
     broken: bool = False
 
-    def send(self, job: ReadyJob) -> None:
+    def send(self, job: AssignedJob) -> None:
         if self.broken:
             raise DispatchError("broken")
         self.sent.append(job)
@@ -36,7 +41,7 @@ def queue() -> RecordingQueue:
 
 @pytest.fixture
 def dispatcher(database: Database, queue: RecordingQueue) -> Dispatcher:
-    return Dispatcher(database, queue, ring_seconds=30)
+    return Dispatcher(database, queue, assignment_seconds=30)
 
 
 async def test_one_dispatch_message_is_sent_per_free_slot(
@@ -114,17 +119,74 @@ async def test_an_unreachable_broker_loses_no_dispatch(
     assert queue.jobs == [job.id]
 
 
-async def test_a_message_that_was_not_marked_as_sent_is_planned_again(
+async def test_an_assignment_whose_message_was_never_sent_is_made_again(
+    world: World, database: Database, dispatcher: Dispatcher, queue: RecordingQueue
+) -> None:
+    worker = (await world.register(slots=1)).worker_id
+    job = await world.submit_one_job()
+    async with database.read() as session:
+        decisions = await dispatch_plan.decide(session, EquippedWorkers())
+    async with database.write() as session:
+        (assigned,) = await dispatch_plan.assign(session, decisions, 30)
+    assert (assigned.job_id, assigned.queue) == (job.id, f"palestra.pool.default.{worker}")
+    assert await dispatcher.tick() == 0
+    advance_clock(31)
+    await world.send_heartbeat(worker)
+    assert await dispatcher.tick() == 1
+    assert queue.jobs == [job.id]
+
+
+async def test_a_job_that_was_cancelled_after_the_decision_is_not_assigned(
     world: World, database: Database
 ) -> None:
-    await world.register()
+    await world.register(slots=1)
     job = await world.submit_one_job()
-    for _ in range(2):
-        async with database.read() as session:
-            assert [ready.job_id for ready in await dispatch_plan.plan(session, 30)] == [job.id]
+    async with database.read() as session:
+        decisions = await dispatch_plan.decide(session, EquippedWorkers())
+    async with database.write() as session:
+        await jobs.cancel(session, world.admin, job.id)
+    async with database.write() as session:
+        assert await dispatch_plan.assign(session, decisions, 30) == []
 
 
-async def test_jobs_are_ordered_by_priority_then_fair_share_then_age(
+async def test_a_job_that_is_not_assigned_to_a_worker_cannot_be_claimed_by_it(
+    world: World, database: Database, dispatcher: Dispatcher, queue: RecordingQueue
+) -> None:
+    first = (await world.register(slots=1)).worker_id
+    job = await world.submit_one_job()
+    with pytest.raises(ConflictError, match="not assigned"):
+        await claim_unassigned(world, job.id, first)
+    await dispatcher.tick()
+    second = (await world.register(name="second", slots=1)).worker_id
+    with pytest.raises(ConflictError, match="not assigned"):
+        await claim_unassigned(world, job.id, second)
+    await claim_unassigned(world, job.id, first)
+
+
+async def claim_unassigned(world: World, job_id: str, worker_id: str) -> None:
+    body = Claim(job_id=job_id, expected_attempt=1, worker_id=worker_id, slot=0)
+    async with world.database.write() as session:
+        await claims.claim(session, world.own[worker_id], body, world.settings)
+
+
+async def test_workers_of_the_version_before_share_the_queue_of_their_pool(
+    world: World, database: Database, dispatcher: Dispatcher, queue: RecordingQueue
+) -> None:
+    names = [(await world.register(name=name, slots=1)).worker_id for name in ("one", "two")]
+    async with database.write() as session:
+        await session.execute(update(WorkerRow).values(queue="palestra.pool.default"))
+    job = await world.submit_one_job()
+    await dispatcher.tick()
+    (message,) = queue.sent
+    assert message.queue == "palestra.pool.default"
+    # Either worker may take the message.
+    async with database.read() as session:
+        row = await session.get_one(JobRow, job.id)
+    (other,) = set(names) - {row.assigned_worker_id}
+    await claim_unassigned(world, job.id, other)
+
+
+async def test_jobs_are_ordered_by_usage_of_their_persons_then_own_priority_then_age(
     world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
     await world.submit(seeds=[0, 1, 2])
@@ -134,14 +196,14 @@ async def test_jobs_are_ordered_by_priority_then_fair_share_then_age(
     seeds = {job.id: (await world.run(job.run_ids[0])).seed for job in queued}
     assert [seeds[job.id] for job in sorted(queued, key=lambda job: job.position or 0)] == [
         20,
-        0,
         10,
+        0,
         1,
         2,
     ]
     await world.register(slots=3)
     await dispatcher.tick()
-    assert [seeds[job_id] for job_id in queue.jobs] == [20, 0, 10]
+    assert [seeds[job_id] for job_id in queue.jobs] == [20, 10, 0]
 
 
 async def test_users_with_running_jobs_come_after_users_without(
@@ -200,7 +262,7 @@ async def test_a_commit_wakes_the_dispatcher(
 ) -> None:
     monkeypatch.setattr("app.daemons.dispatcher.POLL_SECONDS", 3_600.0)
     await world.register()
-    dispatcher = Dispatcher(database, queue, ring_seconds=30)
+    dispatcher = Dispatcher(database, queue, assignment_seconds=30)
     work = asyncio.create_task(dispatcher.run())
     try:
         await asyncio.sleep(0.1)

@@ -82,7 +82,7 @@ async def test_a_worker_joins_the_pool_of_its_token(world: World) -> None:
         answer = await workers.register(session, token, body, world.settings)
     assert answer.secret is not None
     assert (await read_worker(world, answer.worker_id)).pool == "gpu"
-    assert answer.queue.endswith("gpu")
+    assert answer.queue == f"palestra.pool.gpu.{answer.worker_id}"
     assert (await list_tokens(world, "gpu"))[0].last_used_at is not None
 
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, select
 
 from app.db.engine import Database
-from app.db.models import ArtifactRow, AttemptRow, Base, BlobRow, ProjectRow
+from app.db.models import ArtifactRow, Base, BlobRow, ProjectRow, UsageEntryRow
 from app.db.repositories import artifacts as blob_rows
 from app.domain.errors import ConflictError
 from app.domain.paging import PageRequest
@@ -21,7 +21,16 @@ from tests.support.artifact_store import AttemptWithStore
 from tests.support.server_fixture import make_definition
 
 OWN, SHARED, EQUAL = b"of this run alone", b"of both experiments", b"stored by the target too"
-KEPT = {"audit", "events", "memberships", "project_pools", "tokens"}
+KEPT = {
+    "audit",
+    "events",
+    "memberships",
+    "project_pools",
+    "queue_groups",
+    "tokens",
+    "usage_accounts",
+    "usage_entries",
+}
 """Tables of a project whose rows stay with it."""
 
 
@@ -126,7 +135,7 @@ async def test_snapshots_curves_and_evaluations_move_and_usage_stays(
     assert list(await live_run.list_snapshots()) == [snapshot_id]
     assert len(await live_run.list_evaluations(superseded=False)) == 1
     async with live_run.database.read() as session:
-        attempts = list(await session.scalars(select(AttemptRow)))
+        entries = list(await session.scalars(select(UsageEntryRow)))
         left = {
             table.name
             for table in Base.metadata.sorted_tables
@@ -138,7 +147,7 @@ async def test_snapshots_curves_and_evaluations_move_and_usage_stays(
                 .where(table.c.project_id == live_run.world.project_id)
             )
         }
-    assert {one.consumed_in for one in attempts} == {live_run.world.project_id}
+    assert {entry.project_id for entry in entries} == {live_run.world.project_id}
     assert left == set()
 
 

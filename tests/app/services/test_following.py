@@ -12,7 +12,7 @@ from app.daemons.dispatcher import Dispatcher
 from app.db.engine import Database
 from app.domain.errors import ConflictError, ForbiddenError
 from app.services.attempts import continuous_evaluation
-from app.services.jobs.dispatch_plan import ReadyJob
+from app.services.jobs.dispatch_plan import AssignedJob
 from palestra.contract.job_options import JobOptions, JobRequest
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import Cause, JobState, Order, Outcome
@@ -33,7 +33,7 @@ class RecordingQueue:
     def __init__(self) -> None:
         self.sent: list[str] = []
 
-    def send(self, job: ReadyJob) -> None:
+    def send(self, job: AssignedJob) -> None:
         self.sent.append(job.job_id)
 
 
@@ -169,7 +169,7 @@ async def test_a_resumed_training_is_dispatched_before_its_continuous_evaluation
     The queue shows the reason.
     """
     queue = RecordingQueue()
-    dispatcher = Dispatcher(database, queue, ring_seconds=30)
+    dispatcher = Dispatcher(database, queue, assignment_seconds=30)
     await world.pause(live_run.job_id)
     await end_attempt(live_run, Outcome.PAUSED, Cause.USER)
     job = await world.add_job(live_run.run_id, Schedule.CONTINUOUS_EVAL)

@@ -318,9 +318,15 @@ async def test_workers_and_attempts_go_on(migrated_database: MigratedDatabase) -
     assert await request_status(migrated_database, "live_attempt", "POST", renew, json={}) == 200
     claim = {"expected_attempt": 1, "worker_id": names["worker"], "slot": 7}
     claim["job_id"] = names["queued_job"]
-    assert (
-        await request_status(migrated_database, "own_worker", "POST", "/leases", json=claim) == 201
-    )
+    # A message of the previous version's dispatcher names no assignment: the job is assigned anew.
+    lease = (migrated_database, "own_worker", "POST", "/leases")
+    assert await request_status(*lease, json=claim) == 409
+    async with migrated_database.app.state.database.write() as session:
+        await session.execute(
+            sa.text("UPDATE jobs SET assigned_worker_id = :worker WHERE id = :job"),
+            {"worker": names["worker"], "job": names["queued_job"]},
+        )
+    assert await request_status(*lease, json=claim) == 201
 
 
 async def test_the_old_enrolment_token_enrols_workers_in_the_pools_of_its_project(

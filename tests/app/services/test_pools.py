@@ -8,6 +8,7 @@ from app.db.models import MembershipRow, ProjectRow, UserRow
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.services.jobs import dispatch_plan, jobs
+from app.services.queue.equipped_workers import EquippedWorkers
 from app.services.workers import pools, workers
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.permissions import Role
@@ -54,7 +55,11 @@ async def list_jobs(world: World, by: Principal) -> Sequence[JobView]:
 
 async def list_planned_jobs(world: World) -> list[str]:
     async with world.database.read() as session:
-        return [job.job_id for job in await dispatch_plan.plan(session, 10)]
+        return [
+            one.job.id
+            for pool in await dispatch_plan.decide(session, EquippedWorkers())
+            for one in pool.made.decision.assignments
+        ]
 
 
 async def list_pools(world: World, by: Principal) -> dict[str, PoolView]:
@@ -168,6 +173,8 @@ async def test_a_job_of_a_project_that_was_removed_waits_and_says_so(world: Worl
     assert waits.waiting.startswith("The pool default does not admit this project any more.")
     assert waits.position is None
     await world.make_pool("default", project_id=next(iter(neighbour.project_ids)))
+    advance_clock(31)
+    await world.send_heartbeat(worker.worker_id)
     assert set(await list_planned_jobs(world)) == {mine.id, theirs.id}
 
 
@@ -204,6 +211,8 @@ async def test_a_paused_pool_starts_nothing_and_running_jobs_go_on(world: World)
     assert (again.paused_at, again.pause_reason) == (paused.paused_at, "still")
     async with world.database.write() as session:
         assert (await pools.resume(session, world.admin, "default")).paused_at is None
+    advance_clock(31)
+    await world.send_heartbeat(worker.worker_id)
     assert await list_planned_jobs(world) == [waits.id]
 
 

@@ -31,7 +31,7 @@ from tests.support.server_fixture import World, advance_clock, make_definition
 DAY = 86_400
 SHARED = {
     "alembic_version", "audit", "audit_chain", "enrolment_tokens", "pools", "server_uptime",
-    "users", "workers",
+    "usage_accounts", "usage_entries", "users", "workers",
 }  # fmt: skip
 """Tables of which a removal deletes nothing that these tests look at."""
 
@@ -107,7 +107,7 @@ async def test_everything_of_the_project_is_removed_and_nothing_else(
     assert job.state == "queued"
     of_first = {"experiments": 1, "runs": 1, "jobs": 1, "submissions": 1, "job_runs": 1}
     assert {name: left[name] for name in of_first} == of_first
-    rest = {"projects", "project_pools", "memberships", "events"}
+    rest = {"projects", "project_pools", "memberships", "events", "queue_groups"}
     assert set(left) - SHARED == {*of_first, *rest}
     assert left["project_pools"] == 1
     assert live_run.read_files() == []
@@ -321,7 +321,7 @@ def test_every_table_is_removed_or_named_here() -> None:
         "series_blocks", "series", "log_blocks", "epoch_stats", "evaluations", "snapshot_files",
         "snapshots", "artifacts", "attempt_runs", "job_runs", "runs", "telemetry_batches",
         "attempts", "jobs", "submissions", "experiments", "events", "tokens", "memberships",
-        "blobs", "project_pools", "projects",
+        "blobs", "project_pools", "projects", "queue_groups",
     }  # fmt: skip
     others = {
         "audit": "stays",
@@ -333,6 +333,8 @@ def test_every_table_is_removed_or_named_here() -> None:
         "login_sessions": "of users",
         "pools": "of the server",
         "server_uptime": "of the server",
+        "usage_accounts": "outlive the project, whose usage they hold",
+        "usage_entries": "outlive the project, whose usage they hold",
         "users": "service accounts go, people stay",
         "workers": "of pools",
     }

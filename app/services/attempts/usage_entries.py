@@ -1,0 +1,64 @@
+"""Books what an attempt used once it has ended."""
+
+from datetime import datetime
+from typing import Any
+
+from app.db.engine import Session
+from app.db.models.jobs import AttemptRow, JobRow
+from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import usage as rows
+from palestra.contract.names import Schedule, new_id
+from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
+
+
+async def book(session: Session, job: JobRow, attempt: AttemptRow) -> None:
+    """Appends the interval of an ended attempt to the ledger and charges its account.
+
+    What a failure of the infrastructure lost is booked as `lost` and charged to nobody: the time
+    after the newest verified snapshot of a training, all of any other attempt.
+    """
+    start, end = attempt.started_at, attempt.ended_at
+    if end is None or end <= start:
+        return
+    kept = await _kept_until(session, job, attempt, start, end)
+    entry = await _entry(session, job, attempt)
+    if kept > start:
+        await rows.add_entry(
+            session,
+            {**entry, "id": new_id("use"), "kind": "used", "started_at": start, "ended_at": kept},
+        )
+    if end > kept:
+        await rows.add_entry(
+            session,
+            {**entry, "id": new_id("use"), "kind": "lost", "started_at": kept, "ended_at": end},
+        )
+
+
+async def _kept_until(
+    session: Session, job: JobRow, attempt: AttemptRow, start: datetime, end: datetime
+) -> datetime:
+    """Returns until when the attempt's work counts: later work has to be done again."""
+    if attempt.cause is None or Cause(attempt.cause) not in INFRASTRUCTURE_CAUSES:
+        return end
+    if not Schedule(job.schedule).writes_training_state:
+        return start
+    newest: datetime | None = await rows.find_newest_snapshot_time(session, attempt.id)
+    return start if newest is None else min(max(newest, start), end)
+
+
+async def _entry(session: Session, job: JobRow, attempt: AttemptRow) -> dict[str, Any]:
+    experiment = await experiment_rows.find(session, job.project_id, job.experiment_id)
+    return {
+        "pool": job.pool,
+        "project_id": job.project_id,
+        "user_id": job.created_by,
+        "experiment_id": job.experiment_id,
+        "job_id": job.id,
+        "attempt_id": attempt.id,
+        "worker_id": attempt.worker_id,
+        "schedule": job.schedule,
+        "priority_class": job.priority_class,
+        "environment": None if experiment is None else experiment.env or None,
+        "devices": max(1, job.gpus),
+        "is_gpu": job.gpus > 0,
+    }

@@ -1,0 +1,72 @@
+"""Explains why a queued job has not started: reason, place and the terms that decide it."""
+
+from dataclasses import replace
+from typing import Final
+
+from app.db.engine import Session
+from app.db.models.jobs import JobRow
+from app.domain.principal import Principal
+from app.domain.queue.decision import Ahead
+from app.domain.queue.waiting import explain as explain_waiting
+from app.services.jobs import jobs
+from app.services.queue import queue_facts
+from app.services.queue.equipped_workers import EquippedWorkers
+from app.services.queue.pool_queue import PoolQueue
+from palestra.contract.permissions import Permission
+from palestra.contract.queue import JobExplanation
+from palestra.contract.states import JobState
+
+_MOST_NAMED: Final = 100
+"""Jobs ahead that are named."""
+
+
+async def explain(session: Session, principal: Principal, job_id: str) -> JobExplanation:
+    """Explains why a job has not started.
+
+    Jobs of projects that the caller may not read are counted, not named.
+
+    Raises:
+        NotFoundError: If none of the caller's projects has a job of that ID.
+    """
+    job = await jobs.find(session, principal, job_id)
+    if job.state != JobState.QUEUED:
+        return JobExplanation(
+            job_id=job.id,
+            state=JobState(job.state),
+            reason=None,
+            sentence=f"The job does not wait in the queue: it is {job.state}.",
+            terms=None,
+            ahead=0,
+            ahead_is_cut=False,
+            own_ahead=(),
+        )
+    return await _explain_queued(session, principal, job)
+
+
+async def _explain_queued(session: Session, principal: Principal, job: JobRow) -> JobExplanation:
+    queue = PoolQueue(session, job.pool, EquippedWorkers())
+    place = await queue.find_place(job.id, queue_facts.MOST_PLACES)
+    ahead = Ahead(jobs=(), is_cut=False) if place is None else place.ahead
+    waiting = (await queue_facts.waiting_jobs(session, [job]))[job.id]
+    facts = (await queue_facts.pool_facts(session, [job.pool]))[job.pool]
+    if place is not None:
+        waiting = replace(
+            waiting,
+            slots=place.slots,
+            free_slots=place.free_slots,
+            ahead=len(ahead.jobs),
+            ahead_is_cut=ahead.is_cut,
+        )
+    found = explain_waiting(waiting, facts)
+    readable = principal.projects_with(Permission.PROJECT_READ)
+    named = [one.id for one in ahead.jobs if one.group.project_id in readable]
+    return JobExplanation(
+        job_id=job.id,
+        state=JobState(job.state),
+        reason=found.reason,
+        sentence=found.sentence,
+        terms=None if place is None else place.terms,
+        ahead=len(ahead.jobs),
+        ahead_is_cut=ahead.is_cut,
+        own_ahead=tuple(named[:_MOST_NAMED]),
+    )

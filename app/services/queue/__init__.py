@@ -1,0 +1,1 @@
+"""Reads the state of a pool's queue for the decisions of `app.domain.queue`."""

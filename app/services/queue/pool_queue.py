@@ -1,0 +1,239 @@
+"""Decisions on the queue of a pool: what starts now, and the place of a job in it.
+
+Of each person's queued jobs only the first ones are read, and more only when the decision needs
+them.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from app.db import clock
+from app.db.engine import Session
+from app.db.repositories import assignments
+from app.db.repositories import start_order as rows
+from app.db.repositories.assignments import WorkerSlots
+from app.db.repositories.start_order import LoadedJob, Requirement
+from app.domain.queue import decision, usage
+from app.domain.queue.decision import Ahead, Decision, HoldReason, PoolState, WorkerOffer
+from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, UsageAccount
+from app.services.queue.equipped_workers import EquippedWorkers
+from palestra.contract.names import PriorityClass
+from palestra.contract.queue import QueueTerms
+
+_FIRST_JOBS: Final = 4
+"""Jobs of a group that are read at first; each further read takes eight times as many."""
+_GROWTH: Final = 8
+_SPARE_GROUPS: Final = 4
+"""Groups beside those that the free slots need, since the first jobs of some may not fit."""
+_MOST_GROUPS: Final = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolDecision:
+    """The decision on a pool."""
+
+    decision: Decision
+    now: datetime
+    """The database's time at which it was made."""
+    empty_groups: tuple[Group, ...]
+    """Groups in which no queued job was found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a queued job stands in its pool's queue."""
+
+    ahead: Ahead
+    terms: QueueTerms
+    slots: int
+    """Slots of the workers that could take it."""
+    free_slots: int
+
+
+class PoolQueue:
+    """The queue of one pool, read in one transaction.
+
+    Args:
+        session: A reading session.
+        pool: Name of the pool.
+        equipped: What is known of the workers' equipment; `None` if which worker a job starts on
+            does not matter.
+    """
+
+    def __init__(
+        self, session: Session, pool: str, equipped: EquippedWorkers | None = None
+    ) -> None:
+        self._session = session
+        self._pool = pool
+        self._equipped = equipped
+        self.loaded: dict[Group, list[LoadedJob]] = {}
+        self._limits: dict[Group, int] = {}
+        self._groups: Sequence[Group] = ()
+        self._waiting_since: Mapping[Group, datetime] = {}
+        self._workers: Sequence[WorkerSlots] = ()
+        self._shares = Shares(now=usage.LANDMARK, shares={}, usage={})
+        self._interactive: frozenset[str] = frozenset()
+
+    async def decide(self) -> PoolDecision:
+        """Returns the jobs that start now on the free slots."""
+        await self._read_pool()
+        excluded: set[Requirement] = set()
+        free = sum(worker.free_slots for worker in self._workers)
+        if free and self._groups:
+            await self._load(self._next_groups(self._groups[0], free + _SPARE_GROUPS), ())
+        while True:
+            state = await self._state()
+            found = decision.decide(state)
+            if found.unloaded is None:
+                return PoolDecision(
+                    decision=found, now=self._shares.now, empty_groups=self._empty_groups()
+                )
+            excluded |= self._blocked(found.holds)
+            missing = free - len(found.assignments) + _SPARE_GROUPS
+            await self._load(self._next_groups(found.unloaded, missing), excluded)
+
+    async def first_jobs(self, limit: int) -> list[QueuedJob]:
+        """Returns the queued jobs in the order in which they would start, at most `limit`."""
+        await self._read_pool()
+        while True:
+            state = await self._state()
+            jobs: list[QueuedJob] = []
+            order = decision.InOrder(state)
+            while len(jobs) < limit and (job := order.next()) is not None:
+                jobs.append(job)
+            if order.unloaded is None or len(jobs) == limit:
+                return jobs
+            await self._load(self._next_groups(order.unloaded, _MOST_GROUPS), ())
+
+    async def find_place(self, job_id: str, limit: int) -> Place | None:
+        """Returns where a queued job stands.
+
+        `None` if it is not queued or the pool does not admit its project.
+
+        Args:
+            job_id: The job.
+            limit: Number of jobs in the order to look at.
+        """
+        await self._read_pool()
+        own = await rows.load_job(self._session, job_id)
+        if own is None or own.job.group.project_id not in self._shares.shares:
+            return None
+        while True:
+            state = await self._state(own)
+            ahead = decision.jobs_ahead(state, own.job, limit)
+            if ahead.unloaded is None:
+                break
+            await self._load(self._next_groups(ahead.unloaded, _MOST_GROUPS), ())
+        usable = set(decision.InOrder(state).candidates(own.job))
+        workers = [worker for worker in self._workers if worker.worker_id in usable]
+        return Place(
+            ahead=ahead,
+            terms=self._terms(own.job),
+            slots=sum(worker.slots for worker in workers),
+            free_slots=sum(worker.free_slots for worker in workers),
+        )
+
+    def _terms(self, job: QueuedJob) -> QueueTerms:
+        shares, account = self._shares, job.group.account
+        of_project = sum(
+            seconds
+            for other, seconds in shares.usage.items()
+            if other.project_id == account.project_id
+        )
+        return QueueTerms(
+            priority_class=job.group.priority_class,
+            project_usage=usage.decayed_seconds(of_project, shares.now),
+            project_share=shares.shares[account.project_id] / sum(shares.shares.values()),
+            user_usage=usage.decayed_seconds(shares.usage.get(account, 0.0), shares.now),
+            priority=job.priority,
+            seed_index=job.seed_index,
+            queued_at=job.queued_at,
+        )
+
+    async def _read_pool(self) -> None:
+        session, pool = self._session, self._pool
+        now = await clock.now(session)
+        shares = await rows.load_shares(session, pool)
+        used = await rows.load_usage(session, pool)
+        live = await rows.load_live_usage(session, pool)
+        for one in live:
+            growing = one.devices * usage.weight(now) - one.weight
+            used[one.account] = used.get(one.account, 0.0) + growing * usage.SECONDS_PER_WEIGHT
+        self._shares = Shares(now=now, shares=shares, usage=used)
+        self._interactive = frozenset(
+            one.account.user_id for one in live if one.priority_class is PriorityClass.INTERACTIVE
+        )
+        self._waiting_since = await rows.list_groups(session, pool)
+        self._groups = self._in_likely_order(
+            [group for group in self._waiting_since if group.project_id in shares]
+        )
+        self._workers = await assignments.list_worker_slots(session, [pool])
+        self.loaded, self._limits = {}, {}
+
+    def _in_likely_order(self, groups: Collection[Group]) -> list[Group]:
+        """Sorts groups as they come first if each had one job; it only decides what is read."""
+        used, shares = self._shares.usage, self._shares.shares
+        by_project: dict[str, float] = {}
+        for account, seconds in used.items():
+            by_project[account.project_id] = by_project.get(account.project_id, 0.0) + seconds
+        classes = list(PriorityClass)
+        return sorted(
+            groups,
+            key=lambda group: (
+                classes.index(group.priority_class),
+                by_project.get(group.project_id, 0.0) / shares[group.project_id],
+                used.get(UsageAccount(group.project_id, group.user_id), 0.0),
+                self._waiting_since[group],
+            ),
+        )
+
+    async def _state(self, *others: LoadedJob) -> PoolState:
+        """Returns the state as far as it is loaded; `others` are looked up but not queued."""
+        loaded = [*others, *(one for jobs in self.loaded.values() for one in jobs)]
+        return PoolState(
+            shares=self._shares,
+            heads={
+                group: Heads(
+                    jobs=[one.job for one in self.loaded.get(group, ())],
+                    is_complete=len(self.loaded.get(group, ())) < self._limits.get(group, 0),
+                    waiting_since=self._waiting_since[group],
+                )
+                for group in self._groups
+            },
+            workers=[
+                WorkerOffer(
+                    worker_id=worker.worker_id,
+                    free_slots=worker.free_slots,
+                    gpus=worker.gpus,
+                    versions=worker.versions,
+                )
+                for worker in self._workers
+            ],
+            equipped={}
+            if self._equipped is None
+            else await self._equipped.find(self._session, loaded, self._workers),
+            interactive=self._interactive,
+        )
+
+    def _next_groups(self, first: Group, number: int) -> list[Group]:
+        """Returns the group of which more jobs are needed, and unread ones that may be next."""
+        unread = [group for group in self._groups if group not in self._limits and group != first]
+        return [first, *unread[: min(number, _MOST_GROUPS) - 1]]
+
+    async def _load(self, groups: Sequence[Group], excluded: Collection[Requirement]) -> None:
+        limit = max(self._limits.get(group, 0) for group in groups) * _GROWTH or _FIRST_JOBS
+        self.loaded |= await rows.load_heads(self._session, self._pool, groups, limit, excluded)
+        self._limits |= dict.fromkeys(groups, limit)
+
+    def _blocked(self, holds: Mapping[str, HoldReason]) -> set[Requirement]:
+        return {
+            one.requirement
+            for jobs in self.loaded.values()
+            for one in jobs
+            if holds.get(one.job.id) in {HoldReason.SLOTS_BUSY, HoldReason.NO_FITTING_WORKER}
+        }
+
+    def _empty_groups(self) -> tuple[Group, ...]:
+        return tuple(group for group, jobs in self.loaded.items() if not jobs)

@@ -1,0 +1,92 @@
+"""What the queues of pools look like from outside: workers, places and what jobs wait for."""
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from app.db.engine import Session
+from app.db.models.jobs import JobRow
+from app.db.repositories import assignments, job_queue
+from app.db.repositories import jobs as job_rows
+from app.db.repositories import pools as pool_rows
+from app.db.repositories import workers as worker_rows
+from app.db.repositories.assignments import WorkerSlots
+from app.domain.queue.waiting import PoolFacts, WaitingJob
+from app.services.queue.pool_queue import PoolQueue
+from palestra.contract.names import PriorityClass, Schedule
+
+MOST_PLACES: Final = 1_000
+"""Places that are computed of each pool; jobs after them have none."""
+
+
+async def places(session: Session, pools: Collection[str]) -> dict[str, int]:
+    """Returns the places, from 1, of the first queued jobs of some pools."""
+    found: dict[str, int] = {}
+    for pool in sorted(pools):
+        jobs = await PoolQueue(session, pool).first_jobs(MOST_PLACES)
+        found |= {job.id: place for place, job in enumerate(jobs, start=1)}
+    return found
+
+
+async def waiting_jobs(session: Session, queued: Sequence[JobRow]) -> dict[str, WaitingJob]:
+    """Returns, by ID, what decides when some queued jobs start, apart from the jobs ahead."""
+    admitted = await pool_rows.list_admitted_pairs(session, {row.pool for row in queued})
+    delays = await job_rows.measure_seconds_until(
+        session, {row.not_before for row in queued if row.not_before is not None}
+    )
+    assigned = await assignments.filter_assigned(session, [row.id for row in queued])
+    idle = await job_queue.filter_idle_evaluations(
+        session, [row.id for row in queued if Schedule(row.schedule).follows_training]
+    )
+    interactive = await assignments.list_interactive_users(
+        session,
+        {row.pool for row in queued if row.priority_class == PriorityClass.INTERACTIVE},
+    )
+    workers = await assignments.list_worker_slots(session, {row.pool for row in queued})
+    return {
+        row.id: WaitingJob(
+            gpus=row.gpus,
+            version=row.work_order_version,
+            slots=sum(one.slots for one in workers if _could_take(one, row)),
+            free_slots=sum(one.free_slots for one in workers if _could_take(one, row)),
+            delay_seconds=delays[row.not_before] if row.not_before is not None else 0.0,
+            is_admitted=(row.pool, row.project_id) in admitted,
+            is_idle_evaluation=row.id in idle,
+            is_assigned=row.id in assigned,
+            has_other_interactive=row.priority_class == PriorityClass.INTERACTIVE
+            and (row.pool, row.created_by) in interactive,
+        )
+        for row in queued
+    }
+
+
+def _could_take(worker: WorkerSlots, job: JobRow) -> bool:
+    return (
+        worker.pool == job.pool
+        and worker.gpus >= job.gpus
+        and job.work_order_version in worker.versions
+    )
+
+
+async def pool_facts(session: Session, pools: Collection[str]) -> dict[str, PoolFacts]:
+    """Returns what some pools offer now."""
+    registered = await worker_rows.count_registered(session, pools)
+    paused = {
+        pool.name: pool.pause_reason
+        for pool in await pool_rows.list_by_names(session, pools)
+        if pool.paused_at is not None
+    }
+    slots = await assignments.list_worker_slots(session, pools)
+    facts = {}
+    for pool in pools:
+        workers = [one for one in slots if one.pool == pool]
+        facts[pool] = PoolFacts(
+            name=pool,
+            paused=paused.get(pool),
+            registered=registered.get(pool, 0),
+            workers=len(workers),
+            slots=sum(one.slots for one in workers),
+            free_slots=sum(one.free_slots for one in workers),
+            most_gpus=max((one.gpus for one in workers), default=0),
+            versions=frozenset().union(*(one.versions for one in workers)),
+        )
+    return facts

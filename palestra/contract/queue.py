@@ -1,0 +1,70 @@
+"""Answers about the queue of a pool: why a job waits, and what its place depends on."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from palestra.contract.names import PriorityClass
+from palestra.contract.states import JobState
+from palestra.contract.views import View
+
+
+class WaitReason(StrEnum):
+    """Why a queued job has not started."""
+
+    PROJECT_NOT_ADMITTED = "project_not_admitted"
+    POOL_PAUSED = "pool_paused"
+    NO_WORKER_REGISTERED = "no_worker_registered"
+    NO_WORKER_ONLINE = "no_worker_online"
+    TOO_MANY_GPUS = "too_many_gpus"
+    """No worker that is online has as many GPUs."""
+    WORK_ORDER_VERSION = "work_order_version"
+    """No worker that is online executes the version of its work order."""
+    DELAYED = "delayed"
+    """It waits for some time after a failure of the infrastructure."""
+    FOLLOWS_TRAINING = "follows_training"
+    """A continuous evaluation has nothing to evaluate, and its training does not run."""
+    INTERACTIVE_LIMIT = "interactive_limit"
+    """Its person has another interactive job."""
+    ASSIGNED = "assigned"
+    """A worker was told to start it."""
+    BEHIND_JOBS = "behind_jobs"
+    """Other jobs start before it."""
+    SLOTS_BUSY = "slots_busy"
+    """It is the next job for the slots that it can use, and all of them are busy."""
+    STARTS_NOW = "starts_now"
+    """A slot is free for it; the dispatcher assigns it next."""
+
+
+class QueueTerms(View):
+    """What decides the place of a job, in the order in which it is compared."""
+
+    priority_class: PriorityClass
+    project_usage: float
+    """Device-seconds of the project in the pool, those of a week ago counted half."""
+    project_share: float
+    """The project's part of the pool, from 0 to 1."""
+    user_usage: float
+    """Device-seconds of the person in the project and the pool, decayed likewise."""
+    priority: int
+    seed_index: int
+    """Place of its first run among the runs of its experiment."""
+    queued_at: datetime
+
+
+class JobExplanation(View):
+    """Why a job has not started."""
+
+    job_id: str
+    state: JobState
+    reason: WaitReason | None
+    """`null` unless the job is queued."""
+    sentence: str
+    """The same in words."""
+    terms: QueueTerms | None
+    """`null` unless the job is queued in a pool that admits its project."""
+    ahead: int
+    """Jobs that start before it and compete with it for a worker."""
+    ahead_is_cut: bool
+    """Whether only the first jobs of the queue were looked at, so that more may be ahead."""
+    own_ahead: tuple[str, ...]
+    """IDs of those among them that the caller may read, the first to start first."""

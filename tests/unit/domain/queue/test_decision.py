@@ -1,0 +1,369 @@
+"""The order of a pool's queue and the assignments, against a naive form of the same rules."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.domain.queue import usage
+from app.domain.queue.decision import (
+    HoldReason,
+    InOrder,
+    PoolState,
+    WorkerOffer,
+    decide,
+    jobs_ahead,
+)
+from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, UsageAccount
+from palestra.contract.names import PriorityClass
+
+NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
+
+
+def make_job(
+    name: str,
+    user: str = "ada",
+    *,
+    project: str = "robots",
+    priority_class: PriorityClass = PriorityClass.NORMAL,
+    priority: int = 0,
+    seed_index: int = 0,
+    age: float = 0.0,
+    gpus: int = 0,
+    version: int = 2,
+    requirements: str = "",
+) -> QueuedJob:
+    return QueuedJob(
+        id=name,
+        attempt=0,
+        group=Group(priority_class, project, user),
+        priority=priority,
+        seed_index=seed_index,
+        queued_at=NOW - timedelta(seconds=age),
+        gpus=gpus,
+        version=version,
+        requirements=requirements,
+    )
+
+
+def make_state(
+    jobs: Sequence[QueuedJob],
+    workers: Sequence[WorkerOffer] = (),
+    usage_of: dict[tuple[str, str], float] | None = None,
+    shares: dict[str, float] | None = None,
+    *,
+    is_waiting_known: bool = False,
+) -> PoolState:
+    """Returns a state; `is_waiting_known` makes each group wait since its oldest job was queued."""
+    groups: dict[Group, list[QueuedJob]] = {}
+    for job in jobs:
+        groups.setdefault(job.group, []).append(job)
+    projects = {job.group.project_id for job in jobs}
+    return PoolState(
+        shares=Shares(
+            now=NOW,
+            shares=shares or dict.fromkeys(projects, 1.0),
+            usage={
+                UsageAccount(*account): seconds * usage.weight(NOW)
+                for account, seconds in (usage_of or {}).items()
+            },
+        ),
+        heads={
+            group: Heads(
+                jobs=sorted(own, key=lambda job: job.own_order),
+                is_complete=True,
+                waiting_since=min(job.queued_at for job in own) if is_waiting_known else NOW,
+            )
+            for group, own in groups.items()
+        },
+        workers=workers,
+    )
+
+
+def make_worker(name: str = "worker", free_slots: int = 1, gpus: int = 0) -> WorkerOffer:
+    return WorkerOffer(worker_id=name, free_slots=free_slots, gpus=gpus, versions=frozenset({1, 2}))
+
+
+def names_in_order(state: PoolState) -> list[str]:
+    order, names = InOrder(replace(state, workers=[make_worker(gpus=64)])), list[str]()
+    while (job := order.next()) is not None:
+        names.append(job.id)
+    return names
+
+
+def test_classes_come_before_usage_and_priority() -> None:
+    jobs = [
+        make_job("idle", "a", priority_class=PriorityClass.IDLE, priority=100),
+        make_job("normal", "b", priority=-100),
+        make_job("urgent", "c", priority_class=PriorityClass.URGENT),
+        make_job("interactive", "d", priority_class=PriorityClass.INTERACTIVE),
+    ]
+    used = {("robots", "d"): 1e9, ("robots", "c"): 1e8, ("robots", "b"): 1e7}
+    assert names_in_order(make_state(jobs, usage_of=used)) == [
+        "interactive",
+        "urgent",
+        "normal",
+        "idle",
+    ]
+
+
+def test_the_project_with_the_least_usage_for_its_share_comes_first() -> None:
+    jobs = [make_job("one", project="robots"), make_job("two", project="games")]
+    used = {("robots", "ada"): 300.0, ("games", "ada"): 200.0}
+    assert names_in_order(make_state(jobs, usage_of=used)) == ["two", "one"]
+    shares = {"robots": 2.0, "games": 1.0}
+    assert names_in_order(make_state(jobs, usage_of=used, shares=shares)) == ["one", "two"]
+
+
+def test_of_equal_usage_whoever_waits_longest_is_first() -> None:
+    jobs = [
+        make_job("zoe", "zoe", age=9),
+        make_job("ada", "ada", age=5),
+        make_job("games", "bob", project="games", age=7),
+    ]
+    assert names_in_order(make_state(jobs, is_waiting_known=True)) == ["zoe", "games", "ada"]
+
+
+def test_usage_of_a_person_counts_within_the_project_alone() -> None:
+    jobs = [make_job("one", "ada"), make_job("two", "bob")]
+    used = {("robots", "ada"): 10.0, ("robots", "bob"): 20.0, ("games", "ada"): 1e6}
+    assert names_in_order(make_state(jobs, usage_of=used)) == ["one", "two"]
+
+
+def test_a_second_person_starts_next_after_two_hundred_jobs_of_the_first() -> None:
+    jobs = [make_job(f"{number:03}", "ada", age=60, seed_index=number) for number in range(200)]
+    late = make_job("late", "bob")
+    decision = decide(make_state([*jobs, late], [make_worker(free_slots=2)]))
+    assert [one.job.id for one in decision.assignments] == ["000", "late"]
+
+
+def test_slots_that_fall_free_together_are_shared() -> None:
+    jobs = [make_job(f"{user}{number}", user) for user in ("ada", "bob") for number in range(20)]
+    decision = decide(make_state(jobs, [make_worker(free_slots=10)]))
+    assert Counter(one.job.group.user_id for one in decision.assignments) == {"ada": 5, "bob": 5}
+
+
+def test_slots_are_shared_by_the_shares_of_projects() -> None:
+    jobs = [
+        make_job(f"{project}{number}", project=project)
+        for project in ("robots", "games")
+        for number in range(40)
+    ]
+    state = make_state(jobs, [make_worker(free_slots=40)], shares={"robots": 3.0, "games": 1.0})
+    taken = Counter(one.job.group.project_id for one in decide(state).assignments)
+    assert taken == {"robots": 30, "games": 10}
+
+
+def test_own_priority_then_seeds_breadth_first_then_age() -> None:
+    jobs = [
+        make_job("old seed 0", age=20),
+        make_job("old seed 1", age=20, seed_index=1),
+        make_job("new seed 0", age=10),
+        make_job("new seed 1", age=10, seed_index=1),
+        make_job("late but first", priority=1, seed_index=5),
+    ]
+    assert names_in_order(make_state(jobs)) == [
+        "late but first",
+        "old seed 0",
+        "new seed 0",
+        "old seed 1",
+        "new seed 1",
+    ]
+
+
+def test_a_person_has_one_interactive_job_at_a_time() -> None:
+    jobs = [
+        make_job("one", age=2, priority_class=PriorityClass.INTERACTIVE),
+        make_job("two", age=1, priority_class=PriorityClass.INTERACTIVE),
+        make_job("other", "bob", priority_class=PriorityClass.INTERACTIVE),
+        make_job("normal"),
+    ]
+    state = make_state(jobs, [make_worker(free_slots=4)])
+    decision = decide(state)
+    assert [one.job.id for one in decision.assignments] == ["one", "other", "normal"]
+    assert decision.holds == {"two": HoldReason.INTERACTIVE_LIMIT}
+    held = decide(replace(state, interactive=frozenset({"ada"})))
+    assert [one.job.id for one in held.assignments] == ["other", "normal"]
+
+
+def test_a_job_that_fits_no_free_worker_does_not_block_the_others() -> None:
+    jobs = [
+        make_job("needs two", age=3, gpus=2),
+        make_job("needs eight", age=2, gpus=8),
+        make_job("none", age=1),
+    ]
+    workers = [make_worker("cpu"), make_worker("busy", 0, gpus=2)]
+    decision = decide(make_state(jobs, workers))
+    assert [(one.job.id, one.worker_id) for one in decision.assignments] == [("none", "cpu")]
+    assert decision.holds == {
+        "needs two": HoldReason.SLOTS_BUSY,
+        "needs eight": HoldReason.NO_FITTING_WORKER,
+    }
+
+
+def test_a_job_without_a_gpu_leaves_workers_with_gpus_free() -> None:
+    workers = [make_worker("gpu", 4, gpus=4), make_worker("cpu", 1)]
+    decision = decide(make_state([make_job("one")], workers))
+    assert decision.assignments[0].worker_id == "cpu"
+
+
+def test_jobs_are_spread_over_equal_workers() -> None:
+    workers = [make_worker("one", 2), make_worker("two", 2)]
+    decision = decide(make_state([make_job("a"), make_job("b")], workers))
+    assert {one.worker_id for one in decision.assignments} == {"one", "two"}
+
+
+def test_a_job_waits_for_a_worker_that_has_its_code() -> None:
+    job = make_job("one", requirements="exp_1")
+    state = make_state([job], [make_worker("bare", 1), make_worker("equipped", 0)])
+    equipped = {"exp_1": frozenset({"equipped"})}
+    assert decide(replace(state, equipped=equipped)).holds == {"one": HoldReason.SLOTS_BUSY}
+    assert decide(state).assignments[0].worker_id == "bare"
+
+
+def test_a_project_without_a_share_gets_nothing() -> None:
+    jobs = [make_job("one", project="removed"), make_job("two", project="robots")]
+    state = make_state(jobs, [make_worker(free_slots=2)], shares={"robots": 1.0})
+    assert [one.job.id for one in decide(state).assignments] == ["two"]
+
+
+def test_the_decision_names_the_group_of_which_more_jobs_are_needed() -> None:
+    jobs = [make_job("one"), make_job("two", "bob")]
+    state = make_state(jobs, [make_worker(free_slots=3)])
+    group = jobs[0].group
+    cut = {**state.heads, group: Heads(jobs=jobs[:1], is_complete=False)}
+    decision = decide(replace(state, heads=cut))
+    assert decision.unloaded == group
+    assert [one.job.id for one in decision.assignments] == ["one", "two"]
+    assert decide(replace(state, workers=[make_worker()], heads=cut)).unloaded is None
+
+
+JOBS = st.lists(
+    st.builds(
+        lambda index, user, project, priority_class, priority, seed_index, age, gpus: make_job(
+            f"{index:03}",
+            user,
+            project=project,
+            priority_class=priority_class,
+            priority=priority,
+            seed_index=seed_index,
+            age=age,
+            gpus=gpus,
+        ),
+        st.integers(0, 999),
+        st.sampled_from(["ada", "bob", "eve"]),
+        st.sampled_from(["robots", "games", "arms"]),
+        st.sampled_from(list(PriorityClass)),
+        st.integers(-1, 1),
+        st.integers(0, 2),
+        st.integers(0, 3).map(float),
+        st.sampled_from([0, 0, 1, 2, 4]),
+    ),
+    max_size=25,
+    unique_by=lambda job: job.id,
+)
+USAGE = st.dictionaries(
+    st.tuples(st.sampled_from(["robots", "games", "arms"]), st.sampled_from(["ada", "bob", "eve"])),
+    st.sampled_from([0.0, 30.0, 60.0, 90.0, 1000.0]),
+)
+WORKERS = st.lists(
+    st.builds(
+        make_worker,
+        st.sampled_from(["w1", "w2", "w3", "w4"]),
+        st.integers(0, 4),
+        st.sampled_from([0, 1, 2]),
+    ),
+    unique_by=lambda worker: worker.worker_id,
+)
+SHARES = st.fixed_dictionaries(
+    {name: st.sampled_from([0.5, 1.0, 3.0]) for name in ("robots", "games", "arms")}
+)
+
+
+def decide_naively(state: PoolState) -> list[str]:
+    """Sorts all waiting jobs anew for every slot."""
+    used = dict(state.shares.usage)
+    waiting = [job for heads in state.heads.values() for job in heads.jobs]
+    free = {worker.worker_id: worker.free_slots for worker in state.workers}
+    interactive = set(state.interactive)
+    started: list[str] = []
+
+    def rank(job: QueuedJob) -> tuple[object, ...]:
+        project = sum(
+            seconds
+            for account, seconds in sorted(used.items())
+            if account.project_id == job.group.project_id
+        )
+        return (
+            list(PriorityClass).index(job.group.priority_class),
+            round(project / state.shares.shares[job.group.project_id], 3),
+            job.group.project_id,
+            round(used.get(job.group.account, 0.0), 3),
+            job.group.user_id,
+            job.own_order,
+        )
+
+    def startable(job: QueuedJob) -> list[WorkerOffer]:
+        if (
+            job.group.priority_class is PriorityClass.INTERACTIVE
+            and job.group.user_id in interactive
+        ):
+            return []
+        return [
+            worker
+            for worker in state.workers
+            if free[worker.worker_id] > 0 and worker.gpus >= job.gpus
+        ]
+
+    while candidates := [job for job in waiting if startable(job)]:
+        job = min(candidates, key=rank)
+        waiting.remove(job)
+        worker = min(
+            startable(job),
+            key=lambda one: (one.gpus, -free[one.worker_id], one.worker_id),
+        )
+        free[worker.worker_id] -= 1
+        account = job.group.account
+        used[account] = used.get(account, 0.0) + usage.quantum(job.devices, NOW)
+        if job.group.priority_class is PriorityClass.INTERACTIVE:
+            interactive.add(job.group.user_id)
+        started.append(job.id)
+    return started
+
+
+@settings(max_examples=500)
+@given(JOBS, WORKERS, USAGE, SHARES)
+def test_decisions_equal_the_naive_ones(
+    jobs: list[QueuedJob],
+    workers: list[WorkerOffer],
+    used: dict[tuple[str, str], float],
+    shares: dict[str, float],
+) -> None:
+    state = make_state(jobs, workers, used, shares)
+    assert [one.job.id for one in decide(state).assignments] == decide_naively(state)
+
+
+@settings(max_examples=300)
+@given(JOBS, WORKERS, USAGE, SHARES)
+def test_a_job_starts_next_once_the_jobs_ahead_of_it_are_gone(
+    jobs: list[QueuedJob],
+    workers: list[WorkerOffer],
+    used: dict[tuple[str, str], float],
+    shares: dict[str, float],
+) -> None:
+    state = make_state(jobs, workers, used, shares)
+    held = decide(state).holds
+    for job in jobs:
+        if held.get(job.id) is not HoldReason.SLOTS_BUSY:
+            continue
+        ahead = {other.id for other in jobs_ahead(state, job, 100).jobs}
+        rest = [other for other in jobs if other.id not in ahead]
+        roomy = [
+            replace(worker, free_slots=1) if worker.gpus >= job.gpus else worker
+            for worker in workers
+        ]
+        decision = decide(make_state(rest, roomy, used, shares))
+        assert job.id in [one.job.id for one in decision.assignments]
