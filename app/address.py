@@ -12,7 +12,7 @@ _FILE: Final = "server.address"
 
 @contextmanager
 def announce_address(settings: Settings) -> Iterator[None]:
-    """Writes the server's address into its data directory, for `running_address`.
+    """Writes the server's address into its data directory, for `find_running_address`.
 
     A lock that ends with the process marks the address as valid.
 
@@ -32,7 +32,7 @@ def announce_address(settings: Settings) -> Iterator[None]:
         yield
 
 
-def running_address(settings: Settings) -> str | None:
+def find_running_address(settings: Settings) -> str | None:
     """Returns the address of the server that runs on the data directory; `None` for none."""
     try:
         with (settings.data_dir / _FILE).open(encoding="utf-8") as handle:

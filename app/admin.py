@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.address import running_address
+from app.address import find_running_address
 from app.db.engine import Database, DatabaseUrlError, Session
 from app.db.migrate import upgrade
 from app.db.startup_check import DatabaseStartError, check_database
@@ -93,7 +93,7 @@ async def _run(settings: Settings, values: argparse.Namespace) -> dict[str, Any]
 async def _bootstrap(
     session: Session, settings: Settings, values: argparse.Namespace
 ) -> dict[str, Any]:
-    first = await members.bootstrap(
+    first = await members.ensure_project_and_admin(
         session, _title(values.project, "--project"), _title(values.user, "--user")
     )
     answer: dict[str, Any] = {"project_id": first.project_id, "user_id": first.user_id}
@@ -105,7 +105,7 @@ async def _bootstrap(
 async def _login_link(
     session: Session, settings: Settings, values: argparse.Namespace
 ) -> dict[str, Any]:
-    if running_address(settings) is None:
+    if find_running_address(settings) is None:
         place = settings.data_dir.resolve()
         sys.stderr.write(
             f"palestra admin: no server runs on {place}: start it before you open the "
@@ -114,7 +114,7 @@ async def _login_link(
     if values.user is None:
         if values.enable:
             raise InvalidError("user_needed", "--enable needs --user NAME.")
-        user = (await members.bootstrap(session)).user_id
+        user = (await members.ensure_project_and_admin(session)).user_id
     else:
         user = await break_glass.find_person(session, values.user, enable=values.enable)
     code = await break_glass.make_link(session, user, settings.link_seconds)
@@ -126,7 +126,7 @@ async def _new_link(session: Session, settings: Settings, user_id: str) -> dict[
 
 
 def _link(settings: Settings, code: str) -> dict[str, Any]:
-    address = running_address(settings) or settings.base_url
+    address = find_running_address(settings) or settings.base_url
     # The code is in the fragment, which browsers send to no server and write into no log.
     return {
         "url": f"{address}/login#code={code}",
@@ -161,11 +161,11 @@ async def _prepare(
     session: Session, settings: Settings, values: argparse.Namespace
 ) -> dict[str, Any]:
     """Runs the steps of an embedded start in one process, since each process imports the server."""
-    first = await members.bootstrap(session)
+    first = await members.ensure_project_and_admin(session)
     await pools.provide(session, values.pool, first.project_id, worker=values.worker)
     made: dict[str, str | None] = {}
     for name, scopes, file in values.token:
-        held = await _holder(session, Path(file))
+        held = await _read_caller(session, Path(file))
         enrols = _enrols(scopes)
         good_pool = not enrols or (held is not None and held.pool == values.pool)
         if held is not None and held.scopes >= set(scopes.split(",")) and good_pool:
@@ -180,7 +180,7 @@ async def _prepare(
     return {**await _new_link(session, settings, first.user_id), "tokens": made}
 
 
-async def _holder(session: Session, file: Path) -> Principal | None:
+async def _read_caller(session: Session, file: Path) -> Principal | None:
     """Returns the caller whose valid token is in a file."""
     try:
         secret = await asyncio.to_thread(file.read_text, "utf-8")
@@ -193,7 +193,7 @@ async def _token(
     session: Session, _settings: Settings, values: argparse.Namespace
 ) -> dict[str, Any]:
     if _enrols(values.scopes):
-        await members.bootstrap(session)
+        await members.ensure_project_and_admin(session)
         token = await _issue_enrolment(session, values.name, values.pool, values.days)
         return token.model_dump(mode="json")
     return (
@@ -217,7 +217,7 @@ async def _rotate_device_keys(
 
 async def _issue(session: Session, request: TokenRequest) -> TokenView:
     """Makes a token that covers all projects of the first administrator."""
-    first = await members.bootstrap(session)
+    first = await members.ensure_project_and_admin(session)
     return await tokens.issue_token(session, None, first.user_id, request)
 
 

@@ -315,7 +315,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
 
-def protocol_of(bounds: Connections) -> type[BoundedProtocol]:
+def create_protocol_class(bounds: Connections) -> type[BoundedProtocol]:
     """Returns the protocol class for one server."""
     return type("ServerProtocol", (BoundedProtocol,), {"bounds": bounds})
 

@@ -25,7 +25,7 @@ from app.api.compression import Compression
 from app.api.query import check_query
 from app.api.request_rate import RequestRate
 from app.api.security_middleware import Guard
-from app.connections import Connections, protocol_of, raise_descriptor_limit
+from app.connections import Connections, create_protocol_class, raise_descriptor_limit
 from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.login_limits import LoginLimits
 from app.logging import configure_logging, scrub_text
@@ -54,7 +54,7 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
-        generate_unique_id_function=openapi.operation_id,
+        generate_unique_id_function=openapi.build_operation_id,
     )
     app.state.settings = settings
     app.state.touches = UsedCredentials()
@@ -102,7 +102,7 @@ def _serve(settings: Settings, listener: startup.Listener) -> int:
     bounds = Connections.from_settings(settings, raise_descriptor_limit())
     config = uvicorn.Config(
         app,
-        http=protocol_of(bounds),
+        http=create_protocol_class(bounds),
         ws="none",
         backlog=bounds.backlog,
         log_config=None,

@@ -15,7 +15,7 @@ from typing import IO
 
 from app.address import announce_address
 from app.settings import Settings
-from palestra.processes import port_owner
+from palestra.processes import find_port_owner
 
 
 class ServerStartError(Exception):
@@ -133,7 +133,7 @@ def _bind(host: str, port: int) -> sockets.socket:
 
 def _bind_problem(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        owner = port_owner(port)
+        owner = find_port_owner(port)
         return (
             f"port {port} is used by "
             f"{'another process' if owner is None else f'pid {owner}'}: stop it, or choose "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """Returns the processor, the number of cores that this process may use, and the interpreter."""
     model = platform.processor() or platform.machine()
     try:

@@ -28,7 +28,7 @@ from workers.rl.evaluate.vector_evaluator import fixed_seed_rule
 from workers.trainer_process.control import ControlFlag
 
 
-def bare_submission(
+def build_bare_submission(
     name: str, env: dict[str, Any], agent: dict[str, Any], env_steps: int, **resources: Any
 ) -> Submission:
     """Returns the submission of a user for training on one thread.
@@ -49,7 +49,7 @@ def bare_submission(
     )
 
 
-def work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
+def build_work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
     """Returns the work order that a worker would receive for some seeds of a submission."""
     document = submission.model_dump(mode="json")
     order: dict[str, Any] = {
@@ -68,14 +68,14 @@ def work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
 
 
 @contextmanager
-def training_of(
+def open_training(
     submission: Submission, seed: int, directory: Path, sink: Sink
 ) -> Iterator[Training]:
     """Opens a training that has not started.
 
     Its snapshots are written to `directory`, its records to `sink`.
     """
-    (context,) = _contexts(work_order(submission, [seed]), directory, [sink])
+    (context,) = _contexts(build_work_order(submission, [seed]), directory, [sink])
     with assemble_training(context) as training:
         yield training
 
@@ -86,9 +86,9 @@ def pack_of(
 ) -> Iterator[PackTraining]:
     """Opens a pack whose trainings run iterations in turn, with a sink for each.
 
-    See `training_of`.
+    See `open_training`.
     """
-    contexts = _contexts(work_order(submission, seeds), directory, sinks)
+    contexts = _contexts(build_work_order(submission, seeds), directory, sinks)
     with ExitStack() as stack:
         yield assemble_pack(contexts, [None] * len(seeds), stack)
 

@@ -25,7 +25,7 @@ from app.db.migrate import upgrade
 from app.db.models.base import Base, BigKey, Created
 from app.db.models.projects import ProjectRow
 from app.db.repositories import audit
-from benchmarks._report import machine
+from benchmarks._report import describe_machine
 from tests.support import postgres
 from tests.support.server_fixture import make_world
 
@@ -128,7 +128,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=800, help="pairs of moves of each kind")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="both by default")
     values = parser.parse_args()
-    print(machine())
+    print(describe_machine())
     kinds = (values.database,) if values.database else ("sqlite", "postgresql")
     is_good = True
     for kind in kinds:

@@ -19,8 +19,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks._chaos.faults import FAULT_KINDS, FaultKind
-from benchmarks._chaos.installation import Installation, running_installation
-from benchmarks._report import align_columns, machine
+from benchmarks._chaos.installation import Installation, run_installation
+from benchmarks._report import align_columns, describe_machine
 from tests.support import postgres
 
 
@@ -39,14 +39,14 @@ def main() -> int:
         "--directory", type=Path, help="keep the logs of the processes here; its path must be short"
     )
     arguments = parser.parse_args()
-    print(machine(), flush=True)
+    print(describe_machine(), flush=True)
     with ExitStack() as stack:
         directory = arguments.directory or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp"))
         )
         url = stack.enter_context(_postgres()) if arguments.database == "postgresql" else None
         installation = stack.enter_context(
-            running_installation(directory, arguments.env_steps, arguments.seed, url)
+            run_installation(directory, arguments.env_steps, arguments.seed, url)
         )
         injected = inject_faults(installation, arguments.strikes, tuple(arguments.only), echo=True)
         report(installation, injected)
@@ -64,7 +64,7 @@ def inject_faults(
     began = time.monotonic()
     installation.train_undisturbed()
     injected: Counter[str] = Counter()
-    for kind in _schedule(installation, strikes, only):
+    for kind in _draw_kinds(installation, strikes, only):
         targets = installation.wait_until_halfway(ends_attempts=kind.ends_attempts)
         targets = targets if kind.affects_all else [installation.rng.choice(targets)]
         for training in targets:
@@ -111,7 +111,7 @@ def report(installation: Installation, injected: Counter[str]) -> None:
     print(f"{equal} of {len(installation.trainings)} trainings equal the undisturbed one")
 
 
-def _schedule(
+def _draw_kinds(
     installation: Installation, strikes: int, only: tuple[str, ...]
 ) -> Iterator[FaultKind]:
     """Yields kinds of faults in random order, each equally often."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._report import machine, show
+from benchmarks._report import describe_machine, show
 from tests.support.pfrl_agents import ScriptedBatch
 from tests.support.trainer_fakes import (
     FLAGS,
@@ -64,12 +64,12 @@ REPORT = LearnReport(1, (0.0,))
 EXPERIENCE = Experience(NOTHING, NOTHING, FLAGS, FLAGS, FLAGS, NOTHING, (), env_steps=1)
 
 
-def constant_function(value: Any) -> Callable[..., Any]:
+def build_constant_function(value: Any) -> Callable[..., Any]:
     """Returns a function that does nothing and returns `value`."""
     return lambda *_, **__: value
 
 
-def engine(
+def build_engine(
     iterations: int,
     *,
     learns: bool,
@@ -89,10 +89,10 @@ def engine(
         FakeCollector(trace),
         FakeRecorder(trace),
     )
-    agent.observe, agent.learn = constant_function(None), constant_function(REPORT)  # type: ignore[method-assign]
+    agent.observe, agent.learn = build_constant_function(None), build_constant_function(REPORT)  # type: ignore[method-assign]
     collector.collect, recorder.record_iteration = (
-        constant_function(EXPERIENCE),
-        constant_function(None),
+        build_constant_function(EXPERIENCE),
+        build_constant_function(None),
     )  # type: ignore[method-assign]
     usual = {"recorder": recorder, "control": FakeControl(trace)}
     parts = Parts(
@@ -114,17 +114,19 @@ LoopCase = Callable[[int], Callable[[], object]]
 """Takes a number of iterations and returns a function that runs them."""
 
 
-def engine_alone(*, learns: bool) -> LoopCase:
+def build_engine_case(*, learns: bool) -> LoopCase:
     """Returns a `LoopCase` of the engine by itself."""
-    return lambda iterations: engine(iterations, learns=learns).run
+    return lambda iterations: build_engine(iterations, learns=learns).run
 
 
-def training_function(file: EpisodesFile) -> LoopCase:
+def build_training_function_case(file: EpisodesFile) -> LoopCase:
     """Returns a `LoopCase` of the engine in `train_agent_with_evaluation`, with one step hook."""
-    return lambda iterations: engine(iterations, learns=False, around=functional_parts(file)).run
+    return lambda iterations: (
+        build_engine(iterations, learns=False, around=build_functional_parts(file)).run
+    )
 
 
-def training_process(iterations: int) -> Callable[[], object]:
+def build_training_process(iterations: int) -> Callable[[], object]:
     """Returns a function that runs `iterations` in one process of `train_agent_async`.
 
     Its clock, budget, best score and evaluations are the shared ones.
@@ -137,21 +139,21 @@ def training_process(iterations: int) -> Callable[[], object]:
         "clock": clock,
         "best": SharedBestScore(block),
         "control": ProcessControl(end, budget, clock, None),
-        "hooks": (StepHooks(None, None, [constant_function(None)], 1),),
+        "hooks": (StepHooks(None, None, [build_constant_function(None)], 1),),
     }
     when = {
         "budget": budget,
         "evaluation": SharedIntervalTrigger(10 * iterations, clock, iterations),
     }
-    return engine(iterations, learns=False, around=around, when=when).run
+    return build_engine(iterations, learns=False, around=around, when=when).run
 
 
-def trainer(iterations: int) -> Callable[[], object]:
+def build_trainer_case(iterations: int) -> Callable[[], object]:
     """Returns a `LoopCase` of `Trainer.advance` within one epoch."""
     bounds = EpochBounds()
     bounds.epochs = 1
     kept = KeptEpochTrigger(lambda _: False)
-    built = engine(
+    built = build_engine(
         iterations,
         learns=True,
         around={"hooks": (LeavingHook(),)},
@@ -165,7 +167,7 @@ def trainer(iterations: int) -> Callable[[], object]:
     return run
 
 
-def estimator(iterations: int) -> Callable[[], object]:
+def build_estimator_case(iterations: int) -> Callable[[], object]:
     """Returns a `LoopCase` of `Estimator.train` and `Agent.train`, whose session has no hooks."""
     session = RunSession(Variables(0, "cpu"), (), "")
     services = Services()
@@ -174,7 +176,7 @@ def estimator(iterations: int) -> Callable[[], object]:
         "recorder": services.recorder,
         "control": services.control,
     }
-    return engine(
+    return build_engine(
         iterations,
         learns=True,
         around=around,
@@ -182,7 +184,7 @@ def estimator(iterations: int) -> Callable[[], object]:
     ).run
 
 
-def functional_parts(file: EpisodesFile) -> dict[str, Any]:
+def build_functional_parts(file: EpisodesFile) -> dict[str, Any]:
     """Returns the parts around the engine in `train_agent_with_evaluation`, with one step hook."""
     episodes = EpisodeCount(None)
     log = LogRecorder(logging.getLogger(__name__), "", list, interval=10**9)
@@ -191,7 +193,11 @@ def functional_parts(file: EpisodesFile) -> dict[str, Any]:
         "log": log,
         "evaluations": EvaluationRecorder(list, episodes, None),
     }
-    hooks = (episodes, StepHooks(None, None, [constant_function(None)], 1), SuccessScoreHook(None))
+    hooks = (
+        episodes,
+        StepHooks(None, None, [build_constant_function(None)], 1),
+        SuccessScoreHook(None),
+    )
     return {
         "hooks": hooks,
         "recorder": RecorderGroup(members),
@@ -199,12 +205,12 @@ def functional_parts(file: EpisodesFile) -> dict[str, Any]:
     }
 
 
-def adapter(num_envs: int, *, batch: bool) -> Callable[[], None]:
+def build_adapter_function(num_envs: int, *, batch: bool) -> Callable[[], None]:
     """Returns a function that makes the calls of one iteration to the adapter of an idle agent."""
     inner = ScriptedBatch()
     for name in ("act", "observe", "batch_observe"):
-        setattr(inner, name, constant_function(0))
-    inner.batch_act = constant_function([0] * num_envs)  # type: ignore[method-assign]
+        setattr(inner, name, build_constant_function(0))
+    inner.batch_act = build_constant_function([0] * num_envs)  # type: ignore[method-assign]
     agent = ExternalAgent(inner, num_envs=num_envs, is_batch=batch)
     rows, flags = np.zeros((1, num_envs, 4), np.float32), np.zeros((1, num_envs), np.bool_)
     experience = Experience(
@@ -223,17 +229,17 @@ def main() -> int:
     parser.add_argument("--iterations", type=int, default=200_000)
     parser.add_argument("--repeat", type=int, default=7)
     options = parser.parse_args()
-    print(machine())
+    print(describe_machine())
     good = True
     with tempfile.TemporaryDirectory() as directory:
         episodes = EpisodesFile(Path(directory) / "episodes.csv", 0)
         faces: dict[str, LoopCase] = {
-            "engine alone, collect and learn": engine_alone(learns=True),
-            "engine alone, collect only": engine_alone(learns=False),
-            "engine within a training function": training_function(episodes),
-            "engine within a process of train_agent_async": training_process,
-            "engine within a Trainer": trainer,
-            "engine within an Estimator or Agent": estimator,
+            "engine alone, collect and learn": build_engine_case(learns=True),
+            "engine alone, collect only": build_engine_case(learns=False),
+            "engine within a training function": build_training_function_case(episodes),
+            "engine within a process of train_agent_async": build_training_process,
+            "engine within a Trainer": build_trainer_case,
+            "engine within an Estimator or Agent": build_estimator_case,
         }
         for name, face in faces.items():
             values = []
@@ -248,7 +254,7 @@ def main() -> int:
         ("adapter of a foreign agent", 1, False),
         ("adapter of a foreign agent, 8 environments", 8, True),
     ):
-        iterate, values = adapter(num_envs, batch=batch), []
+        iterate, values = build_adapter_function(num_envs, batch=batch), []
         for _ in range(options.repeat):
             started = time.perf_counter()
             for _ in range(options.iterations):

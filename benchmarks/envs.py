@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import SyncVectorEnv
 
-from benchmarks._report import align_columns, machine
+from benchmarks._report import align_columns, describe_machine
 from palestra.contract.envs import AtariPreprocessing, EnvDefinition
 from workers.rl.envs.env_sources import register_games
 from workers.rl.envs.factory import make_vector
@@ -39,7 +39,7 @@ def step_raw(name: str, num_envs: int) -> Stepped:
     envs = [gym.make(name) for _ in range(num_envs)]
     for index, env in enumerate(envs):
         env.reset(seed=index)
-    actions = random_actions(envs[0].action_space, num_envs)
+    actions = draw_actions(envs[0].action_space, num_envs)
     for step in range(2**62):
         for env, action in zip(envs, actions[step % len(actions)], strict=True):
             _, _, terminated, truncated, _ = env.step(action)
@@ -48,20 +48,20 @@ def step_raw(name: str, num_envs: int) -> Stepped:
         yield num_envs
 
 
-def gymnasium_vector(name: str, num_envs: int) -> Stepped:
+def step_gymnasium_vector(name: str, num_envs: int) -> Stepped:
     """Steps Gymnasium's vector environment, which resets by itself."""
     vector = SyncVectorEnv([lambda: gym.make(name)] * num_envs)
     vector.reset(seed=0)
-    actions = random_actions(vector.single_action_space, num_envs)
+    actions = draw_actions(vector.single_action_space, num_envs)
     for step in range(2**62):
         vector.step(actions[step % len(actions)])
         yield num_envs
 
 
-def palestra_vector(spec: EnvDefinition) -> Stepped:
+def step_palestra_vector(spec: EnvDefinition) -> Stepped:
     """Steps Palestra's vector environment and resets episodes by mask, each with its own seed."""
     vector = make_vector(spec)
-    actions = random_actions(vector.single_action_space, spec.num_envs)
+    actions = draw_actions(vector.single_action_space, spec.num_envs)
     over, seeds = np.ones(spec.num_envs, np.bool_), np.arange(spec.num_envs)
     for step in range(2**62):
         if over.any():
@@ -72,13 +72,13 @@ def palestra_vector(spec: EnvDefinition) -> Stepped:
         yield spec.num_envs
 
 
-def random_actions(space: gym.Space[Any], num_envs: int) -> Any:
+def draw_actions(space: gym.Space[Any], num_envs: int) -> Any:
     """Returns random actions for 64 vector steps."""
     space.seed(0)
     return np.array([[space.sample() for _ in range(num_envs)] for _ in range(64)])
 
 
-def rate(stepped: Stepped, seconds: float) -> float:
+def measure_rate(stepped: Stepped, seconds: float) -> float:
     """Returns env_steps per second of processor time."""
     begin, steps = time.process_time(), 0
     while True:
@@ -100,18 +100,22 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--skip-games", action="store_true")
     arguments = parser.parse_args()
-    print(machine())
+    print(describe_machine())
     register_games()
     contestants: list[tuple[str, str, Callable[[], Stepped]]] = []
     for count in COUNTS:
         what = f"CartPole-v1 x {count}"
         contestants += [
             (what, "bare loop", lambda count=count: step_raw("CartPole-v1", count)),
-            (what, "SyncVectorEnv", lambda count=count: gymnasium_vector("CartPole-v1", count)),
+            (
+                what,
+                "SyncVectorEnv",
+                lambda count=count: step_gymnasium_vector("CartPole-v1", count),
+            ),
             (
                 what,
                 "palestra",
-                lambda count=count: palestra_vector(
+                lambda count=count: step_palestra_vector(
                     EnvDefinition(id="CartPole-v1", num_envs=count)
                 ),
             ),
@@ -122,15 +126,15 @@ def main() -> None:
                 (
                     f"Pong x {GAMES}",
                     f"palestra {way}",
-                    lambda way=way: palestra_vector(game(way, AtariPreprocessing())),
+                    lambda way=way: step_palestra_vector(game(way, AtariPreprocessing())),
                 )
             )
-    print(table(contestants, arguments.rounds, arguments.seconds))
+    print(build_rate_table(contestants, arguments.rounds, arguments.seconds))
     if not arguments.skip_games:
-        print(resets(arguments.rounds))
+        print(build_reset_table(arguments.rounds))
 
 
-def table(
+def build_rate_table(
     contestants: list[tuple[str, str, Callable[[], Stepped]]], rounds: int, seconds: float
 ) -> str:
     """Returns a table of env_steps per processor second.
@@ -140,7 +144,7 @@ def table(
     running = [make() for _, _, make in contestants]
     for stepped in running:
         next(stepped)
-    rates = [[rate(stepped, seconds) for stepped in running] for _ in range(rounds)]
+    rates = [[measure_rate(stepped, seconds) for stepped in running] for _ in range(rounds)]
     first = {what: index for index, (what, _, _) in reversed(list(enumerate(contestants)))}
     rows = [("environments", "stepped by", "env_steps/s", "min", "max", "to the first")]
     for index, (what, who, _) in enumerate(contestants):
@@ -159,7 +163,7 @@ def table(
     return align_columns(rows)
 
 
-def resets(rounds: int) -> str:
+def build_reset_table(rounds: int) -> str:
     """Returns a table of the time of a reset of Pong and its share of a short episode.
 
     A short episode has `EPISODE` env_steps.

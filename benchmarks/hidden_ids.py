@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 
 from app.db.migrate import upgrade
-from benchmarks._report import align_columns, machine
+from benchmarks._report import align_columns, describe_machine
 from benchmarks.audit_log import database_url
 from tests.app.api.serving import serve
 from tests.support.listening import listening
@@ -105,7 +105,7 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=2_000, help="requests for each object")
     parser.add_argument("--database", choices=["sqlite", "postgresql"])
     arguments = parser.parse_args()
-    print(machine())
+    print(describe_machine())
     kinds = [arguments.database] if arguments.database else ["sqlite", "postgresql"]
     is_even = []
     for kind in kinds:

@@ -18,9 +18,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks._learning.presets import FOLDER, Preset, preset_paths, read_preset
+from benchmarks._learning.presets import FOLDER, Preset, list_preset_paths, read_preset
 from benchmarks._learning.tables import HEAD, Row, write_readme
-from benchmarks._report import align_columns, machine
+from benchmarks._report import align_columns, describe_machine
 from palestra.contract.agents import PACKABLE_AGENTS
 
 README = FOLDER / "README.md"
@@ -52,7 +52,7 @@ def train_seeds(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
 
 
-def rows(paths: list[Path], seeds: int, jobs: int) -> Iterator[Row]:
+def train_rows(paths: list[Path], seeds: int, jobs: int) -> Iterator[Row]:
     """Yields the row of each preset as soon as its seeds are trained.
 
     A preset that fails is reported and left out.
@@ -89,12 +89,12 @@ def main() -> int:
     )
     options = parser.parse_args()
     try:
-        paths = preset_paths(options.only)
+        paths = list_preset_paths(options.only)
     except ValueError as error:
         parser.error(str(error))
-    print(machine())
+    print(describe_machine())
     done = []
-    for row in rows(paths, options.seeds, options.jobs):
+    for row in train_rows(paths, options.seeds, options.jobs):
         done.append(row)
         print(align_columns([HEAD, row.cells()]), flush=True)
     if not done:
@@ -103,10 +103,10 @@ def main() -> int:
     if options.write:
         note = (
             f"{options.seeds} seeds each, `--jobs {options.jobs}`, one thread each; the "
-            f"latest rows on {machine()}."
+            f"latest rows on {describe_machine()}."
         )
         write_readme(
-            README, [row.cells() for row in done], [path.stem for path in preset_paths()], note
+            README, [row.cells() for row in done], [path.stem for path in list_preset_paths()], note
         )
     return 0 if len(done) == len(paths) and all(row.is_reached for row in done) else 1
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from benchmarks._report import machine, show
+from benchmarks._report import describe_machine, show
 from tests.e2e.run_history import make_cartpole_definition
 from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support.process_stack import Stack
@@ -62,7 +62,7 @@ def main() -> int:
         Stack(Path(directory)) as stack,
     ):
         latencies = _measure(stack, arguments.seconds, arguments.runs)
-    print(machine())
+    print(describe_machine())
     in_time = show("log to browser", latencies, "s", bound=0.3)
     return 0 if show("log to browser", latencies, "s", bound=1, at=0.99) and in_time else 1
 

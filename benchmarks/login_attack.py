@@ -31,7 +31,7 @@ from argon2 import PasswordHasher
 from app.db.engine import Database
 from app.db.models import UserRow
 from app.domain.login_limits import MOST_WAITING, PER_ACCOUNT, PER_ADDRESS, Allowance
-from benchmarks._report import align_columns, machine
+from benchmarks._report import align_columns, describe_machine
 from palestra.contract.names import new_id
 from tests.security.target import Target
 
@@ -169,14 +169,16 @@ def _device_cookie(answer: HTTPResponse) -> str:
     )
 
 
-def _addresses() -> Iterator[str]:
+def _generate_addresses() -> Iterator[str]:
     """Yields addresses of different subscribers, every other one of IPv6."""
     for index in itertools.count():
         yield f"100.{64 + index // 65_536}.{index // 256 % 256}.{index % 256}"
         yield f"2001:db8:{index // 65_536:x}:{index % 65_536:x}::1"
 
 
-def _attack(server: Server, cookie: str, attempts: Iterable[Attempt], tally: AttackResult) -> str:
+def _send_attack(
+    server: Server, cookie: str, attempts: Iterable[Attempt], tally: AttackResult
+) -> str:
     """Sends the guesses over some connections while the person logs in; returns the new cookie."""
     server.make_links()
     rest, lock, ended = iter(attempts), threading.Lock(), threading.Event()
@@ -223,7 +225,7 @@ def _attack(server: Server, cookie: str, attempts: Iterable[Attempt], tally: Att
 
 def _attack_in_turn(server: Server, cookie: str, guesses: int) -> list[AttackResult]:
     names = [f"today{index % USERS}" if index % 2 else f"name{index}" for index in range(guesses)]
-    addresses = list(itertools.islice(_addresses(), guesses))
+    addresses = list(itertools.islice(_generate_addresses(), guesses))
     attacks = [
         (
             AttackResult("one account, many addresses", PER_ACCOUNT),
@@ -239,7 +241,7 @@ def _attack_in_turn(server: Server, cookie: str, guesses: int) -> list[AttackRes
         ),
     ]
     for tally, attempts in attacks:
-        cookie = _attack(server, cookie, attempts, tally)
+        cookie = _send_attack(server, cookie, attempts, tally)
     return [tally for tally, _ in attacks]
 
 
@@ -252,7 +254,7 @@ def _time_verified(server: Server, times: int) -> dict[str, list[float]]:
         for index in range(each)
     ]
     random.Random(0).shuffle(attempts)
-    rest, lock = zip(attempts, _addresses(), strict=False), threading.Lock()
+    rest, lock = zip(attempts, _generate_addresses(), strict=False), threading.Lock()
     spent: dict[str, list[float]] = {"today": [], "old": [], "unknown": []}
 
     def guess() -> None:
@@ -282,7 +284,7 @@ def _time_refused(server: Server, times: int) -> dict[str, list[float]]:
     spent: dict[str, list[float]] = {kind: [] for kind in names}
     order = [kind for kind in names for _ in range(times // 2)]
     random.Random(0).shuffle(order)
-    addresses = _addresses()
+    addresses = _generate_addresses()
     with server.connect() as connection:
         for name in names.values():
             while server.log_in(connection, Attempt(name, next(addresses))).status != 429:
@@ -343,7 +345,7 @@ def main() -> int:
     parser.add_argument("--guesses", type=int, default=10_000, help="guesses of each attack")
     parser.add_argument("--times", type=int, default=2_000, help="requests of two kinds of names")
     arguments = parser.parse_args()
-    print(machine())
+    print(describe_machine())
     with (
         tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as directory,
         Server(Path(directory)) as server,

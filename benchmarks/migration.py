@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.db.migrate import upgrade
-from benchmarks._report import machine, show
+from benchmarks._report import describe_machine, show
 from tests.support import postgres
 from tests.support.previous_version import fill_database, write_previous_version
 
@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
     root = postgres.make_root()
-    print(machine())
+    print(describe_machine())
     try:
         server = postgres.ensure_server(root)
         with tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as name:

@@ -46,7 +46,7 @@ from app.services.runs import runs
 from app.services.runs.runs import RunFilter
 from app.services.telemetry import batches
 from app.settings import Settings
-from benchmarks._report import machine
+from benchmarks._report import describe_machine
 from benchmarks.audit_log import database_url
 from palestra.contract.names import new_id
 from tests.app.services.test_project_removal import make_other_project
@@ -245,7 +245,7 @@ def main() -> int:
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="both by default")
     values = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
-    print(machine())
+    print(describe_machine())
     for kind in (values.database,) if values.database else ("sqlite", "postgresql"):
         print(kind)
         with database_url(kind) as url, tempfile.TemporaryDirectory() as directory:

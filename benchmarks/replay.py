@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._report import machine, show
+from benchmarks._report import describe_machine, show
 from workers.core.rng import derive_generator
 from workers.rl.memory.frame_replay import FrameReplay
 from workers.rl.memory.replay import Replay
@@ -28,7 +28,7 @@ def rule(kind: type[UniformRule | PrioritizedRule]) -> SamplingRule:
     return kind(derive_generator(0, "memory"))
 
 
-def vector_memories(capacity: int) -> dict[str, Replay]:
+def create_vector_memories(capacity: int) -> dict[str, Replay]:
     """Returns memories whose observations are vectors of 4 numbers."""
     fields: dict[str, Any] = {
         "capacity": capacity,
@@ -50,7 +50,7 @@ def vector_memories(capacity: int) -> dict[str, Replay]:
     }
 
 
-def image_memories(capacity: int) -> dict[str, Replay]:
+def create_image_memories(capacity: int) -> dict[str, Replay]:
     """Returns memories whose observations are stacks of 4 frames of 84 x 84 bytes."""
     spec = ReplaySpec(capacity=capacity, observation=((4, 84, 84), np.uint8), action=((), np.int64))
     return {
@@ -59,7 +59,7 @@ def image_memories(capacity: int) -> dict[str, Replay]:
     }
 
 
-def transitions(memory: Replay, count: int) -> list[tuple[Any, ...]]:
+def build_transitions(memory: Replay, count: int) -> list[tuple[Any, ...]]:
     """Returns the arguments of `extend` for `count` transitions of an endless episode."""
     generator = np.random.default_rng(0)
     shape, dtype = memory.spec.observation
@@ -78,9 +78,9 @@ def transitions(memory: Replay, count: int) -> list[tuple[Any, ...]]:
     ]
 
 
-def calls_of(memory: Replay, batch: int) -> dict[str, Callable[[], object]]:
+def prepare_calls(memory: Replay, batch: int) -> dict[str, Callable[[], object]]:
     """Fills a memory and returns the calls to measure."""
-    rows = transitions(memory, 256)
+    rows = build_transitions(memory, 256)
     for i in range(memory.capacity):
         memory.extend(*rows[i % len(rows)])
     turn = iter(range(10**12))
@@ -113,13 +113,13 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=20)
     parser.add_argument("--repeat", type=int, default=100)
     options = parser.parse_args()
-    print(machine())
+    print(describe_machine())
     good = True
-    for kept in (vector_memories(options.capacity), image_memories(options.frames)):
+    for kept in (create_vector_memories(options.capacity), create_image_memories(options.frames)):
         calls = {
             f"{name}, {verb}": call
             for name, memory in kept.items()
-            for verb, call in calls_of(memory, options.batch).items()
+            for verb, call in prepare_calls(memory, options.batch).items()
         }
         rounds = [
             {name: microseconds(call, options.calls) for name, call in calls.items()}

@@ -79,7 +79,7 @@ def pure_style(hyper: SacParameters, batch: ReplayBatch, *, compiled: bool) -> C
     return step
 
 
-def arithmetic(hyper: SacParameters) -> Callable[[], object]:
+def build_arithmetic(hyper: SacParameters) -> Callable[[], object]:
     """Returns a function that computes the sixteen products of the widest layer alone.
 
     Forward: the policy on s' and on s, both target critics, both critics on the actions taken and
@@ -133,7 +133,9 @@ def main() -> None:
     }
     if not options.no_compile:
         styles["pure function, compiled"] = pure_style(hyper, batch, compiled=True)
-    medians = measure({**styles, "widest layer's products alone": arithmetic(hyper)}, options.calls)
+    medians = measure(
+        {**styles, "widest layer's products alone": build_arithmetic(hyper)}, options.calls
+    )
     reference = medians["modules + Adam"]
     for name, median in medians.items():
         print(

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from benchmarks._report import machine, show
-from benchmarks._train_in_process import bare_submission, training_of
+from benchmarks._report import describe_machine, show
+from benchmarks._train_in_process import build_bare_submission, open_training
 from palestra.telemetry.spool import SpoolWriter
 from workers.trainer_process.schedules import native
 
@@ -42,22 +42,22 @@ CASES = (
 )
 
 
-def seconds_in_palestra(case: Case) -> float:
+def measure_in_palestra(case: Case) -> float:
     """Returns CPU seconds of a training in Palestra, with one evaluation episode and a snapshot."""
     env = {"id": ENV_ID, "num_envs": case.num_envs}
     agent = {"name": "sb3", "algorithm": case.algorithm, "parameters": case.parameters}
-    submission = bare_submission(case.algorithm, env, agent, case.env_steps)
+    submission = build_bare_submission(case.algorithm, env, agent, case.env_steps)
     with (
         tempfile.TemporaryDirectory() as directory,
         SpoolWriter(Path(directory, "spool")) as spool,
-        training_of(submission, 0, Path(directory), spool) as training,
+        open_training(submission, 0, Path(directory), spool) as training,
     ):
         began = time.process_time()
         native.train(training)
         return time.process_time() - began
 
 
-def seconds_alone(case: Case) -> float:
+def measure_alone(case: Case) -> float:
     """Returns CPU seconds of the library's own `learn`."""
     import stable_baselines3
     from stable_baselines3.common.env_util import make_vec_env
@@ -84,11 +84,11 @@ def main() -> None:
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
-    print(machine())
+    print(describe_machine())
     for case in CASES:
-        for warm_up in (seconds_in_palestra, seconds_alone):
+        for warm_up in (measure_in_palestra, measure_alone):
             warm_up(case._replace(env_steps=2_048))
-        ratios = [seconds_in_palestra(case) / seconds_alone(case) for _ in range(options.rounds)]
+        ratios = [measure_in_palestra(case) / measure_alone(case) for _ in range(options.rounds)]
         show(f"{case.algorithm} within Palestra / by itself", ratios, "x")
 
 

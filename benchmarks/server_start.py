@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks._report import machine, show
+from benchmarks._report import describe_machine, show
 from tests.support.process_stack import Stack
 
 
@@ -35,7 +35,7 @@ def main() -> int:
                 stack.stop("server")
         finally:
             stack.__exit__()
-    print(machine())
+    print(describe_machine())
     in_time = show("server start to ready", seconds, "s", bound=3)
     return 0 if show("server idle memory", memory, "MiB", bound=160) and in_time else 1
 

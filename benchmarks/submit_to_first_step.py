@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks._report import machine, show
+from benchmarks._report import describe_machine, show
 from tests.e2e.run_history import make_cartpole_definition, read_spooled_records
 from tests.support.process_stack import Stack, wait_for
 
@@ -25,7 +25,7 @@ def main() -> int:
         Stack(Path(directory)) as stack,
     ):
         seconds = [_once(stack, number) for number in range(repeat)]
-    print(machine())
+    print(describe_machine())
     return 0 if show("submit to first env_step", seconds, "s", bound=6) else 1
 
 

@@ -20,12 +20,12 @@ from typing import Any, Final
 
 from benchmarks._peers.tables import PACK
 from benchmarks._peers.tasks import PEERS, TASKS, Task
-from benchmarks._report import align_columns, machine
+from benchmarks._report import align_columns, describe_machine
 from benchmarks.training import (
+    build_palestra_command,
+    build_peer_command,
     find_installed_peers,
     names,
-    palestra_command,
-    peer_command,
     run_concurrently,
 )
 
@@ -34,7 +34,7 @@ _QUANTILE: Final = 1.959964
 OURS: Final = "Palestra"
 
 
-def wilson_interval(reached: int, count: int) -> tuple[float, float]:
+def compute_wilson_interval(reached: int, count: int) -> tuple[float, float]:
     """Returns the ends of the 95 % interval of a share (Wilson 1927, equation 4).
 
     The share is `reached` of `count`, which must be at least 1.
@@ -94,12 +94,12 @@ def trainings(
     ours = kept.missing_seeds(OURS, seeds)
     for begin in range(0, len(ours), pack):
         some = ours[begin : begin + pack]
-        yield palestra_command(
+        yield build_palestra_command(
             task, some if len(some) > 1 else [*some, some[0] + len(seeds)], "compiled"
         )  # one alone has another name
     for peer in peers:
         for seed in kept.missing_seeds(peer, seeds):
-            yield peer_command(peer, task, seed)
+            yield build_peer_command(peer, task, seed)
 
 
 def rows(
@@ -134,7 +134,7 @@ def main() -> int:
     task, seeds = TASKS[options.task], range(options.seeds)
     peers = find_installed_peers(names(parser, options.peers, PEERS))
     kept = StoredReturns(task, options.keep)
-    print(machine())
+    print(describe_machine())
     for command in trainings(kept, task, peers, seeds, options.pack):
         result = run_concurrently([command], None)
         if "left_out" in result:
@@ -143,7 +143,7 @@ def main() -> int:
         kept.add(result)
         print(f"{result['peer']}, seeds {result['seeds']}: {result['returns']}", flush=True)
     found = {
-        peer: (reached, count, *wilson_interval(reached, count))
+        peer: (reached, count, *compute_wilson_interval(reached, count))
         for peer, reached, count in rows(kept, peers, seeds, options.at)
     }
     head = ("", "seeds", f"reach {options.at:g}", "share", "95 % interval")

@@ -31,7 +31,7 @@ from app.services.access import tokens
 from app.services.projects import projects
 from app.services.telemetry import batches
 from app.settings import Settings
-from benchmarks._report import machine
+from benchmarks._report import describe_machine
 from benchmarks.audit_log import database_url
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope, new_id
@@ -104,7 +104,7 @@ async def list_server(
         await add_people(world, PEOPLE if count > 1 else PEOPLE // PROJECTS)
         experiment = await fill(world, runs, 0)
         for number in range(1, count):
-            await fill(await other_world(world, number), runs, number)
+            await fill(await create_further_project(world, number), runs, number)
         for number in range(count, PROJECTS):
             await world.register(name=f"w{number}")
         request = TokenRequest(name="lists", scopes=(Scope.READ, Scope.ADMIN), expires_in_days=1)
@@ -132,7 +132,7 @@ async def add_people(world: World, count: int) -> None:
         )
 
 
-async def other_world(world: World, number: int) -> World:
+async def create_further_project(world: World, number: int) -> World:
     """Creates a further project with three people; returns the world of its administrator."""
     async with world.database.write() as session:
         made = await projects.create(session, world.admin, ProjectRequest(name=f"p-{number}"))
@@ -179,10 +179,12 @@ async def _train(world: World, number: int) -> None:
     async with world.database.write() as session:
         await batches.take(session, records.make_delivery(first.work_order.attempt_id, 1, [record]))
     async with world.database.write() as session:
-        attempt = _values(
+        attempt = _read_values(
             await session.execute(select(AttemptRow.__table__)), "job_id", queued[0].id
         )
-        evaluation = _values(await session.execute(select(EvaluationRow.__table__)), "run_id", run)
+        evaluation = _read_values(
+            await session.execute(select(EvaluationRow.__table__)), "run_id", run
+        )
         jobs = await session.execute(
             select(JobRow.id, RunRow.id, RunRow.experiment_id)
             .join(RunRow, RunRow.job_id == JobRow.id)
@@ -224,7 +226,7 @@ async def _train(world: World, number: int) -> None:
             )
 
 
-def _values(found: Any, column: str, value: str) -> dict[str, Any]:
+def _read_values(found: Any, column: str, value: str) -> dict[str, Any]:
     """Returns the attributes of the row whose `column` has a value."""
     row = next(one for one in found.mappings() if one[column] == value)
     return {
@@ -274,7 +276,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=1_000, help="of each project")
     parser.add_argument("--only", default="", help="lists whose names hold this")
     values = parser.parse_args()
-    print(machine())
+    print(describe_machine())
     is_good = True
     for kind in (values.database,) if values.database else ("sqlite", "postgresql"):
         print(f"{kind}: {PEOPLE} people, {PROJECTS} projects, {PROJECTS * values.runs:,} runs")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks._report import machine, show
+from benchmarks._report import describe_machine, show
 from palestra.contract.names import new_id
 from palestra.telemetry.spool import SpoolWriter
 from workers.core.types import EpisodeEnd, LearnReport
@@ -45,7 +45,7 @@ def main() -> int:
         "--pause", type=float, default=150e-6, help="seconds of other work between two calls"
     )
     options = parser.parse_args()
-    print(machine())
+    print(describe_machine())
     clock = Clock(time.monotonic)
     with tempfile.TemporaryDirectory() as directory, SpoolWriter(Path(directory)) as spool:
         run = RecordedRun(

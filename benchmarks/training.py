@@ -26,7 +26,7 @@ from typing import IO, Any
 
 from benchmarks._peers.tables import COMPILED, EAGER, PACK, PACKS, Results, combine
 from benchmarks._peers.tasks import PEERS, TASKS, Task
-from benchmarks._report import machine
+from benchmarks._report import describe_machine
 
 TIANSHOU = Path(".setup/tianshou/bin/python")
 """Interpreter of a separate environment made by `make bench-peers`.
@@ -37,7 +37,7 @@ tianshou requires other versions of packages that Palestra uses too.
 MODES = {"eager": EAGER, "compiled": COMPILED}
 
 
-def peer_command(peer: str, task: Task, seed: int) -> list[str]:
+def build_peer_command(peer: str, task: Task, seed: int) -> list[str]:
     """Returns the command that trains one seed in a separate process."""
     python = str(TIANSHOU) if peer == "tianshou" and TIANSHOU.exists() else sys.executable
     return [
@@ -53,7 +53,7 @@ def peer_command(peer: str, task: Task, seed: int) -> list[str]:
     ]
 
 
-def palestra_command(task: Task, seeds: Sequence[int], compile_mode: str) -> list[str]:
+def build_palestra_command(task: Task, seeds: Sequence[int], compile_mode: str) -> list[str]:
     """Returns the command that trains seeds in a separate process, several of them as a pack."""
     label = MODES[compile_mode] if len(seeds) == 1 else PACK
     options = [
@@ -89,23 +89,23 @@ def find_installed_peers(peers: Sequence[str]) -> list[str]:
     return found
 
 
-def commands(
+def list_commands(
     task: Task, peers: Sequence[str], modes: Sequence[str], turn: int, options: argparse.Namespace
 ) -> dict[str, list[list[str]]]:
     """Returns the commands of one turn by name; those under one name run concurrently."""
-    ours = {MODES[mode]: [palestra_command(task, [turn], mode)] for mode in modes}
+    ours = {MODES[mode]: [build_palestra_command(task, [turn], mode)] for mode in modes}
     seeds = range(turn * options.pack, (turn + 1) * options.pack)
     if options.pack > 1 and task.pack_target is not None:
-        ours[PACK] = [palestra_command(task, seeds, modes[-1])]
+        ours[PACK] = [build_palestra_command(task, seeds, modes[-1])]
         if options.packs > 1:
             ours[PACKS] = [
-                palestra_command(task, seeds[index :: options.packs], modes[-1])
+                build_palestra_command(task, seeds[index :: options.packs], modes[-1])
                 for index in range(options.packs)
             ]
-    return {**ours, **{peer: [peer_command(peer, task, turn)] for peer in peers}}
+    return {**ours, **{peer: [build_peer_command(peer, task, turn)] for peer in peers}}
 
 
-def results_of(
+def read_results(
     task: Task, peers: Sequence[str], modes: Sequence[str], options: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Yields the result of each training.
@@ -114,7 +114,7 @@ def results_of(
     """
     given_up: set[str] = set()
     for turn in range(options.repeat):
-        for name, at_once in commands(task, peers, modes, turn, options).items():
+        for name, at_once in list_commands(task, peers, modes, turn, options).items():
             if name in given_up:
                 continue
             result = run_concurrently(at_once, options.env_steps)
@@ -192,11 +192,11 @@ def main() -> int:
         find_installed_peers(names(parser, options.peers, PEERS)),
         names(parser, options.compile, MODES),
     )
-    print(machine())
+    print(describe_machine())
     good = True
     for task in tasks:
         results = Results(task, options.pack, options.packs)
-        for result in results_of(
+        for result in read_results(
             task, [peer for peer in peers if peer in task.peers], modes, options
         ):
             results.add(result)

@@ -65,7 +65,7 @@ class Client(
         """
         place = sign_in.InvitationLink.read(link)
         request = SetupRequest(code=place.code, user=user, password=password)
-        return sign_in.join(place.server, request, sign_in.token_request(token_name))
+        return sign_in.join(place.server, request, sign_in.build_token_request(token_name))
 
     @staticmethod
     def log_in(
@@ -83,7 +83,7 @@ class Client(
             palestra.errors.TokenNotMadeError: If the password is right and there is no token.
         """
         request = LoginRequest(user=user, password=password)
-        return sign_in.log_in(server, request, sign_in.token_request(token_name))
+        return sign_in.log_in(server, request, sign_in.build_token_request(token_name))
 
     def __enter__(self) -> Self:
         return self

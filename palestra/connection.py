@@ -20,7 +20,7 @@ from palestra.contract.answers import Answer, read_answer
 from palestra.contract.documents import Document, Patch
 from palestra.contract.queries import EventView
 from palestra.contract.views import Page, Problem
-from palestra.errors import PalestraError, UnexpectedAnswerError, UnreachableError, from_problem
+from palestra.errors import PalestraError, UnexpectedAnswerError, UnreachableError, build_error
 from palestra.telemetry.transport import open_client
 
 PREFIX: Final = "/api/v1"
@@ -299,7 +299,7 @@ def read(kind: type[Answer], answer: httpx.Response) -> Answer:
             f"{where} answered {answer.status_code} in a form that this client does not know: is "
             "it a Palestra server of a similar version?"
         ) from None
-    raise from_problem(problem)
+    raise build_error(problem)
 
 
 def _event(data: str) -> EventView:

@@ -20,7 +20,7 @@ _UNUSED: Final = frozenset(
 """Detectors that are not used.
 
 Some match any random text, which commits and digests are too; others match addresses, or what
-`palestra.redaction` and `_named_patterns` find.
+`palestra.redaction` and `_compile_named_patterns` find.
 """
 
 _CONFIGURATION: Final = re.compile(
@@ -40,7 +40,7 @@ The patterns take quadratic time in the worst case.
 """
 
 
-def spans_of_secrets(line: str, file: str = "") -> Iterator[tuple[int, int]]:
+def find_secrets(line: str, file: str = "") -> Iterator[tuple[int, int]]:
     """Yields the start and the end of each secret in a line.
 
     Args:
@@ -48,11 +48,11 @@ def spans_of_secrets(line: str, file: str = "") -> Iterator[tuple[int, int]]:
         file: Name of the file that it is from; decides whether values without quotation marks
             count.
     """
-    for pattern in _whole_patterns():
+    for pattern in _compile_whole_patterns():
         for match in pattern.finditer(line):
             yield match.span()
     bare = bool(_CONFIGURATION.search(file) or _DOTENV_LINE.match(line))
-    for pattern, group in _named_patterns(bare=bare):
+    for pattern, group in _compile_named_patterns(bare=bare):
         for match in pattern.finditer(line[:_LONGEST_LINE]):
             if _is_value(match[group], line):
                 yield match.span(group)
@@ -72,7 +72,7 @@ def _is_value(value: str, line: str) -> bool:
 
 
 @cache
-def _whole_patterns() -> tuple[re.Pattern[str], ...]:
+def _compile_whole_patterns() -> tuple[re.Pattern[str], ...]:
     """Returns the patterns whose entire match is a secret."""
     from detect_secrets.core.plugins import util  # noqa: PLC0415 - see the module
     from detect_secrets.plugins.base import BasePlugin, RegexBasedDetector  # noqa: PLC0415
@@ -88,7 +88,7 @@ def _whole_patterns() -> tuple[re.Pattern[str], ...]:
 
 
 @cache
-def _named_patterns(*, bare: bool) -> tuple[tuple[re.Pattern[str], int], ...]:
+def _compile_named_patterns(*, bare: bool) -> tuple[tuple[re.Pattern[str], int], ...]:
     """Returns the patterns of a secret-sounding name with a value, and the group of the value."""
     from detect_secrets.plugins import keyword  # noqa: PLC0415 - see the module
 

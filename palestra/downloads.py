@@ -46,7 +46,7 @@ class StoredFile:
     sha256: str
 
 
-def file_of_artifact(view: ArtifactView) -> StoredFile:
+def describe_artifact_file(view: ArtifactView) -> StoredFile:
     """Returns the stored file that an artifact describes."""
     return StoredFile(view.id, view.name, view.size, view.sha256)
 
@@ -71,7 +71,7 @@ def choose_snapshot(run_id: str, snapshots: Iterable[SnapshotView], choice: str)
     )
 
 
-def files_of_snapshot(snapshot: SnapshotView) -> list[StoredFile]:
+def list_snapshot_files(snapshot: SnapshotView) -> list[StoredFile]:
     """Returns the files of a verified snapshot."""
     return [
         StoredFile(file.artifact_id, file.name, file.size, file.sha256)
@@ -80,7 +80,7 @@ def files_of_snapshot(snapshot: SnapshotView) -> list[StoredFile]:
     ]
 
 
-def files_of_export(
+def list_export_files(
     run_id: str, exports: Iterable[ArtifactView], form: ExportFormat
 ) -> list[StoredFile]:
     """Returns the files of the newest export in a format.
@@ -98,10 +98,10 @@ def files_of_export(
             f"{run_id} has no export in the format {form}: `palestra export {run_id} --format "
             f"{form}` makes one"
         )
-    return [file_of_artifact(row) for row in stored if row.attempt_id == newest]
+    return [describe_artifact_file(row) for row in stored if row.attempt_id == newest]
 
 
-def safe_name(name: str) -> Path:
+def make_safe_name(name: str) -> Path:
     """Returns a safe relative path for a stored name: the name itself if it is safe."""
     parts = [
         _safe_part(part)
@@ -138,13 +138,13 @@ def store(file: StoredFile, directory: Path, content: Callable[[int], Iterator[b
         raise DownloadError(
             f"{target} exists with another content: move it away, or name another directory"
         )
-    with _draft(target) as draft:
+    with _open_draft(target) as draft:
         _receive(file, draft, content)
     return target
 
 
 def _target(directory: Path, name: str) -> Path:
-    target = directory / safe_name(name)
+    target = directory / make_safe_name(name)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -167,7 +167,7 @@ def _holds(target: Path, file: StoredFile) -> bool:
 
 
 @contextmanager
-def _draft(target: Path) -> Iterator[BinaryIO]:
+def _open_draft(target: Path) -> Iterator[BinaryIO]:
     """Opens a temporary file that replaces the target on success and is deleted on failure."""
     path = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
     try:

@@ -102,7 +102,7 @@ _KINDS: Final[Mapping[int, type[ApiError]]] = {
 }
 
 
-def from_problem(problem: Problem) -> ApiError:
+def build_error(problem: Problem) -> ApiError:
     """Returns the exception for problem details."""
     kind = _KINDS.get(problem.status, ServerError if problem.status >= 500 else ApiError)
     return kind(problem)

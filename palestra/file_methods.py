@@ -10,10 +10,10 @@ from palestra.contract.resources import ArtifactKind, ArtifactView
 from palestra.downloads import (
     StoredFile,
     choose_snapshot,
-    file_of_artifact,
-    files_of_export,
-    files_of_snapshot,
-    safe_name,
+    describe_artifact_file,
+    list_export_files,
+    list_snapshot_files,
+    make_safe_name,
     store,
 )
 from palestra.run_methods import RunMethods
@@ -48,7 +48,9 @@ class FileMethods(RunMethods):
             DownloadError: If the content differs from the stored one, or another file has its path.
         """
         return self._store(
-            file_of_artifact(self.artifact(artifact) if isinstance(artifact, str) else artifact),
+            describe_artifact_file(
+                self.artifact(artifact) if isinstance(artifact, str) else artifact
+            ),
             directory,
         )
 
@@ -67,8 +69,8 @@ class FileMethods(RunMethods):
                 `download`.
         """
         found = choose_snapshot(run_id, self.snapshots(run_id), snapshot)
-        place = directory / safe_name(found.id)
-        for file in files_of_snapshot(found):
+        place = directory / make_safe_name(found.id)
+        for file in list_snapshot_files(found):
             self._store(file, place)
         return place
 
@@ -84,7 +86,7 @@ class FileMethods(RunMethods):
         Raises:
             DownloadError: If the run has none, or a file could not be stored; see `download`.
         """
-        files = files_of_export(run_id, self.artifacts(run_id, kind="export"), format)
+        files = list_export_files(run_id, self.artifacts(run_id, kind="export"), format)
         return [self._store(file, directory) for file in files]
 
     def _store(self, file: StoredFile, directory: Path) -> Path:

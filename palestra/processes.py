@@ -23,7 +23,7 @@ class ProcessStat(NamedTuple):
         return self.state not in "ZX"
 
 
-def process_ids() -> list[int]:
+def list_process_ids() -> list[int]:
     """Returns the pids of all processes."""
     return [int(path.name) for path in PROC.glob("[0-9]*")]
 
@@ -56,7 +56,7 @@ def read_lines(path: Path) -> list[str]:
         return []
 
 
-def port_owner(port: int) -> int | None:
+def find_port_owner(port: int) -> int | None:
     """Returns the pid that listens on a TCP port, where this user can see it."""
     sockets = {
         f"socket:[{fields[9]}]"

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from palestra.contract.documents import sha256_of
+from palestra.contract.documents import hash_document
 from palestra.redaction import redact, redact_arguments
 from palestra.worktree import NoWorkTreeError, WorkTree, open_worktree
 
@@ -109,7 +109,7 @@ def prepare_output_dir(  # noqa: PLR0913 - the signature of PFRL, and one option
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "start.txt").open("a", encoding="utf-8") as starts:
         starts.write(f"{now.strftime(time_format)}\n")
-    environment = json.dumps(allowed_environment(os.environ), indent=2, sort_keys=True)
+    environment = json.dumps(read_allowed_environment(os.environ), indent=2, sort_keys=True)
     files = {"args": text, "environ": environment, "command": shlex.join(redact_arguments(argv)[0])}
     (directory / "git-untracked.txt").unlink(missing_ok=True)
     for name, content in {**files, **{f"git-{key}": value for key, value in git.items()}}.items():
@@ -145,15 +145,15 @@ def capture(argv: Sequence[str] | None = None, *, with_untracked: bool = False) 
         "started_at": datetime.now(UTC).isoformat(),
         "directory": str(Path.cwd()),
         "git": git,
-        "packages": packages(),
-        "hardware": hardware(),
+        "packages": list_packages(),
+        "hardware": describe_hardware(),
         "environment": environment,
         "redactions": in_arguments + in_environment + in_git,
     }
     return {name: _replace_unstorable(value) for name, value in record.items()}
 
 
-def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def read_allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables that may be recorded.
 
     They are those in a list of names that matter to a training and that do not look like secrets.
@@ -161,7 +161,7 @@ def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return _environment(environ)[0]
 
 
-def packages() -> dict[str, str]:
+def list_packages() -> dict[str, str]:
     """Returns name and version of every installed distribution."""
     found = {
         str(one.metadata["Name"]): one.version
@@ -171,7 +171,7 @@ def packages() -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
-def hardware() -> dict[str, Any]:
+def describe_hardware() -> dict[str, Any]:
     """Returns host, system, processor, usable cores, memory in MiB and GPUs of this machine."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -189,7 +189,11 @@ def hardware() -> dict[str, Any]:
 def _exp_id(worktree: WorkTree, prefix: str | None, argv: Sequence[str]) -> str:
     state = {"argv": list(argv), "dirty": worktree.dirty_digest(), "head": worktree.head}
     return "-".join(
-        [*([prefix] if prefix else []), worktree.head, sha256_of(_replace_unstorable(state))[:16]]
+        [
+            *([prefix] if prefix else []),
+            worktree.head,
+            hash_document(_replace_unstorable(state))[:16],
+        ]
     )
 
 

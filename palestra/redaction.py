@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from palestra.detectors import spans_of_secrets
+from palestra.detectors import find_secrets
 
 REDACTED: Final = "[redacted]"
 
@@ -86,11 +86,11 @@ def redact(text: str) -> tuple[str, int]:
         text = pattern.sub(whole, text)
     for pattern in (_HEADER, _NAMED):
         text = pattern.sub(named, text)
-    lines = list(_redacted_lines(text))
+    lines = list(_redact_lines(text))
     return "".join(line for line, _ in lines), count + sum(found for _, found in lines)
 
 
-def _redacted_lines(text: str) -> Iterator[tuple[str, int]]:
+def _redact_lines(text: str) -> Iterator[tuple[str, int]]:
     """Yields each line with its secrets replaced, and the number of secrets in it."""
     file = ""
     for line in text.splitlines(keepends=True):
@@ -102,7 +102,7 @@ def _redacted_lines(text: str) -> Iterator[tuple[str, int]]:
 def _without_spans(line: str, file: str) -> tuple[str, int]:
     body = line.rstrip("\r\n")
     count, end, pieces = 0, 0, []
-    for begin, until in sorted(spans_of_secrets(body, file)):
+    for begin, until in sorted(find_secrets(body, file)):
         if begin >= end and REDACTED not in body[begin:until]:
             pieces += [body[end:begin], REDACTED]
             count += 1

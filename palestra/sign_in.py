@@ -51,7 +51,7 @@ class InvitationLink:
         return cls(f"{parts.scheme}://{parts.netloc}{parts.path.removesuffix(_PAGE)}", code)
 
 
-def preview(server: str, request: SetupRequest) -> LinkPreview:
+def preview_link(server: str, request: SetupRequest) -> LinkPreview:
     """Returns what a link is for, and what is wrong with name and password; uses nothing up.
 
     Raises:
@@ -88,7 +88,7 @@ def log_in(server: str, request: LoginRequest, token: TokenRequest) -> TokenView
     )
 
 
-def token_request(name: str | None = None, days: int | None = 90) -> TokenRequest:
+def build_token_request(name: str | None = None, days: int | None = 90) -> TokenRequest:
     """Returns the request of a personal token, which may do what its user may.
 
     Args:

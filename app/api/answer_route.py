@@ -27,7 +27,7 @@ class AnswerRoute(APIRoute):
             return handle
 
         async def handle_versioned(request: Request) -> Response:
-            version = contract_version(request)
+            version = read_contract_version(request)
             response = await handle(request)
             if version >= CONTRACT_VERSION:
                 return response
@@ -39,7 +39,7 @@ class AnswerRoute(APIRoute):
         return handle_versioned
 
 
-def contract_version(request: Request) -> int:
+def read_contract_version(request: Request) -> int:
     """Returns the version of the contract that the caller of a request knows.
 
     Raises:

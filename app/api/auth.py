@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Path, Request, Response, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
 
-from app.api.deps import database, settings
-from app.api.errors import forbidden, unauthenticated
-from app.api.origin import address_of
-from app.domain.permissions import SCOPE_PERMISSIONS, permitted_by
+from app.api.deps import get_database, get_settings
+from app.api.errors import build_forbidden, build_unauthenticated
+from app.api.origin import get_client_address
+from app.domain.permissions import SCOPE_PERMISSIONS, list_permitted
 from app.domain.principal import Principal
 from app.services.access import principals, rights
 from app.services.access.last_used import UsedCredentials
@@ -82,22 +82,22 @@ async def _by_token(request: Request, authorization: list[str]) -> Principal:
         or not 0 < len(token) <= MAX_TOKEN
         or not token.isascii()
     ):
-        raise unauthenticated()
-    async with database(request).read() as session:
+        raise build_unauthenticated()
+    async with get_database(request).read() as session:
         principal = await principals.principal_of_token(session, token.strip())
     if principal is None:
-        raise unauthenticated("This token is unknown, expired or revoked. Make a new one.")
+        raise build_unauthenticated("This token is unknown, expired or revoked. Make a new one.")
     return principal
 
 
 async def _by_cookie(request: Request) -> Principal:
-    secret = request.cookies.get(cookie_name(request), "")
+    secret = request.cookies.get(get_cookie_name(request), "")
     if not 0 < len(secret) <= MAX_TOKEN:
-        raise unauthenticated()
-    async with database(request).read() as session:
-        found = await principals.principal_of_session(session, secret, settings(request))
+        raise build_unauthenticated()
+    async with get_database(request).read() as session:
+        found = await principals.find_by_session(session, secret, get_settings(request))
     if found is None:
-        raise unauthenticated("This login has ended. Log in again.")
+        raise build_unauthenticated("This login has ended. Log in again.")
     principal, csrf = found
     if request.method not in SAFE_METHODS:
         check_same_origin(request)
@@ -110,7 +110,7 @@ async def note_use(request: Request, principal: CurrentPrincipal) -> None:
     """Notes when and from where the caller's token or login was used."""
     touches: UsedCredentials = request.app.state.touches
     if principal.token_id is not None or principal.session_id is not None:
-        touches.note(principal.token_id, principal.session_id, address_of(request))
+        touches.note(principal.token_id, principal.session_id, get_client_address(request))
 
 
 async def note_use_of_token(request: Request, principal: CurrentPrincipal) -> None:
@@ -120,27 +120,29 @@ async def note_use_of_token(request: Request, principal: CurrentPrincipal) -> No
     """
     touches: UsedCredentials = request.app.state.touches
     if principal.token_id is not None:
-        touches.note(principal.token_id, None, address_of(request))
+        touches.note(principal.token_id, None, get_client_address(request))
 
 
-def project_of_path(project: Annotated[str, Path(max_length=64, description="Slug.")]) -> None:
+def declare_project_parameter(
+    project: Annotated[str, Path(max_length=64, description="Slug.")],
+) -> None:
     """Declares the parameter of paths below `/projects/{project}`, which `authenticate` reads."""
 
 
-def cookie_name(request: Request) -> str:
+def get_cookie_name(request: Request) -> str:
     """Returns the session cookie's name.
 
     Over TLS the name has a prefix that makes the browser enforce host and path.
     """
-    return "__Host-palestra_session" if settings(request).secure_cookies else "palestra_session"
+    return "__Host-palestra_session" if get_settings(request).secure_cookies else "palestra_session"
 
 
 def forget_login(request: Request, response: Response) -> None:
     """Removes the session cookie from the browser."""
     response.delete_cookie(
-        cookie_name(request),
+        get_cookie_name(request),
         path="/",
-        secure=settings(request).secure_cookies,
+        secure=get_settings(request).secure_cookies,
         httponly=True,
         samesite="lax",
     )
@@ -156,7 +158,7 @@ def check_same_origin(request: Request, *, programs: bool = False) -> None:
     if site not in {None, "same-origin", "none"} or (
         site is None and origin is None and not programs
     ):
-        raise forbidden(
+        raise build_forbidden(
             "cross_site",
             "Changes must come from the dashboard itself. Use a bearer token from programs.",
         )
@@ -164,7 +166,7 @@ def check_same_origin(request: Request, *, programs: bool = False) -> None:
         origin is not None
         and urlsplit(origin).netloc.lower() != request.headers.get("host", "").lower()
     ):
-        raise forbidden(
+        raise build_forbidden(
             "cross_site", "The Origin header names another site. Use a bearer token from programs."
         )
 
@@ -172,7 +174,7 @@ def check_same_origin(request: Request, *, programs: bool = False) -> None:
 def _check_csrf(request: Request, expected: str) -> None:
     sent = request.headers.get(CSRF_HEADER, "")
     if not hmac.compare_digest(sent.encode(), expected.encode()):
-        raise forbidden(
+        raise build_forbidden(
             "csrf", f"Send the login's csrf_token as {CSRF_HEADER}; GET /api/v1/session returns it."
         )
 
@@ -190,7 +192,7 @@ def require(*permissions: Permission) -> Callable[[Principal], Principal]:
             principal.permits(permission) for permission in permissions
         ):
             named = " or ".join(permissions)
-            raise forbidden(
+            raise build_forbidden(
                 "missing_permission",
                 f"This needs the permission {named}, which your roles do not give. Ask a "
                 "maintainer of the project, or an administrator of the server.",
@@ -202,17 +204,19 @@ def require(*permissions: Permission) -> Callable[[Principal], Principal]:
 
 
 def _check_scope(principal: Principal, permission: Permission) -> None:
-    if permission not in permitted_by(principal.scopes):
+    if permission not in list_permitted(principal.scopes):
         scope = next(
             scope for scope, permitted in SCOPE_PERMISSIONS.items() if permission in permitted
         )
-        raise forbidden("missing_scope", f"This needs the scope {scope}. Use a token that has it.")
+        raise build_forbidden(
+            "missing_scope", f"This needs the scope {scope}. Use a token that has it."
+        )
 
 
 def require_enrolment(principal: CurrentPrincipal) -> Principal:
     """Requires an enrolment token, or the secret of a worker that registers again."""
     if Scope.WORKER not in principal.scopes:
-        raise forbidden(
+        raise build_forbidden(
             "missing_scope",
             "Only workers may do this. They enrol with a token of their pool, which an "
             "administrator of the server makes: `palestra pools token POOL --days 30`.",
@@ -228,9 +232,9 @@ def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
             for every other credential.
     """
     if principal.attempt_id is None:
-        raise forbidden("attempt_token_needed", "Only the attempt's own token may do this.")
+        raise build_forbidden("attempt_token_needed", "Only the attempt's own token may do this.")
     if principal.attempt_id != attempt_id:
-        raise forbidden("other_attempt", "This token belongs to another attempt.")
+        raise build_forbidden("other_attempt", "This token belongs to another attempt.")
     return principal
 
 
@@ -244,7 +248,7 @@ def require_reader_or_attempt(principal: CurrentPrincipal) -> Principal:
 def require_login(principal: CurrentPrincipal) -> Principal:
     """Requires any login or user token, independent of its scopes."""
     if principal.via not in {"cookie", "token"}:
-        raise forbidden(
+        raise build_forbidden(
             "missing_scope", "The credential of an attempt, a worker or a pool may not do this."
         )
     return principal
@@ -253,7 +257,7 @@ def require_login(principal: CurrentPrincipal) -> Principal:
 def require_own_secret(principal: CurrentPrincipal) -> Principal:
     """Requires a worker's secret: an enrolment token can only register a worker."""
     if principal.worker_id is None:
-        raise forbidden(
+        raise build_forbidden(
             "worker_secret_needed",
             (
                 "Only a worker's own secret may do this; registering with an enrolment token "
@@ -269,7 +273,7 @@ def require_manager(principal: CurrentPrincipal) -> Principal:
     Other tokens are refused, so that a stolen token cannot create further ones.
     """
     if not principal.permits(Permission.ACCOUNT):
-        raise forbidden(
+        raise build_forbidden(
             "missing_scope", "This needs a browser's login or the scope admin. Use one of them."
         )
     return principal
@@ -283,7 +287,7 @@ def require_person(principal: CurrentPrincipal) -> Principal:
     """
     require_manager(principal)
     if principal.is_service_account or principal.is_bound:
-        raise forbidden(
+        raise build_forbidden(
             "person_needed",
             "Only a person may do this: log in with a browser, or use a token of yours that is "
             "not limited to one project.",

@@ -23,7 +23,7 @@ _QUERIES: Final = frozenset({"/api/v1/series:query"})
 _JSON: Final = frozenset({"application/json", "application/problem+json"})
 
 
-def coding_of(accepted: str, offered: Sequence[str]) -> str | None:
+def choose_coding(accepted: str, offered: Sequence[str]) -> str | None:
     """Returns the first of the offered codings that an `Accept-Encoding` header permits.
 
     `None` if it permits none of them.
@@ -59,7 +59,7 @@ class Compression:
             await self._app(scope, receive, send)
             return
         accepted = Headers(scope=scope).get("accept-encoding", "")
-        answer = _Answer(send, takes_gzip=coding_of(accepted, ("gzip",)) is not None)
+        answer = _Answer(send, takes_gzip=choose_coding(accepted, ("gzip",)) is not None)
         await self._app(scope, receive, answer.send)
 
 

@@ -16,8 +16,8 @@ from fastapi import Request
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.compression import coding_of
-from app.api.errors import HttpProblemError, not_found, problem_response
+from app.api.compression import choose_coding
+from app.api.errors import HttpProblemError, build_not_found, build_problem_response
 
 _MISSING: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Palestra</title>
 <h1>Palestra</h1><p>The server runs, but the dashboard is not built.
@@ -32,7 +32,7 @@ _SUFFIXES: Final = tuple(_CODINGS.values())
 _NOTHING: Final = "Nothing is at this address. The dashboard is at /, the API below /api/v1."
 
 
-def _page_pattern() -> re.Pattern[str]:
+def _build_page_pattern() -> re.Pattern[str]:
     """Returns the pattern of a page's path.
 
     A segment that begins with `$` matches any one segment; a trailing slash is allowed.
@@ -48,7 +48,7 @@ def _page_pattern() -> re.Pattern[str]:
     return re.compile(f"(?:{'|'.join(paths)})/?")
 
 
-_PAGE: Final = _page_pattern()
+_PAGE: Final = _build_page_pattern()
 
 
 class Dashboard:
@@ -76,7 +76,7 @@ class Dashboard:
     def _answer(self, request: Request) -> Response:
         path = request.scope["path"]
         if path == "/api" or path.startswith("/api/"):
-            return problem_response(request, not_found("route"))
+            return build_problem_response(request, build_not_found("route"))
         if request.method not in {"GET", "HEAD"}:
             refusal = HttpProblemError(
                 405,
@@ -84,7 +84,7 @@ class Dashboard:
                 "Use one of the methods in the Allow header.",
                 headers={"Allow": "GET, HEAD"},
             )
-            return problem_response(request, refusal)
+            return build_problem_response(request, refusal)
         return self._asset(request, path) if path.startswith(_ASSETS) else self._page(request, path)
 
     def _asset(self, request: Request, path: str) -> Response:
@@ -99,7 +99,7 @@ class Dashboard:
             path
         ) is not None
         if not known and "text/html" not in request.headers.get("accept", ""):
-            return problem_response(request, HttpProblemError(404, "not_found", _NOTHING))
+            return build_problem_response(request, HttpProblemError(404, "not_found", _NOTHING))
         if index is None:
             return HTMLResponse(_MISSING, status_code=404, headers={"Cache-Control": "no-store"})
         shown = path if path in self._files else _INDEX
@@ -136,7 +136,7 @@ class Dashboard:
         ]
         if offered:
             headers["Vary"] = "Accept-Encoding"
-        coding = coding_of(request.headers.get("accept-encoding", ""), offered)
+        coding = choose_coding(request.headers.get("accept-encoding", ""), offered)
         if coding is not None and (copy := copies[coding]) is not None:
             headers["Content-Encoding"] = coding
             return FileResponse(copy, status, media_type=media_type, headers=headers)

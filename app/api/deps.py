@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from app.api.origin import origin_of
+from app.api.origin import read_origin
 from app.db import faults
 from app.db.engine import Database, Session
 from app.services.access import principals
@@ -14,13 +14,13 @@ from app.services.audit import audit_log
 from app.settings import Settings
 
 
-def settings(request: Request) -> Settings:
+def get_settings(request: Request) -> Settings:
     """Returns the settings of the process."""
     found: Settings = request.app.state.settings
     return found
 
 
-def database(request: Request) -> Database:
+def get_database(request: Request) -> Database:
     """Returns the database of the process."""
     found: Database = request.app.state.database
     return found
@@ -32,18 +32,18 @@ def store(request: Request) -> BlobStore:
     return found
 
 
-def server_url(request: Request) -> str:
+def get_server_url(request: Request) -> str:
     """Returns the address of the server for links that the caller passes on.
 
     That is the setting `public_url`, or the address of the request.
     """
-    found = settings(request)
+    found = get_settings(request)
     return found.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"
 
 
 async def read_session(request: Request) -> AsyncIterator[Session]:
     """Yields a session that is rolled back before the answer is sent."""
-    async with database(request).read() as session:
+    async with get_database(request).read() as session:
         yield session
 
 
@@ -55,19 +55,19 @@ async def write_session(request: Request) -> AsyncIterator[Session]:
             deleted since the request was authenticated.
     """
     try:
-        async with database(request).write() as session:
-            audit_log.set_origin(session, origin_of(request))
+        async with get_database(request).write() as session:
+            audit_log.set_origin(session, read_origin(request))
             yield session
     except Exception as error:
         if faults.refers_to_missing_row(error):
-            async with database(request).read() as session:
+            async with get_database(request).read() as session:
                 await principals.check_still_there(session, request.state.principal)
         raise
 
 
-SettingsDep = Annotated[Settings, Depends(settings)]
-ServerUrl = Annotated[str, Depends(server_url)]
+SettingsDep = Annotated[Settings, Depends(get_settings)]
+ServerUrl = Annotated[str, Depends(get_server_url)]
 StoreDep = Annotated[BlobStore, Depends(store)]
-DatabaseDep = Annotated[Database, Depends(database)]
+DatabaseDep = Annotated[Database, Depends(get_database)]
 ReadSession = Annotated[Session, Depends(read_session, scope="function")]
 WriteSession = Annotated[Session, Depends(write_session, scope="function")]

@@ -48,7 +48,7 @@ class Slice:
         return self.last - self.first + 1
 
 
-def wanted_slice(header: str | None, if_range: str | None, view: ArtifactView) -> Slice | None:
+def parse_range(header: str | None, if_range: str | None, view: ArtifactView) -> Slice | None:
     """Returns the byte range that a request asks for; `None` for the whole content.
 
     Several ranges, other units and malformed headers are answered with the whole content, as the
@@ -77,7 +77,9 @@ def wanted_slice(header: str | None, if_range: str | None, view: ArtifactView) -
     return Slice(first, last, view.size)
 
 
-def attachment(view: ArtifactView, path: Path, part: Slice | None) -> StreamingResponse:
+def respond_with_attachment(
+    view: ArtifactView, path: Path, part: Slice | None
+) -> StreamingResponse:
     """Returns the answer that sends an artifact's content or a part of it."""
     sent = part or Slice(0, view.size - 1, view.size)
     headers = {

@@ -25,7 +25,7 @@ from app.domain.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from palestra.contract.problems import explain, pointer
+from palestra.contract.problems import build_pointer, explain
 from palestra.contract.views import FieldProblem, Problem
 from palestra.contract.wording import sentence
 
@@ -80,24 +80,24 @@ class HttpProblemError(Exception):
         self.extra = extra
 
 
-def unauthenticated(detail: str = _SENTENCES[401][1]) -> HttpProblemError:
+def build_unauthenticated(detail: str = _SENTENCES[401][1]) -> HttpProblemError:
     """Returns the answer to a request without a valid credential."""
     return HttpProblemError(
         401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="palestra"'}
     )
 
 
-def forbidden(code: str, detail: str) -> HttpProblemError:
+def build_forbidden(code: str, detail: str) -> HttpProblemError:
     """Returns the answer to a request that its credential does not permit."""
     return HttpProblemError(403, code, detail)
 
 
-def not_found(what: str = "resource") -> HttpProblemError:
+def build_not_found(what: str = "resource") -> HttpProblemError:
     """Returns the same 404 for a missing resource and for a resource of another project."""
     return HttpProblemError(404, "not_found", f"There is no such {what} in this project.")
 
 
-def invalid(where: str, code: str, message: str, status: int = 422) -> HttpProblemError:
+def build_invalid(where: str, code: str, message: str, status: int = 422) -> HttpProblemError:
     """Returns the answer for an invalid member of the body or parameter.
 
     `where` is a JSON pointer, or the name of a parameter.
@@ -106,13 +106,13 @@ def invalid(where: str, code: str, message: str, status: int = 422) -> HttpProbl
     return HttpProblemError(status, code, _detail((problem,)), errors=(problem,))
 
 
-def invalid_document(error: ValidationError, model: type[BaseModel]) -> HttpProblemError:
+def build_invalid_document(error: ValidationError, model: type[BaseModel]) -> HttpProblemError:
     """Returns the refusal of a body that is JSON but not a `model`."""
     problems = explain(error, model)
     return HttpProblemError(422, "invalid_document", _detail(problems), errors=problems)
 
 
-def from_domain(error: DomainError) -> HttpProblemError:
+def convert_domain_error(error: DomainError) -> HttpProblemError:
     """Returns the answer for a refusal of a service."""
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 409)
     extra = dict(error.extra)
@@ -128,7 +128,7 @@ def from_domain(error: DomainError) -> HttpProblemError:
     return HttpProblemError(status, error.code, detail, errors=problems, headers=headers, **extra)
 
 
-def problem_response(request: Request, error: HttpProblemError) -> Response:
+def build_problem_response(request: Request, error: HttpProblemError) -> Response:
     """Returns the answer for `error`."""
     body = Problem(
         type=f"urn:palestra:problem:{error.code}",
@@ -137,7 +137,7 @@ def problem_response(request: Request, error: HttpProblemError) -> Response:
         code=error.code,
         detail=error.detail,
         instance=None,
-        request_id=request_id(request),
+        request_id=get_request_id(request),
         errors=list(error.errors),
         **error.extra,
     )
@@ -147,7 +147,7 @@ def problem_response(request: Request, error: HttpProblemError) -> Response:
     )
 
 
-def request_id(request: Request) -> str:
+def get_request_id(request: Request) -> str:
     """Returns the id that the outermost middleware gave the request."""
     return str(request.scope.get("state", {}).get("request_id", ""))
 
@@ -160,18 +160,18 @@ def install(app: FastAPI) -> None:
 
 async def _on_api_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HttpProblemError)
-    return problem_response(request, error)
+    return build_problem_response(request, error)
 
 
 async def _on_domain_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, DomainError)
-    return problem_response(request, from_domain(error))
+    return build_problem_response(request, convert_domain_error(error))
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code, detail = _SENTENCES.get(error.status_code, ("error", _title(error.status_code) + "."))
-    return problem_response(
+    return build_problem_response(
         request, HttpProblemError(error.status_code, code, detail, headers=error.headers)
     )
 
@@ -179,7 +179,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 async def _on_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     problems = tuple(_parameter_problem(details) for details in error.errors())
-    return problem_response(
+    return build_problem_response(
         request, HttpProblemError(422, "invalid_parameter", _detail(problems), errors=problems)
     )
 
@@ -187,7 +187,7 @@ async def _on_parameters(request: Request, error: Exception) -> Response:
 def _parameter_problem(details: Mapping[str, Any]) -> FieldProblem:
     where, *path = details["loc"]
     return FieldProblem(
-        pointer=f"{where}{pointer(path)}", code="invalid_parameter", message=sentence(details)
+        pointer=f"{where}{build_pointer(path)}", code="invalid_parameter", message=sentence(details)
     )
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from fastapi import APIRouter, Request
 
-from app.api.deps import database
+from app.api.deps import get_database
 from app.api.errors import HttpProblemError
 from app.domain.errors import STORAGE_RETRY_SECONDS
 from palestra.contract.views import View
@@ -33,7 +33,7 @@ async def readyz(request: Request) -> Health:
     """
     try:
         async with asyncio.timeout(5):
-            await database(request).ping()
+            await get_database(request).ping()
     except Exception:  # noqa: BLE001 - whatever the reason, the server is not ready
         raise HttpProblemError(
             503,

@@ -8,12 +8,12 @@ from typing import Final
 
 from fastapi import Request, Response
 
-from app.api.origin import address_of
+from app.api.origin import get_client_address
 from app.domain import device_cookies
 from app.domain.device_cookies import KnownBrowser
 from app.domain.errors import UnauthenticatedError
 from app.domain.login_limits import Guess, LoginLimits
-from app.domain.networks import subscriber
+from app.domain.networks import find_subscriber
 from app.services.access.device_keys import DeviceKeys
 from app.services.access.logins import Account
 
@@ -25,9 +25,9 @@ delay, the time would tell that the account exists.
 """
 
 
-def subscriber_of(request: Request) -> str:
-    """Returns the network to count as one client (`app.domain.networks.subscriber`)."""
-    return subscriber(address_of(request))
+def find_client_subscriber(request: Request) -> str:
+    """Returns the network to count as one client (`app.domain.networks.find_subscriber`)."""
+    return find_subscriber(get_client_address(request))
 
 
 def check_address(request: Request) -> None:
@@ -38,7 +38,7 @@ def check_address(request: Request) -> None:
     """
     if _known_browser(request) is None:
         limits: LoginLimits = request.app.state.login_limits
-        limits.check_address(subscriber_of(request), time.monotonic())
+        limits.check_address(find_client_subscriber(request), time.monotonic())
 
 
 @asynccontextmanager
@@ -55,7 +55,9 @@ async def count_guess(request: Request, account: Account) -> AsyncIterator[None]
     browser = _known_browser(request)
     is_own = browser is not None and browser.user_id == account.user_id
     guess = Guess(
-        account.key, subscriber_of(request), browser.id if browser is not None and is_own else None
+        account.key,
+        find_client_subscriber(request),
+        browser.id if browser is not None and is_own else None,
     )
     limits: LoginLimits = request.app.state.login_limits
     try:
@@ -71,7 +73,7 @@ def remember_browser(request: Request, response: Response, user_id: str) -> None
     """Sets the cookie that identifies the browser as one that has logged in to this account."""
     settings = request.app.state.settings
     response.set_cookie(
-        _cookie_name(request),
+        _get_cookie_name(request),
         device_cookies.sign(_keys(request)[0], user_id, time.time()),
         max_age=device_cookies.LIFE_SECONDS,
         path="/",
@@ -82,7 +84,7 @@ def remember_browser(request: Request, response: Response, user_id: str) -> None
 
 
 def _known_browser(request: Request) -> KnownBrowser | None:
-    cookie = request.cookies.get(_cookie_name(request))
+    cookie = request.cookies.get(_get_cookie_name(request))
     return None if not cookie else device_cookies.read(_keys(request), cookie, time.time())
 
 
@@ -91,7 +93,7 @@ def _keys(request: Request) -> tuple[bytes, ...]:
     return keys.current()
 
 
-def _cookie_name(request: Request) -> str:
-    """Returns the cookie's name; see `app.api.auth.cookie_name`."""
+def _get_cookie_name(request: Request) -> str:
+    """Returns the cookie's name; see `app.api.auth.get_cookie_name`."""
     tls = request.app.state.settings.secure_cookies
     return "__Host-palestra_device" if tls else "palestra_device"

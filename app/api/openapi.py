@@ -14,8 +14,8 @@ from pydantic.json_schema import models_json_schema
 
 import palestra
 from app.api.auth import NEEDS, PROJECT
-from app.api.query import dependants
-from app.api.strict_body import body_model
+from app.api.query import iterate_dependencies
+from app.api.strict_body import find_body_model
 from palestra.contract.views import Problem
 
 _TEMPLATE: Final = "#/components/schemas/{model}"
@@ -54,11 +54,13 @@ def build(app: FastAPI) -> dict[str, Any]:
     names = _add_models(schemas, routes)
     for context in routes:
         for method in context.methods or ():
-            _complete(document["paths"][context.path_format][method.lower()], context, names)
+            _complete_operation(
+                document["paths"][context.path_format][method.lower()], context, names
+            )
     return document
 
 
-def operation_id(route: APIRoute) -> str:
+def build_operation_id(route: APIRoute) -> str:
     """Returns the name of a route's operation, which differs below `/projects/{project}`."""
     return f"{route.name}_of_project" if f"{{{PROJECT}}}" in route.path_format else route.name
 
@@ -68,7 +70,10 @@ def need_of(context: RouteContext) -> str | None:
 
     `None` for a route that requires neither.
     """
-    needs = (getattr(dependant.call, NEEDS, None) for dependant in dependants(context.dependant))
+    needs = (
+        getattr(dependant.call, NEEDS, None)
+        for dependant in iterate_dependencies(context.dependant)
+    )
     return next((need for need in needs if need is not None), None)
 
 
@@ -86,15 +91,15 @@ def _add_models(
     mapping, found = models_json_schema(
         [(model, "validation") for model in models], ref_template=_TEMPLATE
     )
-    definitions: dict[str, Any] = _without_null_defaults(found.get("$defs", {}))
-    renamed = _conflicts(schemas, definitions)
+    definitions: dict[str, Any] = _remove_null_defaults(found.get("$defs", {}))
+    renamed = _rename_conflicting(schemas, definitions)
     for name, schema in definitions.items():
         schemas[renamed.get(name, name)] = _renamed(schema, renamed)
     names = {model: mapping[(model, "validation")]["$ref"].rpartition("/")[2] for model in models}
     return {model: renamed.get(name, name) for model, name in names.items()}
 
 
-def _conflicts(schemas: dict[str, Any], definitions: dict[str, Any]) -> dict[str, str]:
+def _rename_conflicting(schemas: dict[str, Any], definitions: dict[str, Any]) -> dict[str, str]:
     """Returns new names for schemas that differ from the response schema of the same name.
 
     Includes schemas that refer to a renamed one.
@@ -115,19 +120,19 @@ def _conflicts(schemas: dict[str, Any], definitions: dict[str, Any]) -> dict[str
         renamed.update(more)
 
 
-def _without_null_defaults(schema: Any) -> Any:
+def _remove_null_defaults(schema: Any) -> Any:
     """Removes `default: null`, which FastAPI does not write into the schemas of responses.
 
     Otherwise equal schemas of bodies and responses would differ.
     """
     if isinstance(schema, dict):
         return {
-            key: _without_null_defaults(value)
+            key: _remove_null_defaults(value)
             for key, value in schema.items()
             if not (key == "default" and value is None)
         }
     return (
-        [_without_null_defaults(value) for value in schema] if isinstance(schema, list) else schema
+        [_remove_null_defaults(value) for value in schema] if isinstance(schema, list) else schema
     )
 
 
@@ -143,13 +148,13 @@ def _renamed(schema: Any, renamed: dict[str, str]) -> Any:
 
 
 def _bodies(context: RouteContext) -> Iterator[tuple[type[BaseModel], bool]]:
-    for dependant in dependants(context.dependant):
-        found = body_model(dependant.call)
+    for dependant in iterate_dependencies(context.dependant):
+        found = find_body_model(dependant.call)
         if found is not None:
             yield found
 
 
-def _complete(
+def _complete_operation(
     operation: dict[str, Any], context: RouteContext, names: dict[type[BaseModel], str]
 ) -> None:
     """Adds the body and every error response to an operation."""

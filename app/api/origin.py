@@ -2,7 +2,7 @@
 
 from fastapi import Request
 
-from app.domain.networks import client_address
+from app.domain.networks import find_client_address
 from app.domain.principal import Principal
 from app.services.audit.audit_log import RequestOrigin
 
@@ -10,17 +10,17 @@ _LONGEST = 64
 """Characters of an address that is no IP address, which only servers on Unix sockets see."""
 
 
-def address_of(request: Request) -> str:
+def get_client_address(request: Request) -> str:
     """Returns the client's address of a request; empty if it has none."""
     peer = request.client.host if request.client else ""
     proxies = request.app.state.settings.proxy_networks
-    return client_address(peer, request.headers.getlist("x-forwarded-for"), proxies)[:_LONGEST]
+    return find_client_address(peer, request.headers.getlist("x-forwarded-for"), proxies)[:_LONGEST]
 
 
-def origin_of(request: Request) -> RequestOrigin:
+def read_origin(request: Request) -> RequestOrigin:
     """Returns the origin that the audit log names for what a request does."""
     principal: Principal | None = getattr(request.state, "principal", None)
-    address = address_of(request) or None
+    address = get_client_address(request) or None
     if principal is None:
         return RequestOrigin(address=address, user_agent=request.headers.get("user-agent"))
     ids = (principal.attempt_id, principal.worker_id, principal.token_id, principal.session_id)

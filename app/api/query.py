@@ -12,7 +12,7 @@ from fastapi import Request
 from fastapi.dependencies.models import Dependant
 
 from app.api.errors import HttpProblemError
-from palestra.contract.problems import MAX_PROBLEMS, nearest, pointer
+from palestra.contract.problems import MAX_PROBLEMS, build_pointer, suggest_nearest
 from palestra.contract.views import FieldProblem
 
 _MAX_NAME: Final = 64
@@ -27,7 +27,7 @@ async def check_query(request: Request) -> None:
     """
     if not request.url.query:
         return
-    declared = parameters_of(request.scope["route"].dependant)
+    declared = list_parameters(request.scope["route"].dependant)
     sent = Counter(name for name, _ in request.query_params.multi_items())
     found = (_problem(name, times, declared) for name, times in sent.items())
     problems = list(islice((problem for problem in found if problem is not None), MAX_PROBLEMS))
@@ -37,20 +37,20 @@ async def check_query(request: Request) -> None:
         raise HttpProblemError(422, first.code, detail, errors=problems)
 
 
-def parameters_of(dependant: Dependant) -> dict[str, bool]:
+def list_parameters(dependant: Dependant) -> dict[str, bool]:
     """Returns the query parameters of a route: for each name, whether it may be repeated."""
     return {
         field.alias: get_origin(field.field_info.annotation) in {list, tuple, set, frozenset}
-        for part in dependants(dependant)
+        for part in iterate_dependencies(dependant)
         for field in part.query_params
     }
 
 
-def dependants(dependant: Dependant) -> Iterator[Dependant]:
+def iterate_dependencies(dependant: Dependant) -> Iterator[Dependant]:
     """Yields a dependency and all its transitive dependencies."""
     yield dependant
     for child in dependant.dependencies:
-        yield from dependants(child)
+        yield from iterate_dependencies(child)
 
 
 def _problem(name: str, times: int, declared: Mapping[str, bool]) -> FieldProblem | None:
@@ -66,11 +66,11 @@ def _problem(name: str, times: int, declared: Mapping[str, bool]) -> FieldProble
 
 
 def _instead(name: str, declared: Mapping[str, Any]) -> str:
-    near = nearest(name[:_MAX_NAME], declared)
+    near = suggest_nearest(name[:_MAX_NAME], declared)
     if near:
         return near
     return f"; this route takes {', '.join(declared)}" if declared else "; this route takes none"
 
 
 def _field_problem(name: str, code: str, message: str) -> FieldProblem:
-    return FieldProblem(pointer=f"query{pointer((name,))}", code=code, message=message)
+    return FieldProblem(pointer=f"query{build_pointer((name,))}", code=code, message=message)

@@ -11,9 +11,9 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from app.api.auth import cookie_name
-from app.api.errors import HttpProblemError, from_domain
-from app.api.origin import address_of, origin_of
+from app.api.auth import get_cookie_name
+from app.api.errors import HttpProblemError, convert_domain_error
+from app.api.origin import get_client_address, read_origin
 from app.db.repositories.credentials import Credential
 from app.domain.errors import DomainError, LoginRefusedError
 from app.domain.principal import Principal
@@ -44,14 +44,14 @@ def _noting(handler: _Handler) -> _Handler:
 
 
 def _refusal(request: Request, error: Exception) -> Refusal | None:
-    answered = from_domain(error) if isinstance(error, DomainError) else error
+    answered = convert_domain_error(error) if isinstance(error, DomainError) else error
     route = request.scope.get("route")
     if not isinstance(answered, HttpProblemError) or answered.status not in _REFUSED or not route:
         return None
     refusal = Refusal(
         route=f"{request.method} {route.path}",
         code=answered.code,
-        address=address_of(request) or None,
+        address=get_client_address(request) or None,
     )
     if isinstance(error, LoginRefusedError):
         tried = error.user_id
@@ -59,12 +59,12 @@ def _refusal(request: Request, error: Exception) -> Refusal | None:
     principal: Principal | None = getattr(request.state, "principal", None)
     if principal is not None:
         return replace(refusal, caller=_caller(request, principal))
-    secret = _secret(request)
+    secret = _read_secret(request)
     return None if secret is None else replace(refusal, secret_hash=hash_secret(secret))
 
 
 def _caller(request: Request, principal: Principal) -> Credential | None:
-    origin = origin_of(request)
+    origin = read_origin(request)
     return Credential(
         id=origin.credential or "",
         actor=actor(principal),
@@ -73,10 +73,12 @@ def _caller(request: Request, principal: Principal) -> Credential | None:
     )
 
 
-def _secret(request: Request) -> str | None:
+def _read_secret(request: Request) -> str | None:
     """Returns the secret of a request whose credential was not accepted, if it is well-formed."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     secret = (
-        token.strip() if scheme.lower() == "bearer" else request.cookies.get(cookie_name(request))
+        token.strip()
+        if scheme.lower() == "bearer"
+        else request.cookies.get(get_cookie_name(request))
     )
     return secret if secret and is_well_formed(secret) else None

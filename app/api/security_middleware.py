@@ -13,7 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.errors import HttpProblemError, not_found, problem_response
+from app.api.errors import HttpProblemError, build_not_found, build_problem_response
 from palestra.contract.names import new_id
 
 _log = structlog.get_logger("palestra.api")
@@ -74,7 +74,7 @@ class Guard:
 
         refusal = self._check_host(scope) or _check_nul(scope)
         if refusal is not None:
-            await problem_response(Request(scope), refusal)(scope, receive, guarded)
+            await build_problem_response(Request(scope), refusal)(scope, receive, guarded)
             return
         try:
             await self._app(scope, receive, guarded)
@@ -92,7 +92,7 @@ class Guard:
                 exc_info=error,
             )
             if not started:
-                await problem_response(Request(scope), _crash())(scope, receive, guarded)
+                await build_problem_response(Request(scope), _crash())(scope, receive, guarded)
 
     def _check_host(self, scope: Scope) -> HttpProblemError | None:
         hosts = [
@@ -126,7 +126,7 @@ class Guard:
 def _check_nul(scope: Scope) -> HttpProblemError | None:
     """Refuses a path or query with the NUL character, which PostgreSQL cannot store in text."""
     if "\0" in scope["path"]:
-        return not_found()
+        return build_not_found()
     if b"%00" in scope["query_string"] or b"\0" in scope["query_string"]:
         return HttpProblemError(
             422, "nul_character", "The query must not contain the NUL character."

@@ -9,7 +9,7 @@ from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
 from app.domain.principal import Principal
-from app.services.events.frames import frame
+from app.services.events.frames import encode_frame
 from app.services.events.hub import EventHub, EventSubscription, ResyncError, StreamFilter
 
 PING_SECONDS: Final = 15.0
@@ -96,7 +96,7 @@ class EventStream(Response):
             async for content in self._frames(stream):
                 await _write(send, content)
         except ResyncError:
-            await _write(send, frame(None, "resync", {"reason": "load the history again"}))
+            await _write(send, encode_frame(None, "resync", {"reason": "load the history again"}))
         await _write(send, b"", last=True)
 
     async def _frames(self, stream: EventSubscription) -> AsyncIterator[bytes]:

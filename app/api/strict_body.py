@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
-from app.api.errors import HttpProblemError, invalid_document
+from app.api.errors import HttpProblemError, build_invalid_document
 from palestra.contract.documents import canonical_json
 from palestra.contract.strict_json import JsonError, check_json
 from palestra.contract.upgrade import UnsupportedSchemaError
@@ -78,7 +78,7 @@ def json_body(
     return Depends(read)
 
 
-def body_model(dependency: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
+def find_body_model(dependency: Callable[..., Any] | None) -> tuple[type[BaseModel], bool] | None:
     """Returns the model that a body dependency reads and whether the body is required.
 
     `None` for any other dependency.
@@ -163,7 +163,7 @@ def parse(
             422, "unsupported_schema", str(error), "/definition/schema_version"
         ) from None
     except ValidationError as error:
-        raise invalid_document(error, model) from None
+        raise build_invalid_document(error, model) from None
 
 
 def _refused(status: int, code: str, message: str, where: str = "") -> HttpProblemError:

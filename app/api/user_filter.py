@@ -7,7 +7,7 @@ from fastapi import Depends, Query
 from app.api.auth import Reader
 
 
-def user_filter(
+def read_user_filter(
     principal: Reader,
     user: Annotated[
         str | None,
@@ -18,4 +18,4 @@ def user_filter(
     return principal.user if user == "me" else user
 
 
-SubmittedBy = Annotated[str | None, Depends(user_filter)]
+SubmittedBy = Annotated[str | None, Depends(read_user_filter)]

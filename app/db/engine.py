@@ -133,7 +133,7 @@ def announce(session: Session, topic: Topic) -> None:
     session.info.setdefault(_TOPICS, set()).add(topic)
 
 
-def async_url(url: str) -> str:
+def build_async_url(url: str) -> str:
     """Returns the URL with the async driver of its database.
 
     Raises:
@@ -154,7 +154,7 @@ def async_url(url: str) -> str:
 
 
 def _create_engine(url: str, pool_size: int) -> AsyncEngine:
-    target = make_url(async_url(url))
+    target = make_url(build_async_url(url))
     if target.get_backend_name() == "sqlite":
         opened = partial(sqlite.connect, target.database or ":memory:", _BUSY_SECONDS)
         engine = create_async_engine(

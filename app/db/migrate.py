@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import SQLAlchemyError
 
 import migrations
-from app.db.engine import async_url
-from app.db.startup_check import DatabaseStartError, first_line, refuse_newer
+from app.db.engine import build_async_url
+from app.db.startup_check import DatabaseStartError, extract_first_line, refuse_newer
 
 _UPGRADE_LOCK: Final = 0x70616C_7570
 
@@ -37,7 +37,9 @@ def upgrade(url: str, revision: str = "head") -> str:
         with _connection(url) as connection:
             return _upgrade(connection, revision)
     except (SQLAlchemyError, OSError) as error:
-        raise DatabaseStartError(f"the database cannot be upgraded: {first_line(error)}") from None
+        raise DatabaseStartError(
+            f"the database cannot be upgraded: {extract_first_line(error)}"
+        ) from None
 
 
 def _upgrade(connection: Connection, revision: str) -> str:
@@ -85,7 +87,7 @@ def _connection(url: str) -> Iterator[Connection]:
 
 
 def _sync_engine(url: str) -> Engine:
-    target = make_url(async_url(url))
+    target = make_url(build_async_url(url))
     if target.get_backend_name() != "sqlite":
         return create_engine(target)
     engine = create_engine(target.set(drivername="sqlite"), connect_args={"timeout": 60})

@@ -24,7 +24,7 @@ async def check_database(url: str) -> None:
     try:
         database = Database(url, pool_size=1)
     except (DatabaseUrlError, ArgumentError) as error:
-        raise DatabaseStartError(first_line(error)) from None
+        raise DatabaseStartError(extract_first_line(error)) from None
     try:
         async with database.engine.connect() as connection:
             await _check_schema(connection)
@@ -39,7 +39,7 @@ async def _check_schema(connection: AsyncConnection) -> None:
     if version is None:
         raise DatabaseStartError("the database has no tables yet: run `palestra db upgrade` first")
     refuse_newer(version)
-    if version != revisions()[-1]:
+    if version != list_revisions()[-1]:
         raise DatabaseStartError(
             f"the database has the older schema {version}: run `palestra db upgrade` first"
         )
@@ -51,7 +51,7 @@ def refuse_newer(version: str) -> None:
     Raises:
         DatabaseStartError: If it is newer; the message states what to do.
     """
-    known = revisions()
+    known = list_revisions()
     if version not in known:
         raise DatabaseStartError(
             f"the database has the newer schema {version}, this Palestra knows up to "
@@ -59,7 +59,7 @@ def refuse_newer(version: str) -> None:
         )
 
 
-def revisions() -> tuple[str, ...]:
+def list_revisions() -> tuple[str, ...]:
     """Returns every known version of the schema, oldest first: the numbers of the migrations.
 
     Does not import Alembic, which costs a server's start 0.1 s and 10 MiB.
@@ -75,13 +75,13 @@ def _version(connection: Connection) -> str | None:
 
 
 def _sentence(error: Exception) -> str:
-    reason = first_line(error)
+    reason = extract_first_line(error)
     if "password authentication failed" in reason:
         return "the database refuses user name or password: check them in database_url"
     return f"the database cannot be used: {reason}"
 
 
-def first_line(error: Exception) -> str:
+def extract_first_line(error: Exception) -> str:
     """Returns the first line of an error's message, the driver's own message if there is one."""
     reason = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     lines = str(reason).strip().splitlines()

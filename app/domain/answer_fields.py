@@ -70,7 +70,7 @@ def cut(model: type[BaseModel], document: Mapping[str, Any], version: int) -> di
 
 def _cut_value(annotation: Any, value: Any, version: int) -> Any:
     """Returns the value of a field, cut where its annotation holds a listed model."""
-    model = next((kind for kind in _nested_types(annotation) if kind in FIELDS), None)
+    model = next((kind for kind in _find_nested_types(annotation) if kind in FIELDS), None)
     if model is None or value is None:
         return value
     if isinstance(value, list):
@@ -78,6 +78,6 @@ def _cut_value(annotation: Any, value: Any, version: int) -> Any:
     return cut(model, value, version)
 
 
-def _nested_types(annotation: Any) -> set[Any]:
+def _find_nested_types(annotation: Any) -> set[Any]:
     """Returns an annotation and all types nested in it."""
-    return {annotation}.union(*(_nested_types(part) for part in get_args(annotation)))
+    return {annotation}.union(*(_find_nested_types(part) for part in get_args(annotation)))

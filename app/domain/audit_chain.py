@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from palestra.contract.documents import sha256_of
+from palestra.contract.documents import hash_document
 
 GENESIS: Final = "0" * 64
 """Stands for the hash before the first entry."""
@@ -35,7 +35,7 @@ class ChainFault:
     message: str
 
 
-def entry_hash(content: Mapping[str, Any], previous_hash: str) -> str:
+def hash_entry(content: Mapping[str, Any], previous_hash: str) -> str:
     """Returns the hash of an entry: 64 hexadecimal digits of a SHA-256.
 
     Args:
@@ -47,10 +47,10 @@ def entry_hash(content: Mapping[str, Any], previous_hash: str) -> str:
         ValueError: If a number is not finite.
     """
     stated = {name: value for name, value in content.items() if value is not None}
-    return sha256_of({**stated, "previous_hash": previous_hash})
+    return hash_document({**stated, "previous_hash": previous_hash})
 
 
-def fault_between(
+def compare_to_chain(
     before: ChainPlace, row: ChainPlace, stated: str, computed: str
 ) -> ChainFault | None:
     """Returns how an entry does not continue the chain; `None` if it does.
@@ -59,10 +59,10 @@ def fault_between(
         before: The entry before it.
         row: The entry's id and stored hash.
         stated: The hash that the entry names as the one before it.
-        computed: The hash of the entry's content (`entry_hash`).
+        computed: The hash of the entry's content (`hash_entry`).
     """
     if row.id != before.id + 1:
-        return missing_entries(before.id + 1, row.id - 1)
+        return describe_missing_entries(before.id + 1, row.id - 1)
     if computed != row.hash:
         message = f"Entry {row.id} was changed: its content does not give its hash."
         return ChainFault("changed", row.id, message)
@@ -74,17 +74,17 @@ def fault_between(
     return None
 
 
-def fault_at_end(last: ChainPlace, end: ChainPlace) -> ChainFault | None:
+def compare_to_stored_end(last: ChainPlace, end: ChainPlace) -> ChainFault | None:
     """Returns how the last entry differs from the stored end of the chain."""
     if last.id < end.id:
-        return missing_entries(last.id + 1, end.id)
+        return describe_missing_entries(last.id + 1, end.id)
     if last.hash != end.hash:
         message = f"Entry {last.id} is not the one that was written last: it was replaced."
         return ChainFault("replaced", last.id, message)
     return None
 
 
-def missing_entries(first: int, last: int) -> ChainFault:
+def describe_missing_entries(first: int, last: int) -> ChainFault:
     """Returns the fault of a chain without the entries from `first` to `last`."""
     which = f"Entry {first} is" if first == last else f"Entries {first} to {last} are"
     return ChainFault("missing", first, f"{which} missing.")

@@ -25,7 +25,7 @@ _LONGEST: Final = 512
 """Leading characters of the header that are read."""
 
 
-def browser_name(user_agent: str | None) -> str | None:
+def describe_browser(user_agent: str | None) -> str | None:
     """Returns the browser and its system in words, for example `Firefox on Linux`.
 
     A program is named by its first product token. `None` if the header names nothing known. Any

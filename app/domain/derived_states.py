@@ -46,12 +46,14 @@ def ended_run_state(outcome: Outcome) -> RunState:
     return RunState.SUCCEEDED if outcome is Outcome.SUCCEEDED else RunState.FAILED
 
 
-def experiment_state(runs: Mapping[RunState, int]) -> RunState:
+def derive_experiment_state(runs: Mapping[RunState, int]) -> RunState:
     """Returns an experiment's state from the number of its runs in each state."""
     return next((state for state in EXPERIMENT_ORDER if runs.get(state)), RunState.QUEUED)
 
 
-def worker_state(silent_seconds: float, limit_seconds: float, *, draining: bool) -> WorkerState:
+def derive_worker_state(
+    silent_seconds: float, limit_seconds: float, *, draining: bool
+) -> WorkerState:
     """Returns a worker's state from the time since its last heartbeat."""
     if silent_seconds > limit_seconds * OFFLINE_AFTER:
         return WorkerState.OFFLINE

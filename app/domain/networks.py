@@ -16,7 +16,7 @@ def contains(networks: Iterable[Network], address: Address) -> bool:
     return any(plain.version == network.version and plain in network for network in networks)
 
 
-def client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequence[Network]) -> str:
+def find_client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequence[Network]) -> str:
     """Returns the client's address of a request that may have passed proxies.
 
     Args:
@@ -40,7 +40,7 @@ def client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequence[Ne
     return str(address)
 
 
-def subscriber(address: str) -> str:
+def find_subscriber(address: str) -> str:
     """Returns the network to count as one client: an IPv4 address, or a /64 of IPv6."""
     known = _read(address)
     if known is None or known.version == 4:

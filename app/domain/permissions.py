@@ -48,6 +48,6 @@ SCOPE_PERMISSIONS: Final[Mapping[Scope, frozenset[Permission]]] = {
 """Upper bound that a scope of a credential sets on its holder's permissions."""
 
 
-def permitted_by(scopes: frozenset[Scope]) -> frozenset[Permission]:
+def list_permitted(scopes: frozenset[Scope]) -> frozenset[Permission]:
     """Returns the permissions that a credential with these scopes can carry."""
     return frozenset[Permission]().union(*(SCOPE_PERMISSIONS[scope] for scope in scopes))

@@ -7,7 +7,7 @@ from app.domain.permissions import (
     ADMINISTRATOR_PERMISSIONS,
     OF_NO_PROJECT,
     ROLE_PERMISSIONS,
-    permitted_by,
+    list_permitted,
 )
 from palestra.contract.names import Scope
 from palestra.contract.permissions import Permission, Role
@@ -91,7 +91,7 @@ class Principal:
             project_id: Project of the object; `None` asks for a permission of the server, or for
                 one of a project in at least one project.
         """
-        if permission not in permitted_by(self.scopes):
+        if permission not in list_permitted(self.scopes):
             return False
         if permission is Permission.ACCOUNT:
             return self.user_id != ""

@@ -25,7 +25,7 @@ from palestra.contract.code import (
 )
 from palestra.contract.definition import RlDefinition, SupervisedDefinition
 from palestra.contract.documents import canonical_json
-from palestra.contract.problems import nearest, pointer
+from palestra.contract.problems import build_pointer, suggest_nearest
 
 _Definition = RlDefinition | SupervisedDefinition
 _LONGEST: Final = 300
@@ -128,12 +128,13 @@ def _unknown(use: _PartReference, known: Sequence[str], pool: str) -> InvalidErr
         f"; there {'is' if len(names) == 1 else 'are'} {', '.join(names[:20])}" if names else ""
     )
     message = (
-        f"No worker of the pool {pool} offers this {word}{nearest(use.name, names)}{there_are}. "
+        f"No worker of the pool {pool} offers this {word}"
+        f"{suggest_nearest(use.name, names)}{there_are}. "
         "Install the distribution that registers it on a worker of the pool and start "
         "that worker again, or choose another name."
     )
     code = "unknown_agent" if use.kind == "agents" else "unknown_part"
-    return InvalidError(code, message, pointer=pointer(("definition", *use.path, "name")))
+    return InvalidError(code, message, pointer=build_pointer(("definition", *use.path, "name")))
 
 
 def _with_defaults(found: _Found) -> _Found:
@@ -161,12 +162,12 @@ def _check_parameters(found: _Found) -> None:
             "The schema of these parameters that the workers gave cannot be read: ask who "
             "maintains the distribution."
         )
-        raise InvalidError("invalid_schema", message, pointer=pointer(where)) from None
+        raise InvalidError("invalid_schema", message, pointer=build_pointer(where)) from None
     error = next(validator.iter_errors(use.parameters), None)
     if error is not None:
         message = f"does not fit the schema of this {_WORDS[use.kind]}: {error.message[:_LONGEST]}"
         raise InvalidError(
-            "invalid_parameters", message, pointer=pointer((*where, *error.instance_path))
+            "invalid_parameters", message, pointer=build_pointer((*where, *error.instance_path))
         )
 
 
@@ -184,7 +185,7 @@ def _replaced(definition: _Definition, found: Sequence[_Found]) -> _Definition:
             "may hold. Send fewer or shorter ones."
         )
         raise InvalidError(
-            "invalid_parameters", message, pointer=pointer(("definition", *found[0].use.path))
+            "invalid_parameters", message, pointer=build_pointer(("definition", *found[0].use.path))
         ) from None
 
 

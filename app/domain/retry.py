@@ -60,7 +60,7 @@ def judge(
     if infrastructure and after.infrastructure_failures < max_attempts:
         return RetryDecision(
             is_requeued=True,
-            delay=backoff(after.infrastructure_failures),
+            delay=compute_backoff(after.infrastructure_failures),
             cause=cause,
             history=after,
         )
@@ -69,7 +69,7 @@ def judge(
     return RetryDecision(is_requeued=False, delay=0, cause=cause, history=after)
 
 
-def backoff(failures: int) -> float:
+def compute_backoff(failures: int) -> float:
     """Returns the seconds to wait after the n-th infrastructure failure.
 
     None after the first, then 10 s, doubled each time up to 10 min.

@@ -76,7 +76,7 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def csrf_token(session_secret: str) -> str:
+def derive_csrf_token(session_secret: str) -> str:
     """Returns the CSRF token that the session's pages send with every modifying request.
 
     The session's secret cannot be computed from it.

@@ -33,7 +33,7 @@ A fence that is not a key is superseded as a whole.
 """
 
 
-def chain(links: Iterable[Link]) -> Chain:
+def build_chain(links: Iterable[Link]) -> Chain:
     """Returns the attempts that lead to the newest fence, each with its last valid position."""
     by_fence = {link.fence: link for link in links}
     current = by_fence.get(max(by_fence, default=0))

@@ -38,7 +38,7 @@ VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
 """Prefixes of curves that are computed from the evaluations of a source; no record may use one."""
 
 
-def evaluation_series(series: str) -> tuple[EvaluationSource, str] | None:
+def parse_evaluation_series(series: str) -> tuple[EvaluationSource, str] | None:
     """Returns the source and the statistic of a curve that is computed from evaluations.
 
     `None` for a stored curve.

@@ -47,7 +47,7 @@ async def disable(
         )
         announce(session, ACCESS)
     return UserDisabled(
-        user=await users.detail(session, user), live_jobs=live, changed_jobs=changed
+        user=await users.load_detail(session, user), live_jobs=live, changed_jobs=changed
     )
 
 
@@ -92,7 +92,7 @@ async def _transfer_jobs(
             "Name the user to whom the jobs are transferred.",
             pointer="/transfer_to",
         )
-    to = await users.receiver(session, wanted, user, "/transfer_to")
+    to = await users.find_receiver(session, wanted, user, "/transfer_to")
     moved = await rows.transfer_live_jobs(session, user.id, to.id)
     if moved:
         _record_transfer(session, principal, user, to, {"jobs": moved})
@@ -119,7 +119,7 @@ async def delete(
     moved: dict[str, int] = {}
     to = None
     if transfer_to is not None:
-        to = await users.receiver(session, transfer_to, user, "query/transfer_to")
+        to = await users.find_receiver(session, transfer_to, user, "query/transfer_to")
         moved = await rows.transfer(session, user.id, to.id)
         _record_transfer(session, principal, user, to, moved)
     else:

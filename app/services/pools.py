@@ -12,7 +12,7 @@ from app.domain.principal import Principal
 from palestra.contract.job_options import Limits
 from palestra.contract.names import new_id
 from palestra.contract.permissions import Permission
-from palestra.contract.problems import nearest
+from palestra.contract.problems import suggest_nearest
 
 DEFAULT: Final = "default"
 
@@ -31,7 +31,7 @@ def _sees_all(principal: Principal) -> bool:
     return principal.permits(Permission.SERVER_POOLS) and not principal.is_within_project
 
 
-async def names_by_project(session: Session) -> Mapping[str, frozenset[str]]:
+async def load_names_by_project(session: Session) -> Mapping[str, frozenset[str]]:
     """Returns the names of the pools that admit each project, by its ID."""
     return await rows.load_names_by_project(session)
 
@@ -43,7 +43,7 @@ def list_visible_to_stream(
 
     Args:
         principal: The caller as it is now.
-        admitted: The answer of `names_by_project`.
+        admitted: The answer of `load_names_by_project`.
         only_project: ID of the project to which the stream is limited; `None` for no limit.
     """
     if only_project is None and _sees_all(principal):
@@ -80,7 +80,7 @@ async def check(session: Session, project_id: str, pool: str, pointer: str) -> P
         )
     else:
         message = (
-            f"This project has no pool {pool}{nearest(pool, known) or '.'} "
+            f"This project has no pool {pool}{suggest_nearest(pool, known) or '.'} "
             f"Its pools are: {', '.join(known)}. Name one of them, or ask an administrator of the "
             "server to admit the project to another."
         )

@@ -11,7 +11,7 @@ _OF_THE_MACHINE = ("system/", "time/", "speed/")
 _EVALUATED = ("env_step", "update", "episode", "episodes", "mean", "stdev", "min", "max", "seed")
 
 
-def history_of(stack: Stack, run_id: str) -> dict[str, Any]:
+def read_history(stack: Stack, run_id: str) -> dict[str, Any]:
     """Returns all curves, evaluations and counters of a run, and the digest of its final state."""
     run = stack.get(f"runs/{run_id}")
     names = [row["name"] for row in stack.get(f"runs/{run_id}/series", limit=500)["items"]]
@@ -19,17 +19,17 @@ def history_of(stack: Stack, run_id: str) -> dict[str, Any]:
         name: run["progress"][name] for name in ("env_step", "update", "episode")
     }
     history["curves"] = {
-        name: _curve(stack, run_id, name, run)
+        name: _read_curve(stack, run_id, name, run)
         for name in sorted(names)
         if not name.startswith(_OF_THE_MACHINE)
     }
     rows = stack.get(f"runs/{run_id}/evaluations", limit=500)["items"]
     history["evaluations"] = sorted([row[name] for name in _EVALUATED] for row in rows)
-    history["parameters"] = _parameters(stack, run_id)
+    history["parameters"] = _read_parameters(stack, run_id)
     return history
 
 
-def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+def list_differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """Returns a description of each difference between two histories; empty if they are equal."""
     found = [
         f"{name}: {one[name]} and {other[name]}"
@@ -50,7 +50,7 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return found
 
 
-def _curve(stack: Stack, run_id: str, series: str, run: dict[str, Any]) -> list[Any]:
+def _read_curve(stack: Stack, run_id: str, series: str, run: dict[str, Any]) -> list[Any]:
     """Returns the points per bucket and their values.
 
     The x axis is the episode for series with one point per episode, else env_step.
@@ -73,7 +73,7 @@ def _curve(stack: Stack, run_id: str, series: str, run: dict[str, Any]) -> list[
     return parts
 
 
-def _parameters(stack: Stack, run_id: str) -> list[list[Any]]:
+def _read_parameters(stack: Stack, run_id: str) -> list[list[Any]]:
     """Returns names and digests of the tensors and arrays of the final snapshot."""
     snapshots = [
         row

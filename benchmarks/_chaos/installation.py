@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks._chaos.curves import differences, history_of
+from benchmarks._chaos.curves import list_differences, read_history
 from tests.e2e.run_history import get_live_attempt, make_cartpole_definition
 from tests.support.disks import may_mount, mount_small_disk
 from tests.support.process_stack import Stack, wait_for
@@ -108,7 +108,7 @@ class Installation:
                 seconds,
                 "the undisturbed run succeeds",
             )
-            self._references[kind] = history_of(self.stack, run["id"])
+            self._references[kind] = read_history(self.stack, run["id"])
 
     def keep_busy(self, at_once: int = 3) -> None:
         """Submits trainings until `at_once` of them are unfinished."""
@@ -158,8 +158,8 @@ class Installation:
         for training in (
             training for training in self.trainings if self._succeeded[training.run_id]
         ):
-            found = differences(
-                self._references[training.kind], history_of(self.stack, training.run_id)
+            found = list_differences(
+                self._references[training.kind], read_history(self.stack, training.run_id)
             )
             if found:
                 self._record_violation(training, f"differs: {'; '.join(found)}")
@@ -248,7 +248,7 @@ class Installation:
 
 
 @contextmanager
-def running_installation(
+def run_installation(
     directory: Path, env_steps: int, seed: int, database_url: str | None = None
 ) -> Iterator[Installation]:
     """Starts all processes and stops them when the block ends.

@@ -64,7 +64,7 @@ def read_preset(path: Path) -> Preset:
     return Preset(path.stem, submission, target)
 
 
-def preset_paths(only: list[str] | None = None, folder: Path = FOLDER) -> list[Path]:
+def list_preset_paths(only: list[str] | None = None, folder: Path = FOLDER) -> list[Path]:
     """Returns the files of the presets by name; `only` selects some of them.
 
     Raises:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from benchmarks._learning.presets import read_preset
-from benchmarks._train_in_process import EvaluationSink, evaluate_from_seed, pack_of, training_of
+from benchmarks._train_in_process import EvaluationSink, evaluate_from_seed, open_training, pack_of
 from workers.assembly.training import Training
 from workers.core.rng import derive_seed
 from workers.trainer_process.schedules.native import train, train_pack
@@ -57,7 +57,7 @@ def main() -> None:
             with pack_of(preset.submission, options.seeds, Path(directory), sinks) as pack:
                 train_pack(pack, lambda index: tell(index, pack.trainings[index]))
         else:
-            with training_of(
+            with open_training(
                 preset.submission, options.seeds[0], Path(directory), sinks[0]
             ) as training:
                 train(training)

@@ -44,7 +44,7 @@ class Loop(NamedTuple):
     """The same for the other seeds of a pack."""
 
 
-def greedy_return(env_id: str, act: Callable[[np.ndarray], Any]) -> float:
+def measure_greedy_return(env_id: str, act: Callable[[np.ndarray], Any]) -> float:
     """Returns the mean undiscounted return of 20 episodes, which are the same in every call."""
     env, total = gym.make(env_id), 0.0
     for seed in range(_FIRST_EVALUATION_SEED, _FIRST_EVALUATION_SEED + EVALUATION_EPISODES):
@@ -57,12 +57,12 @@ def greedy_return(env_id: str, act: Callable[[np.ndarray], Any]) -> float:
     return total / EVALUATION_EPISODES
 
 
-def processor_seconds() -> float:
+def measure_processor_seconds() -> float:
     """Returns the processor time of this process and of its ended subprocesses."""
     return time.process_time() + sum(os.times()[2:4])
 
 
-def children_seconds() -> float:
+def measure_children_seconds() -> float:
     """Returns the processor time of the running subprocesses of this process.
 
     A call takes half a millisecond.
@@ -70,12 +70,12 @@ def children_seconds() -> float:
     return sum(sum(child.cpu_times()[:2]) for child in psutil.Process().children())
 
 
-def children_mib() -> float:
+def measure_children_mib() -> float:
     """Returns the sum of the peak resident memory of the running subprocesses, in MiB."""
-    return sum(peak_mib(child.pid) for child in psutil.Process().children())
+    return sum(read_peak_mib(child.pid) for child in psutil.Process().children())
 
 
-def peak_mib(pid: int | str = "self") -> float:
+def read_peak_mib(pid: int | str = "self") -> float:
     """Returns the peak resident memory of a process in MiB.
 
     Unlike `getrusage`, it excludes the memory of the process that started it.

@@ -15,8 +15,8 @@ from benchmarks._peers.loops import (
     Loop,
     Measurements,
     UnsupportedAlgorithmError,
-    children_mib,
-    processor_seconds,
+    measure_children_mib,
+    measure_processor_seconds,
 )
 from benchmarks._peers.tasks import (
     A2cSettings,
@@ -28,7 +28,7 @@ from benchmarks._peers.tasks import (
     Settings,
     Task,
 )
-from benchmarks._train_in_process import bare_submission, pack_of, training_of
+from benchmarks._train_in_process import build_bare_submission, open_training, pack_of
 from palestra.contract.job_options import Submission
 from palestra.telemetry.spool import SpoolWriter
 from workers.assembly.training import Training
@@ -44,14 +44,14 @@ def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -
         )
         spool = stack.enter_context(SpoolWriter(directory / "spool"))
         try:
-            submitted = submission(task, env_steps, compile_mode)
+            submitted = build_submission(task, env_steps, compile_mode)
             if len(seeds) > 1:
                 trainings = stack.enter_context(
                     pack_of(submitted, seeds, directory, [SharedSink(spool)] * len(seeds))
                 ).trainings
             else:
                 trainings = [
-                    stack.enter_context(training_of(submitted, seeds[0], directory, spool))
+                    stack.enter_context(open_training(submitted, seeds[0], directory, spool))
                 ]
         except ValidationError as error:
             raise UnsupportedAlgorithmError(
@@ -71,16 +71,19 @@ def train(trainings: list[Training], env_steps: int) -> Measurements:
 
     The other libraries make neither.
     """
-    turns, clocks = turns_of(trainings), [training.engine.clock for training in trainings]
-    first, second = learning_seconds(turns, clocks[-1]), learning_seconds(turns, clocks[-1])
+    turns, clocks = run_in_turn(trainings), [training.engine.clock for training in trainings]
+    first, second = (
+        measure_learning_turn(turns, clocks[-1]),
+        measure_learning_turn(turns, clocks[-1]),
+    )
     for _ in turns:
         if clocks[-1].env_steps >= env_steps:
             break
     warm_up = (max(0.0, one - other) for one, other in zip(first, second, strict=True))
-    return Measurements(sum(clock.env_steps for clock in clocks), *warm_up, children_mib())
+    return Measurements(sum(clock.env_steps for clock in clocks), *warm_up, measure_children_mib())
 
 
-def turns_of(trainings: list[Training]) -> Iterator[None]:
+def run_in_turn(trainings: list[Training]) -> Iterator[None]:
     """Runs one iteration of each training in turn, and yields after each round."""
     ticks = [training.engine.ticks() for training in trainings]
     while True:
@@ -90,7 +93,7 @@ def turns_of(trainings: list[Training]) -> Iterator[None]:
         yield
 
 
-def learning_seconds(turns: Iterator[None], clock: Clock) -> tuple[float, float]:
+def measure_learning_turn(turns: Iterator[None], clock: Clock) -> tuple[float, float]:
     """Returns the wall time and the processor time of the next turn in which an agent learned."""
     learnt, began = clock.updates, _now()
     for _ in turns:
@@ -102,7 +105,7 @@ def learning_seconds(turns: Iterator[None], clock: Clock) -> tuple[float, float]
 
 
 def _now() -> tuple[float, float]:
-    return time.perf_counter(), processor_seconds()
+    return time.perf_counter(), measure_processor_seconds()
 
 
 def act(training: Training, observation: np.ndarray) -> Any:
@@ -111,10 +114,10 @@ def act(training: Training, observation: np.ndarray) -> Any:
     return action if action.ndim else int(action)
 
 
-def submission(task: Task, env_steps: int, compile_mode: str) -> Submission:
+def build_submission(task: Task, env_steps: int, compile_mode: str) -> Submission:
     """Returns the submission for a task, as a user would write it."""
     settings = task.settings
-    return bare_submission(
+    return build_bare_submission(
         task.title,
         {"id": task.env, **env_of(settings)},
         agent_of(settings),

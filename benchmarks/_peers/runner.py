@@ -72,10 +72,10 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         module = importlib.import_module(MODULES[options.peer])
         from benchmarks._peers.loops import (
             UnsupportedAlgorithmError,
-            children_seconds,
-            greedy_return,
-            peak_mib,
-            processor_seconds,
+            measure_children_seconds,
+            measure_greedy_return,
+            measure_processor_seconds,
+            read_peak_mib,
         )
 
         try:
@@ -89,16 +89,19 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         except UnsupportedAlgorithmError as error:
             return {"peer": label, "task": task.name, "left_out": str(error)}
         setup = time.time() - started
-        began, began_cpu = time.perf_counter(), processor_seconds() + children_seconds()
+        began, began_cpu = (
+            time.perf_counter(),
+            measure_processor_seconds() + measure_children_seconds(),
+        )
         done = loop.train()
         seconds, cpu_seconds = (
             time.perf_counter() - began,
-            processor_seconds() + children_seconds() - began_cpu,
+            measure_processor_seconds() + measure_children_seconds() - began_cpu,
         )
         ended = time.time()
-        peak = peak_mib() + done.children_mib
+        peak = read_peak_mib() + done.children_mib
         returns = (
-            [round(greedy_return(task.env, act), 1) for act in (loop.act, *loop.others)]
+            [round(measure_greedy_return(task.env, act), 1) for act in (loop.act, *loop.others)]
             if task.is_judged
             else []
         )

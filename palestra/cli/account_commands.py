@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.invitation_commands import roles
-from palestra.cli.output import emit_json, say, show, table, visible
+from palestra.cli.invitation_commands import format_roles
+from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show
 from palestra.cli.passwords import ask_password
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.cli.user_commands import change_of
@@ -40,13 +40,13 @@ def show_account(server: Server = None, token_file: TokenFile = None, json: Json
 def _show(found: AccountView) -> None:
     cells = (
         found.name,
-        visible(found.display_name or "-"),
-        visible(found.email or "-"),
+        remove_control_characters(found.display_name or "-"),
+        remove_control_characters(found.email or "-"),
         "yes" if found.is_admin else "no",
         "set" if found.has_password else "not set",
-        roles(found.projects),
+        format_roles(found.projects),
     )
-    show(table(("name", "display name", "e-mail", "admin", "password", "projects"), [cells]))
+    show(build_table(("name", "display name", "e-mail", "admin", "password", "projects"), [cells]))
 
 
 def change(
@@ -95,13 +95,13 @@ def sessions(server: Server = None, token_file: TokenFile = None, json: Json = F
     if json:
         return emit_json(rows)
     headings = ("session", "browser", "address", "opened", "by", "last used")
-    return show(table(headings, [_cells(row) for row in rows]))
+    return show(build_table(headings, [_cells(row) for row in rows]))
 
 
 def _cells(row: LoginSessionView) -> tuple[str, ...]:
     return (
         row.id,
-        visible(row.browser or "-"),
+        remove_control_characters(row.browser or "-"),
         row.address or "-",
         f"{row.created_at:%Y-%m-%d %H:%M}",
         row.opened_by or "-",

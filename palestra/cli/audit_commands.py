@@ -11,8 +11,16 @@ from typing import Annotated, Any, BinaryIO, Final
 import typer
 
 from palestra.cli.exec_commands import RAW, run_admin
-from palestra.cli.output import emit_json, say, shorten, show, table, usage, visible
-from palestra.cli.request_documents import request_of
+from palestra.cli.output import (
+    build_table,
+    emit_json,
+    remove_control_characters,
+    say,
+    shorten,
+    show,
+    usage,
+)
+from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.audit import AuditEntry, AuditQuery
 from palestra.contract.views import FieldProblem
@@ -63,7 +71,7 @@ def list_entries(
     if json:
         return emit_json(rows)
     headings = ("time", "person", "action", "object", "outcome", "address", "credential", "details")
-    return show(table(headings, [_cells(row) for row in rows]))
+    return show(build_table(headings, [_cells(row) for row in rows]))
 
 
 def _cells(row: AuditEntry) -> tuple[str, ...]:
@@ -71,13 +79,13 @@ def _cells(row: AuditEntry) -> tuple[str, ...]:
     details = ", ".join(f"{name}={value}" for name, value in row.data.items())
     return (
         f"{row.at:%Y-%m-%d %H:%M:%S}",
-        visible(row.user or row.actor),
+        remove_control_characters(row.user or row.actor),
         row.action,
-        visible(f"{row.object_type}/{row.object_id}"),
+        remove_control_characters(f"{row.object_type}/{row.object_id}"),
         outcome if row.count == 1 else f"{outcome} ({row.count} times)",
         row.address or "",
         row.credential or "",
-        shorten(visible(details)),
+        shorten(remove_control_characters(details)),
     )
 
 
@@ -155,7 +163,7 @@ def _query(
         "since": since,
         "until": until,
     }
-    return request_of(AuditQuery, members, _sentence)
+    return read_request(AuditQuery, members, _sentence)
 
 
 def _sentence(fault: FieldProblem) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import emit_json, say, show, table
+from palestra.cli.output import build_table, emit_json, say, show
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.catalogue import Catalogue, SpaceDescription
 from palestra.contract.code import shown_code
@@ -41,10 +41,10 @@ def catalogue(
     parts = [row for row in _parts(found.catalogue) if wanted in row[1].lower()]
     environments = [row for row in _environments(found.catalogue) if wanted in row[0].lower()]
     if parts:
-        show(table(("kind", "name", "code"), parts))
+        show(build_table(("kind", "name", "code"), parts))
     if environments:
         show(
-            table(
+            build_table(
                 ("environment", "observations", "actions", "time limit", "code"),
                 environments,
                 numbers=("time limit",),
@@ -67,8 +67,8 @@ def _environments(found: Catalogue) -> list[tuple[str, str, str, int | None, str
     return [
         (
             one.id,
-            _space(one.observation_space),
-            _space(one.action_space),
+            _format_space(one.observation_space),
+            _format_space(one.action_space),
             one.max_episode_steps,
             shown_code(one.code) if one.code else "",
         )
@@ -76,7 +76,7 @@ def _environments(found: Catalogue) -> list[tuple[str, str, str, int | None, str
     ]
 
 
-def _space(space: SpaceDescription | None) -> str:
+def _format_space(space: SpaceDescription | None) -> str:
     """Returns the short form of a space, for example `box 84x84 uint8` or `discrete 4`."""
     if space is None:
         return ""

@@ -11,11 +11,11 @@ import typer
 
 from palestra.cli.output import (
     CommandError,
+    build_table,
     emit_json,
+    format_state,
     say,
     show,
-    state,
-    table,
 )
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
@@ -206,7 +206,7 @@ def _print_changed(
                 f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of "
                 f"{job.id}"
             )
-    show(table(("job", "state"), [(job.id, state(job.state)) for job in changed]))
+    show(build_table(("job", "state"), [(job.id, format_state(job.state)) for job in changed]))
 
 
 def _jobs(client: Client, verb: str, target: str) -> list[str]:

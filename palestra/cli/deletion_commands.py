@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import CommandError, emit_json, say, show, table, visible
+from palestra.cli.output import (
+    CommandError,
+    build_table,
+    emit_json,
+    remove_control_characters,
+    say,
+    show,
+)
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.cli.sizes import format_bytes
 
@@ -59,7 +66,7 @@ def list_deleted(server: Server = None, token_file: TokenFile = None, json: Json
     cells = [
         (
             row.slug,
-            visible(row.name),
+            remove_control_characters(row.name),
             f"{row.deleted_at:%Y-%m-%d %H:%M}",
             row.deleted_by or "-",
             f"{row.restorable_until:%Y-%m-%d %H:%M}"
@@ -73,7 +80,7 @@ def list_deleted(server: Server = None, token_file: TokenFile = None, json: Json
     ]
     headings = ("project", "name", "deleted", "by", "restorable until", "ending jobs", "runs")
     numbers = ("ending jobs", "runs", "stored")
-    return show(table((*headings, "stored"), cells, numbers=numbers))
+    return show(build_table((*headings, "stored"), cells, numbers=numbers))
 
 
 def undelete(

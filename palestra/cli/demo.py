@@ -20,13 +20,13 @@ from palestra.cli.embedded.instance import Instance, InstanceOptions
 from palestra.cli.output import (
     FAILURE,
     CommandError,
+    build_table,
     err,
-    mean_and_spread,
-    number,
+    format_mean_and_spread,
+    format_number,
     out,
     say,
     show,
-    table,
 )
 from palestra.cli.server_address import DEFAULT_DATA_DIR
 from palestra.cli.up import DataDirOption
@@ -231,7 +231,7 @@ def _table(results: Sequence[_Result]) -> Table:
             "",
         )
     )
-    return table(headings, rows, numbers=headings[2:-1])
+    return build_table(headings, rows, numbers=headings[2:-1])
 
 
 def _row(result: _Result) -> tuple[object, ...]:
@@ -256,17 +256,19 @@ def _cells(evaluation: EvaluationView | None) -> tuple[str, str, str]:
     if evaluation is None:
         return ("-", "-", "-")
     return (
-        mean_and_spread(evaluation.mean, evaluation.stdev, evaluation.episodes),
-        number(evaluation.min),
-        number(evaluation.max),
+        format_mean_and_spread(evaluation.mean, evaluation.stdev, evaluation.episodes),
+        format_number(evaluation.min),
+        format_number(evaluation.max),
     )
 
 
 def _over(values: Sequence[float]) -> str:
     if not values:
         return "-"
-    return mean_and_spread(fmean(values), stdev(values) if len(values) > 1 else None, len(values))
+    return format_mean_and_spread(
+        fmean(values), stdev(values) if len(values) > 1 else None, len(values)
+    )
 
 
 def _range(values: Sequence[float]) -> tuple[str, str]:
-    return (number(min(values)), number(max(values))) if values else ("-", "-")
+    return (format_number(min(values)), format_number(max(values))) if values else ("-", "-")

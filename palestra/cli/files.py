@@ -7,7 +7,7 @@ from typing import Annotated, Final, cast
 import typer
 from rich.table import Table
 
-from palestra.cli.output import emit_json, say, show, table, usage, visible
+from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show, usage
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.names import ExportFormat
@@ -47,16 +47,16 @@ def artifacts(
         usage(f"--kind {kind!r}: give one of {', '.join(_KINDS)}")
     with connect(server, token_file) as client:
         rows = list(client.artifacts(run, kind=cast("ArtifactKind | None", kind)))
-    emit_json(rows) if json else show(artifact_table(rows))
+    emit_json(rows) if json else show(build_artifact_table(rows))
 
 
-def artifact_table(rows: Sequence[ArtifactView]) -> Table:
+def build_artifact_table(rows: Sequence[ArtifactView]) -> Table:
     """Returns a table of stored files."""
     cells = [
         (
             row.id,
             row.kind,
-            visible(row.name),
+            remove_control_characters(row.name),
             f"{row.size:,}",
             "yes" if row.stored else "not yet",
             row.snapshot_id or "",
@@ -64,7 +64,7 @@ def artifact_table(rows: Sequence[ArtifactView]) -> Table:
         )
         for row in rows
     ]
-    return table(
+    return build_table(
         ("artifact", "kind", "name", "bytes", "stored", "snapshot", "created"),
         cells,
         numbers=("bytes",),
@@ -103,7 +103,7 @@ def download(
         else:
             paths = [
                 client.download_snapshot(
-                    run, directory, snapshot=snapshot or best_or_newest(client, run)
+                    run, directory, snapshot=snapshot or choose_best_or_newest(client, run)
                 )
             ]
     if json:
@@ -112,6 +112,6 @@ def download(
         say(str(path))
 
 
-def best_or_newest(client: Client, run: str) -> str:
+def choose_best_or_newest(client: Client, run: str) -> str:
     """Returns the default snapshot for commands: the best one, else the newest one."""
     return "best" if any(row.best for row in client.snapshots(run)) else "newest"

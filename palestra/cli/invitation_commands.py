@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import emit_json, say, show, table, usage, visible
-from palestra.cli.request_documents import request_of
+from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show, usage
+from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.people import InvitationView, InviteRequest, UserProjectView
 from palestra.contract.permissions import Role
@@ -48,13 +48,14 @@ def invite(
     }
     wanted = [{**shared, "name": name} for name in names or (None,)]
     members = {"invitations": wanted, "expires_in_hours": hours}
-    request = request_of(InviteRequest, members, _sentence)
+    request = read_request(InviteRequest, members, _sentence)
     with connect(server, token_file) as client:
         made = client.invite(request)
     if json:
         return emit_json(made)
     for one in made:
-        say(f"{visible(one.name or 'somebody')}, until {one.expires_at:%Y-%m-%d %H:%M}: {one.url}")
+        name = remove_control_characters(one.name or "somebody")
+        say(f"{name}, until {one.expires_at:%Y-%m-%d %H:%M}: {one.url}")
     return None
 
 
@@ -79,22 +80,22 @@ def list_invitations(
     if json:
         return emit_json(rows)
     headings = ("id", "name", "state", "expires", "projects", "by", "became")
-    return show(table(headings, [_cells(row) for row in rows]))
+    return show(build_table(headings, [_cells(row) for row in rows]))
 
 
 def _cells(row: InvitationView) -> tuple[str, ...]:
     return (
         row.id,
-        visible(row.name or row.display_name or row.email or "-"),
+        remove_control_characters(row.name or row.display_name or row.email or "-"),
         row.state,
         f"{row.expires_at:%Y-%m-%d %H:%M}",
-        roles(row.projects),
+        format_roles(row.projects),
         row.created_by or "-",
         row.redeemed_by or "-",
     )
 
 
-def roles(projects: Sequence[UserProjectView]) -> str:
+def format_roles(projects: Sequence[UserProjectView]) -> str:
     """Returns a user's projects with the roles, for a table."""
     return ", ".join(f"{one.slug}={one.role}" for one in projects) or "-"
 

@@ -4,15 +4,15 @@ from typing import Annotated, Any
 
 import typer
 
-from palestra.cli.invitation_commands import roles
+from palestra.cli.invitation_commands import format_roles
 from palestra.cli.login import store_login
-from palestra.cli.output import CommandError, say, usage, visible
+from palestra.cli.output import CommandError, remove_control_characters, say, usage
 from palestra.cli.passwords import PasswordStdin, ask_password, require_input
-from palestra.cli.request_documents import request_of
+from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, keep_login, require_writable_logins
 from palestra.contract.access import LinkPreview, SetupRequest
 from palestra.errors import TokenNotMadeError, UnreachableError
-from palestra.sign_in import InvitationLink, join, preview, token_request
+from palestra.sign_in import InvitationLink, build_token_request, join, preview_link
 
 
 def register(app: typer.Typer) -> None:
@@ -44,12 +44,12 @@ def join_server(
         place = InvitationLink(server.rstrip("/"), place.code)
     require_input(from_stdin=password_stdin)
     require_writable_logins()
-    found = preview(place.server, SetupRequest(code=place.code))
+    found = preview_link(place.server, SetupRequest(code=place.code))
     if found.kind != "invitation":
         usage("this link logs a user in who exists: open it in a browser")
     if not json:
         say(_describe(found, place.server))
-    request = _request(place, found, user, from_stdin=password_stdin)
+    request = _build_request(place, found, user, from_stdin=password_stdin)
     token = _join(place.server, request, request.user or found.user or "NAME")
     keep_login(place.server, token)
     store_login(place.server, token, json=json)
@@ -61,12 +61,12 @@ def join_server(
 
 
 def _describe(found: LinkPreview, server: str) -> str:
-    by = "" if found.invited_by is None else f" by {visible(found.invited_by)}"
+    by = "" if found.invited_by is None else f" by {remove_control_characters(found.invited_by)}"
     what = "an administrator" if found.is_admin else "a user"
-    return f"invited{by} as {what} of {server}; projects: {roles(found.projects)}"
+    return f"invited{by} as {what} of {server}; projects: {format_roles(found.projects)}"
 
 
-def _request(
+def _build_request(
     place: InvitationLink, found: LinkPreview, user: str | None, *, from_stdin: bool
 ) -> SetupRequest:
     """Returns the request that redeems the link, which the server has checked."""
@@ -77,8 +77,8 @@ def _request(
         name = str(typer.prompt("Login name"))
     password = ask_password("New password", twice=True, from_stdin=from_stdin)
     members: dict[str, Any] = {"code": place.code, "user": name, "password": password}
-    request = request_of(SetupRequest, members)
-    for problem in preview(place.server, request).problems:
+    request = read_request(SetupRequest, members)
+    for problem in preview_link(place.server, request).problems:
         field = problem.pointer.removeprefix("/")
         raise CommandError(f"{field}: {problem.message}. The link is good still: run this again")
     return request
@@ -87,7 +87,7 @@ def _request(
 def _join(server: str, request: SetupRequest, user: str) -> str:
     """Redeems the link; returns the secret of the new token."""
     try:
-        return join(server, request, token_request()).secret or ""
+        return join(server, request, build_token_request()).secret or ""
     except TokenNotMadeError as error:
         raise CommandError(
             f"you are a user of {server} now: {error.user}. No token was made: {error} "

@@ -8,19 +8,19 @@ import typer
 
 from palestra.cli.output import CommandError, ask_secret, emit_json, say, usage
 from palestra.cli.passwords import PasswordStdin, ask_password, require_input
-from palestra.cli.request_documents import request_of
+from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import (
     Json,
     keep_login,
+    read_remembered_project,
     read_token,
     remember_project,
-    remembered_project,
     require_writable_logins,
 )
 from palestra.client import Client
 from palestra.contract.access import LoginRequest
 from palestra.errors import TokenNotMadeError
-from palestra.sign_in import log_in, token_request
+from palestra.sign_in import build_token_request, log_in
 
 
 def register(app: typer.Typer) -> None:
@@ -61,9 +61,9 @@ def _new_token(url: str, user: str, *, from_stdin: bool) -> str:
     require_input(from_stdin=from_stdin)
     require_writable_logins()
     password = ask_password("Password", twice=False, from_stdin=from_stdin)
-    request = request_of(LoginRequest, {"user": user, "password": password})
+    request = read_request(LoginRequest, {"user": user, "password": password})
     try:
-        return log_in(url, request, token_request()).secret or ""
+        return log_in(url, request, build_token_request()).secret or ""
     except TokenNotMadeError as error:
         raise CommandError(f"the password is right, and no token was made: {error}") from None
 
@@ -74,7 +74,7 @@ def store_login(url: str, token: str, *, json: bool) -> None:
         session = client.session()
     path = keep_login(url, token)
     slugs = [one.slug for one in session.projects]
-    kept = remembered_project(url)
+    kept = read_remembered_project(url)
     if kept is not None and kept not in slugs:
         remember_project(url, None)
         kept = None
@@ -88,10 +88,11 @@ def store_login(url: str, token: str, *, json: bool) -> None:
             }
         )
     else:
-        say(f"logged in to {url} as {session.user}, {_projects(slugs, kept)} (kept in {path})")
+        covered = _describe_projects(slugs, kept)
+        say(f"logged in to {url} as {session.user}, {covered} (kept in {path})")
 
 
-def _projects(slugs: Sequence[str], kept: str | None) -> str:
+def _describe_projects(slugs: Sequence[str], kept: str | None) -> str:
     """Returns which projects commands will use, as words."""
     if kept is not None or len(slugs) == 1:
         return f"project {kept or slugs[0]}"

@@ -75,7 +75,7 @@ def emit_json_line(value: BaseModel | dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def table(
+def build_table(
     headings: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Iterable[str] = ()
 ) -> Table:
     """Returns a table; text from the server is not interpreted as markup."""
@@ -108,24 +108,28 @@ def show_ids(rows: Sequence[Any]) -> None:
         out.out(row.id, highlight=False)
 
 
-def state(value: str) -> Text:
+def format_state(value: str) -> Text:
     """Returns a state in its colour."""
     return Text(str(value), STATE_STYLES.get(str(value), "default"))
 
 
-def number(value: float | None, digits: int = 1) -> str:
+def format_number(value: float | None, digits: int = 1) -> str:
     """Returns a number for a table; a dash for none."""
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def spread(stdev: float | None, count: int) -> str:
+def format_spread(stdev: float | None, count: int) -> str:
     """Returns a sample standard deviation for a table; a dash where one value has none."""
-    return number(stdev if count > 1 else None)
+    return format_number(stdev if count > 1 else None)
 
 
-def mean_and_spread(mean: float, stdev: float | None, count: int) -> str:
+def format_mean_and_spread(mean: float, stdev: float | None, count: int) -> str:
     """Returns a mean with its sample standard deviation; alone where one value has none."""
-    return f"{number(mean)} ± {number(stdev)}" if count > 1 and stdev is not None else number(mean)
+    return (
+        f"{format_number(mean)} ± {format_number(stdev)}"
+        if count > 1 and stdev is not None
+        else format_number(mean)
+    )
 
 
 def say(sentence: str) -> None:
@@ -145,7 +149,7 @@ def ask_secret(prompt: str) -> str:
     return sys.stdin.readline().strip()
 
 
-def visible(text: str) -> str:
+def remove_control_characters(text: str) -> str:
     """Returns text of the server without control characters, which could change the terminal."""
     return "".join(
         character if character.isprintable() or character == "\t" else "\ufffd"
@@ -153,9 +157,13 @@ def visible(text: str) -> str:
     )
 
 
-def cause_of(cause: str | None, failure: Failure | None) -> str:
+def describe_cause(cause: str | None, failure: Failure | None) -> str:
     """Returns the cause of an end in one line, with the message of a failure."""
-    message = visible(failure.message.strip().partition("\n")[0]) if failure is not None else ""
+    message = (
+        remove_control_characters(failure.message.strip().partition("\n")[0])
+        if failure is not None
+        else ""
+    )
     return ": ".join(part for part in (str(cause) if cause is not None else "", message) if part)
 
 
@@ -164,7 +172,7 @@ def describe_backlog(backlog: BacklogView | None) -> str:
 
     Empty if all are uploaded.
     """
-    return "" if backlog is None else visible(backlog.message)
+    return "" if backlog is None else remove_control_characters(backlog.message)
 
 
 def shorten(text: str, most: int = 90) -> str:

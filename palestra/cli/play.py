@@ -12,8 +12,16 @@ from typing import Annotated, Any
 
 import typer
 
-from palestra.cli.files import SnapshotOption, best_or_newest
-from palestra.cli.output import FAILURE, INTERRUPTED, CommandError, emit_json, number, say, usage
+from palestra.cli.files import SnapshotOption, choose_best_or_newest
+from palestra.cli.output import (
+    FAILURE,
+    INTERRUPTED,
+    CommandError,
+    emit_json,
+    format_number,
+    say,
+    usage,
+)
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.play import PlayOrder
 
@@ -51,7 +59,7 @@ def play(
         with connect(server, token_file) as client:
             found = client.run(run)
             path = client.download_snapshot(
-                run, Path(scratch), snapshot=snapshot or best_or_newest(client, run)
+                run, Path(scratch), snapshot=snapshot or choose_best_or_newest(client, run)
             )
             code = client.experiment(found.experiment_id).code
         film = None if video is None else str(video.absolute())
@@ -104,8 +112,6 @@ def _play(file: Path, order: PlayOrder, *, quiet: bool) -> list[dict[str, Any]]:
             INTERRUPTED if process.returncode in {-2, INTERRUPTED} else FAILURE,
         )
     if not quiet and len(played) > 1:
-        say(
-            f"mean return {number(fmean(one['return'] for one in played))} over {len(played)} "
-            "episodes"
-        )
+        mean = format_number(fmean(one["return"] for one in played))
+        say(f"mean return {mean} over {len(played)} episodes")
     return played

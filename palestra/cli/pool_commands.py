@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from palestra.cli.output import emit_json, say, show, table, usage, visible
-from palestra.cli.request_documents import request_of
+from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show, usage
+from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.pools import EnrolmentTokenRequest, PoolChange, PoolRequest, PoolView
 
@@ -82,13 +82,13 @@ def create(
     json: Json = False,
 ) -> None:
     """Creates a pool. For administrators of the server."""
-    request = request_of(
+    request = read_request(
         PoolRequest,
         {
             "name": name,
             "description": description or "",
-            "default_wall_seconds": _seconds("--default-wall", default_wall),
-            "max_wall_seconds": _seconds("--max-wall", max_wall),
+            "default_wall_seconds": _parse_seconds("--default-wall", default_wall),
+            "max_wall_seconds": _parse_seconds("--max-wall", max_wall),
             "shows_names": bool(shows_names),
             "projects": admit or [],
         },
@@ -112,16 +112,16 @@ def change(
     wanted: dict[str, Any] = {"description": description, "shows_names": shows_names}
     wanted = {member: value for member, value in wanted.items() if value is not None}
     if default_wall is not None:
-        wanted["default_wall_seconds"] = _seconds("--default-wall", default_wall)
+        wanted["default_wall_seconds"] = _parse_seconds("--default-wall", default_wall)
     if max_wall is not None:
-        wanted["max_wall_seconds"] = _seconds("--max-wall", max_wall)
+        wanted["max_wall_seconds"] = _parse_seconds("--max-wall", max_wall)
     if not wanted:
         usage(
             "nothing to change: give --description, --default-wall, --max-wall, --shows-names or "
             "--no-shows-names"
         )
     with connect(server, token_file) as client:
-        found = client.change_pool(pool, request_of(PoolChange, wanted))
+        found = client.change_pool(pool, read_request(PoolChange, wanted))
     _print(found, json=json)
 
 
@@ -199,7 +199,7 @@ def list_tokens(
     cells = [
         (
             row.id,
-            visible(row.name),
+            remove_control_characters(row.name),
             row.created_by or "-",
             "never" if row.expires_at is None else f"{row.expires_at:%Y-%m-%d}",
             "-" if row.last_used_at is None else f"{row.last_used_at:%Y-%m-%d %H:%M}",
@@ -207,7 +207,7 @@ def list_tokens(
         )
         for row in rows
     ]
-    return show(table(("token", "name", "made by", "expires", "last used", "notes"), cells))
+    return show(build_table(("token", "name", "made by", "expires", "last used", "notes"), cells))
 
 
 def create_token(
@@ -220,7 +220,7 @@ def create_token(
 ) -> None:
     """Makes a token with which workers enrol in a pool; its secret is printed this once."""
     life = None if days == _NEVER else days
-    request = request_of(EnrolmentTokenRequest, {"name": name, "expires_in_days": life})
+    request = read_request(EnrolmentTokenRequest, {"name": name, "expires_in_days": life})
     with connect(server, token_file) as client:
         made = client.create_enrolment_token(pool, request)
     emit_json(made) if json else say(made.secret or "")
@@ -250,12 +250,14 @@ def _show(rows: Sequence[PoolView]) -> None:
             row.queued,
             "-" if row.max_wall_seconds is None else f"{row.max_wall_seconds} s",
             ", ".join(one.project for one in row.projects),
-            "" if row.paused_at is None else f"paused: {visible(row.pause_reason)}",
+            ""
+            if row.paused_at is None
+            else f"paused: {remove_control_characters(row.pause_reason)}",
         )
         for row in rows
     ]
     numbers = ("workers", "busy", "slots", "running", "waiting")
-    show(table(("pool", *numbers, "longest", "projects", "state"), cells, numbers=numbers))
+    show(build_table(("pool", *numbers, "longest", "projects", "state"), cells, numbers=numbers))
 
 
 def _print(found: PoolView, *, json: bool) -> None:
@@ -263,11 +265,11 @@ def _print(found: PoolView, *, json: bool) -> None:
         return emit_json(found)
     _show([found])
     if found.description:
-        say(visible(found.description))
+        say(remove_control_characters(found.description))
     return None
 
 
-def _seconds(option: str, text: str | None) -> int | None:
+def _parse_seconds(option: str, text: str | None) -> int | None:
     """Returns the seconds of a time such as 90m or 12h; `None` for `none`."""
     if text is None or text == "none":
         return None

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from palestra.cli import deletion_commands
-from palestra.cli.output import emit_json, say, show, table, usage, visible
-from palestra.cli.request_documents import request_of
+from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show, usage
+from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import (
     ALL_PROJECTS,
     Json,
@@ -15,8 +15,8 @@ from palestra.cli.server_address import (
     TokenFile,
     connect,
     find_server,
+    read_remembered_project,
     remember_project,
-    remembered_project,
 )
 from palestra.cli.sizes import format_bytes
 from palestra.client import Client
@@ -88,7 +88,7 @@ def use(
     """Sets the project of later commands for this server, or shows which one it is."""
     url, token = find_server(server, token_file)
     if project is None:
-        kept = remembered_project(url)
+        kept = read_remembered_project(url)
     elif project == ALL_PROJECTS:
         kept = None
         remember_project(url, None)
@@ -113,13 +113,13 @@ def create(
     json: Json = False,
 ) -> None:
     """Creates a project; you become a maintainer. For administrators of the server."""
-    request = request_of(
+    request = read_request(
         ProjectRequest,
         {
             "name": name,
             "slug": slug,
             "description": description or "",
-            "storage_limit": None if storage_limit is None else _bytes(storage_limit),
+            "storage_limit": None if storage_limit is None else _parse_bytes(storage_limit),
         },
     )
     with connect(server, token_file) as client:
@@ -140,11 +140,11 @@ def change(
     wanted: dict[str, Any] = {"name": name, "description": description}
     wanted = {member: value for member, value in wanted.items() if value is not None}
     if storage_limit is not None:
-        wanted["storage_limit"] = _bytes(storage_limit)
+        wanted["storage_limit"] = _parse_bytes(storage_limit)
     if not wanted:
         usage("nothing to change: give --name, --description or --storage-limit")
     with connect(server, token_file) as client:
-        found = client.change_project(project, request_of(ProjectChange, wanted))
+        found = client.change_project(project, read_request(ProjectChange, wanted))
     _print(found, json=json)
 
 
@@ -177,7 +177,7 @@ def list_members(
     cells = [
         (
             row.user,
-            visible(row.display_name),
+            remove_control_characters(row.display_name),
             row.role,
             f"{row.since:%Y-%m-%d}",
             ", ".join(
@@ -191,7 +191,7 @@ def list_members(
         )
         for row in rows
     ]
-    return show(table(("user", "name", "role", "since", "notes"), cells))
+    return show(build_table(("user", "name", "role", "since", "notes"), cells))
 
 
 def set_member(
@@ -225,7 +225,7 @@ def _show(rows: Sequence[ProjectView]) -> None:
     cells = [
         (
             row.slug,
-            visible(row.name),
+            remove_control_characters(row.name),
             row.role or "-",
             row.members,
             row.experiments,
@@ -238,7 +238,7 @@ def _show(rows: Sequence[ProjectView]) -> None:
         for row in rows
     ]
     counts = ("members", "experiments", "runs", "jobs", "stored", "limit")
-    show(table(("project", "name", "role", *counts, "state"), cells, numbers=counts))
+    show(build_table(("project", "name", "role", *counts, "state"), cells, numbers=counts))
 
 
 def _print(found: ProjectView, *, json: bool) -> None:
@@ -246,11 +246,11 @@ def _print(found: ProjectView, *, json: bool) -> None:
         return emit_json(found)
     _show([found])
     if found.description:
-        say(visible(found.description))
+        say(remove_control_characters(found.description))
     return None
 
 
-def _bytes(text: str) -> int | None:
+def _parse_bytes(text: str) -> int | None:
     """Returns the bytes that a size names: a number with K, M, G or T; `None` for `none`."""
     if text == "none":
         return None

@@ -8,19 +8,19 @@ from typing import Annotated
 import typer
 
 from palestra.cli.output import (
-    cause_of,
+    build_table,
     describe_backlog,
+    describe_cause,
     emit_json,
     emit_json_line,
-    number,
+    format_number,
+    format_state,
     out,
+    remove_control_characters,
     shorten,
     show,
     show_ids,
-    state,
-    table,
     usage,
-    visible,
 )
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.client import Client
@@ -68,11 +68,11 @@ def experiments(
     cells = [
         (
             row.id,
-            state(row.state),
+            format_state(row.state),
             row.agent,
             row.env,
             sum(row.runs.values()),
-            number(row.latest_evaluation.mean if row.latest_evaluation else None),
+            format_number(row.latest_evaluation.mean if row.latest_evaluation else None),
             f"{row.created_at:%Y-%m-%d %H:%M}",
             _failures(row),
         )
@@ -96,7 +96,7 @@ def _failures(row: ExperimentView) -> str:
         return ""
     first = row.failures[0]
     words = ": ".join(part for part in (first.cause, first.message) if part)
-    return shorten(f"{first.runs} of {sum(row.runs.values())}: {visible(words)}")
+    return shorten(f"{first.runs} of {sum(row.runs.values())}: {remove_control_characters(words)}")
 
 
 def runs(
@@ -126,10 +126,10 @@ def runs(
             row.id,
             row.experiment_id,
             row.seed,
-            state(row.state),
+            format_state(row.state),
             f"{row.progress.env_step:,}",
-            number(row.latest_evaluation.mean if row.latest_evaluation else None),
-            shorten(describe_backlog(row.not_uploaded) or cause_of(row.cause, row.failure)),
+            format_number(row.latest_evaluation.mean if row.latest_evaluation else None),
+            shorten(describe_backlog(row.not_uploaded) or describe_cause(row.cause, row.failure)),
         )
         for row in rows
     ]
@@ -165,7 +165,7 @@ def jobs(
         return show_ids(rows)
     if json:
         return emit_json(rows)
-    cells = [(*_job_cells(row), shorten(cause_of(row.cause, row.failure))) for row in rows]
+    cells = [(*_job_cells(row), shorten(describe_cause(row.cause, row.failure))) for row in rows]
     headings = ("job", "schedule", "state", "pool", "attempts", "waiting", "cause")
     return _show_owned(rows, headings, cells, numbers=("attempts",))
 
@@ -197,14 +197,14 @@ def _show_owned(
         (own[0], *(values[place] for _, values in added), *own[1:])
         for place, own in enumerate(cells)
     ]
-    show(table((first, *(heading for heading, _ in added), *others), wide, numbers=numbers))
+    show(build_table((first, *(heading for heading, _ in added), *others), wide, numbers=numbers))
 
 
 def _job_cells(row: JobView) -> tuple[object, ...]:
     return (
         row.id,
         row.schedule,
-        state(row.state),
+        format_state(row.state),
         row.pool,
         row.attempts,
         row.waiting or shorten(describe_backlog(row.not_uploaded)),
@@ -220,14 +220,14 @@ def workers(server: Server = None, token_file: TokenFile = None, json: Json = Fa
     cells = [
         (
             row.name,
-            state(row.state),
+            format_state(row.state),
             row.pool,
             row.host,
             f"{sum(slot.job_id is not None for slot in row.slots)}/{len(row.slots)}",
         )
         for row in rows
     ]
-    return show(table(("worker", "state", "pool", "host", "slots"), cells))
+    return show(build_table(("worker", "state", "pool", "host", "slots"), cells))
 
 
 def provenance(
@@ -269,7 +269,7 @@ def _print_log(client: Client, run: str, after: int, *, as_json: bool) -> int:
             if as_json:
                 emit_json_line(line)
             else:
-                out.out(visible(line.text), highlight=False)
+                out.out(remove_control_characters(line.text), highlight=False)
         after = piece.next_after
         if piece.complete or not piece.lines:
             return after

@@ -17,7 +17,7 @@ def _sentence(fault: FieldProblem) -> str:
     return f"{fault.pointer.removeprefix('/')}: {fault.message}"
 
 
-def request_of(
+def read_request(
     kind: type[Kind],
     members: Mapping[str, Any],
     sentence: Callable[[FieldProblem], str] = _sentence,

@@ -9,20 +9,20 @@ from palestra.cli.output import (
     CANCELLED,
     FAILURE,
     CommandError,
-    cause_of,
+    build_table,
+    describe_cause,
     emit_json,
-    number,
+    format_number,
+    format_spread,
     say,
     show,
-    spread,
-    table,
     usage,
 )
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.job_options import EvaluateOptions
 from palestra.contract.names import ExportFormat
-from palestra.contract.problems import nearest
+from palestra.contract.problems import suggest_nearest
 from palestra.contract.resources import JobView
 from palestra.contract.states import JobState
 
@@ -167,14 +167,14 @@ def _print_result(
         [
             f"{row.env_step:,}",
             row.episodes,
-            number(row.mean),
-            spread(row.stdev, row.episodes),
-            *(number(value) for value in (row.min, row.median, row.max)),
+            format_number(row.mean),
+            format_spread(row.stdev, row.episodes),
+            *(format_number(value) for value in (row.min, row.median, row.max)),
         ]
         for row in made
     ]
     headings = ("env_step", "episodes", "mean", "stdev", "min", "median", "max")
-    show(table(headings, cells, numbers=headings))
+    show(build_table(headings, cells, numbers=headings))
 
 
 def _formats(named: Sequence[str]) -> tuple[ExportFormat, ...]:
@@ -182,7 +182,7 @@ def _formats(named: Sequence[str]) -> tuple[ExportFormat, ...]:
     if unknown:
         usage(
             "--format: there is no format "
-            f"{unknown[0]!r}{nearest(unknown[0], get_args(ExportFormat))}; give {_FORMATS}"
+            f"{unknown[0]!r}{suggest_nearest(unknown[0], get_args(ExportFormat))}; give {_FORMATS}"
         )
     if len(set(named)) < len(named):
         usage("--format: name each format once")
@@ -194,5 +194,7 @@ def _wait_for_success(client: Client, job: JobView) -> JobView:
     job = client.wait(job.id)
     if job.state is not JobState.SUCCEEDED:
         exit_code = CANCELLED if job.state is JobState.CANCELLED else FAILURE
-        raise CommandError(f"{job.id} {job.state}: {cause_of(job.cause, job.failure)}", exit_code)
+        raise CommandError(
+            f"{job.id} {job.state}: {describe_cause(job.cause, job.failure)}", exit_code
+        )
     return job

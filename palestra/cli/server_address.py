@@ -62,7 +62,7 @@ def connect(
         CommandError: If no server or no token is found; the message states how to name one.
     """
     url, token = find_server(server, token_file)
-    named = project or chosen_project.get() or remembered_project(url) or ALL_PROJECTS
+    named = project or chosen_project.get() or read_remembered_project(url) or ALL_PROJECTS
     return Client(url, token, project=None if named == ALL_PROJECTS else named)
 
 
@@ -136,7 +136,7 @@ def read_token(path: Path) -> str:
     return token
 
 
-def logins_path() -> Path:
+def get_logins_path() -> Path:
     """Returns the path of the file in which `palestra login` stores tokens."""
     home = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(home) / "palestra" / "logins.json"
@@ -144,7 +144,7 @@ def logins_path() -> Path:
 
 def read_logins() -> dict[str, Any]:
     """Returns what is stored: `default`, the latest server; `tokens`, `projects` by server."""
-    return read_json(logins_path())
+    return read_json(get_logins_path())
 
 
 def keep_login(url: str, token: str) -> Path:
@@ -158,7 +158,7 @@ def require_writable_logins() -> None:
     _store(read_logins())
 
 
-def remembered_project(url: str) -> str | None:
+def read_remembered_project(url: str) -> str | None:
     """Returns the project that `palestra projects use` chose for a server; `None` for all."""
     found = read_logins().get("projects", {}).get(url)
     return found if isinstance(found, str) else None
@@ -173,7 +173,7 @@ def remember_project(url: str, slug: str | None) -> Path:
 
 def _store(logins: Mapping[str, Any]) -> Path:
     try:
-        write_private(logins_path(), json.dumps(logins))
+        write_private(get_logins_path(), json.dumps(logins))
     except OSError as error:
-        raise CommandError(f"cannot write {logins_path()}: {error.strerror}") from None
-    return logins_path()
+        raise CommandError(f"cannot write {get_logins_path()}: {error.strerror}") from None
+    return get_logins_path()

@@ -5,20 +5,20 @@ from typing import Annotated, Any
 
 import typer
 
-from palestra.cli.files import artifact_table
+from palestra.cli.files import build_artifact_table
 from palestra.cli.output import (
-    cause_of,
+    build_table,
     describe_backlog,
+    describe_cause,
     emit_json,
-    number,
+    format_number,
+    format_spread,
+    format_state,
     out,
+    remove_control_characters,
     say,
     shorten,
     show,
-    spread,
-    state,
-    table,
-    visible,
 )
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.resources import (
@@ -28,7 +28,7 @@ from palestra.contract.resources import (
     RunDetail,
     SnapshotView,
 )
-from palestra.contract.sizes import size_in_words
+from palestra.contract.sizes import format_size
 
 
 def register(app: typer.Typer) -> None:
@@ -65,7 +65,7 @@ def show_run(
     for name, make in (
         ("snapshots", _snapshots),
         ("evaluations", _evaluations),
-        ("artifacts", artifact_table),
+        ("artifacts", build_artifact_table),
     ):
         _show_part(name, parts[name][:rows], len(parts[name]), make)
 
@@ -73,7 +73,7 @@ def show_run(
 def _show_head(run: RunDetail) -> None:
     at = run.progress
     done = "" if at.fraction is None else f"  ({at.fraction:.0%})"
-    say(f"{run.id}  {run.state}  {cause_of(run.cause, None)}".rstrip())
+    say(f"{run.id}  {run.state}  {describe_cause(run.cause, None)}".rstrip())
     say(f"experiment  {run.experiment_id}  seed {run.seed}")
     say(
         f"progress    {at.env_step:,} env_steps, {at.update:,} updates, {at.episode:,} "
@@ -87,9 +87,9 @@ def _show_head(run: RunDetail) -> None:
     if run.not_uploaded is not None:
         say(f"held up     {describe_backlog(run.not_uploaded)}")
     if run.failure is not None:
-        say(f"\nfailure     {visible(run.failure.message)}")
+        say(f"\nfailure     {remove_control_characters(run.failure.message)}")
         for line in (run.failure.traceback or "").splitlines():
-            out.out(f"  {visible(line)}", highlight=False)
+            out.out(f"  {remove_control_characters(line)}", highlight=False)
 
 
 def _show_part(name: str, shown: Sequence[Any], every: int, make: Any) -> None:
@@ -107,17 +107,17 @@ def _attempts(rows: Sequence[AttemptView]) -> Any:
             row.number,
             row.id,
             row.worker_name,
-            state(row.state),
+            format_state(row.state),
             row.outcome,
             ", ".join(snapshot for snapshot in row.resumed_from.values() if snapshot)
             or "the start",
             f"{row.started_at:%Y-%m-%d %H:%M:%S}",
             "" if row.ended_at is None else f"{row.ended_at:%Y-%m-%d %H:%M:%S}",
-            shorten(cause_of(row.cause, row.failure)),
+            shorten(describe_cause(row.cause, row.failure)),
         )
         for row in rows
     ]
-    return table(
+    return build_table(
         ("no", "attempt", "worker", "state", "outcome", "began from", "started", "ended", "cause"),
         cells,
         numbers=("no",),
@@ -126,13 +126,17 @@ def _attempts(rows: Sequence[AttemptView]) -> Any:
 
 def _why(row: JobView) -> str:
     return row.waiting or shorten(
-        describe_backlog(row.not_uploaded) or cause_of(row.cause, row.failure)
+        describe_backlog(row.not_uploaded) or describe_cause(row.cause, row.failure)
     )
 
 
 def _jobs(rows: Sequence[JobView]) -> Any:
-    cells = [(row.id, row.schedule, state(row.state), row.attempts, _why(row)) for row in rows]
-    return table(("job", "schedule", "state", "attempts", "cause"), cells, numbers=("attempts",))
+    cells = [
+        (row.id, row.schedule, format_state(row.state), row.attempts, _why(row)) for row in rows
+    ]
+    return build_table(
+        ("job", "schedule", "state", "attempts", "cause"), cells, numbers=("attempts",)
+    )
 
 
 def _snapshots(rows: Sequence[SnapshotView]) -> Any:
@@ -146,14 +150,14 @@ def _snapshots(rows: Sequence[SnapshotView]) -> Any:
             f"{row.env_step:,}",
             row.reason,
             row.state,
-            number(row.score),
-            size_in_words(row.size),
+            format_number(row.score),
+            format_size(row.size),
             marks(row),
         )
         for row in rows
     ]
     headings = ("snapshot", "env_step", "reason", "state", "score", "size", "")
-    return table(headings, cells, numbers=("env_step", "score", "size"))
+    return build_table(headings, cells, numbers=("env_step", "score", "size"))
 
 
 def _evaluations(rows: Sequence[EvaluationView]) -> Any:
@@ -162,13 +166,15 @@ def _evaluations(rows: Sequence[EvaluationView]) -> Any:
             f"{row.env_step:,}",
             row.source,
             row.episodes,
-            number(row.mean),
-            spread(row.stdev, row.episodes),
-            number(row.min),
-            number(row.max),
-            "  ".join(f"{name} {number(value, 4)}" for name, value in sorted(row.metrics.items())),
+            format_number(row.mean),
+            format_spread(row.stdev, row.episodes),
+            format_number(row.min),
+            format_number(row.max),
+            "  ".join(
+                f"{name} {format_number(value, 4)}" for name, value in sorted(row.metrics.items())
+            ),
         )
         for row in rows
     ]
     headings = ("env_step", "source", "episodes", "mean", "stdev", "min", "max", "metrics")
-    return table(headings, cells, numbers=headings[:1] + headings[2:7])
+    return build_table(headings, cells, numbers=headings[:1] + headings[2:7])

@@ -4,8 +4,16 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import emit_json, out, say, show, table, visible, warn
-from palestra.cli.request_documents import request_of
+from palestra.cli.output import (
+    build_table,
+    emit_json,
+    out,
+    remove_control_characters,
+    say,
+    show,
+    warn,
+)
+from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.access import TokenRequest, TokenRotation, TokenView
 from palestra.contract.names import Scope
@@ -53,7 +61,7 @@ def list_tokens(server: Server = None, token_file: TokenFile = None, json: Json 
     cells = [
         (
             row.id,
-            visible(row.name),
+            remove_control_characters(row.name),
             row.user,
             row.project or "all",
             " ".join(row.scopes),
@@ -75,7 +83,7 @@ def list_tokens(server: Server = None, token_file: TokenFile = None, json: Json 
         "from",
         "state",
     )
-    return show(table(headings, cells))
+    return show(build_table(headings, cells))
 
 
 def _state(row: TokenView) -> str:
@@ -148,7 +156,7 @@ def list_accounts(
         for row in rows
     ]
     headings = ("account", "role", "tokens", "last used")
-    return show(table(headings, cells, numbers=("tokens",)))
+    return show(build_table(headings, cells, numbers=("tokens",)))
 
 
 def create_account(
@@ -161,7 +169,7 @@ def create_account(
 ) -> None:
     """Creates a user for programs, which belongs to the project and cannot log in."""
     members = {"name": name, "role": role.value}
-    request = request_of(ServiceAccountRequest, members, lambda fault: f"ACCOUNT {fault.message}")
+    request = read_request(ServiceAccountRequest, members, lambda fault: f"ACCOUNT {fault.message}")
     with connect(server, token_file) as client:
         made = client.create_service_account(project, request)
     emit_json(made) if json else say(f"created service account {made.name} of {project}")
@@ -206,7 +214,7 @@ def _request(
         "expires_in_days": days,
         "project": project,
     }
-    return request_of(TokenRequest, members)
+    return read_request(TokenRequest, members)
 
 
 def _print_secret(made: TokenView, *, json: bool) -> None:

@@ -6,9 +6,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from palestra.cli import invitation_commands
-from palestra.cli.invitation_commands import roles
-from palestra.cli.output import emit_json, say, show, table, usage, visible
-from palestra.cli.request_documents import request_of
+from palestra.cli.invitation_commands import format_roles
+from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show, usage
+from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.people import (
     AccountChange,
@@ -56,17 +56,17 @@ def list_users(
     if json:
         return emit_json(rows)
     headings = ("name", "display name", "e-mail", "state", "admin", "projects", "last used")
-    return show(table(headings, [_cells(row) for row in rows]))
+    return show(build_table(headings, [_cells(row) for row in rows]))
 
 
 def _cells(row: UserView) -> tuple[str, ...]:
     return (
         row.name,
-        visible(row.display_name or "-"),
-        visible(row.email or "-"),
+        remove_control_characters(row.display_name or "-"),
+        remove_control_characters(row.email or "-"),
         row.state,
         "yes" if row.is_admin else "no",
-        roles(row.projects),
+        format_roles(row.projects),
         "never" if row.last_used_at is None else f"{row.last_used_at:%Y-%m-%d %H:%M}",
     )
 
@@ -83,7 +83,7 @@ def show_user(
 def _show(found: UserDetail) -> None:
     headings = ("name", "display name", "e-mail", "state", "admin", "projects", "last used")
     owned = ", ".join(f"{name} {count}" for name, count in found.owned.model_dump().items())
-    show(table((*headings, "owns"), [(*_cells(found), owned.replace("_", " "))]))
+    show(build_table((*headings, "owns"), [(*_cells(found), owned.replace("_", " "))]))
 
 
 def change(
@@ -117,7 +117,7 @@ def change_of(kind: type[Change], options: Mapping[str, Any]) -> Change:
     }
     if not given:
         usage("nothing to change: name at least one option; --help lists them")
-    return request_of(
+    return read_request(
         kind,
         given,
         lambda fault: f"--{fault.pointer.removeprefix('/').replace('_', '-')} {fault.message}",

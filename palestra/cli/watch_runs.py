@@ -15,11 +15,11 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from palestra.cli.output import (
     CANCELLED,
     FAILURE,
-    cause_of,
     describe_backlog,
+    describe_cause,
     emit_json_line,
-    mean_and_spread,
-    number,
+    format_mean_and_spread,
+    format_number,
     out,
     say,
 )
@@ -72,7 +72,7 @@ def _print_failures(failed: Sequence[RunView]) -> None:
     """Prints each reason once, with the seeds that failed for it."""
     by_reason: dict[str, list[RunView]] = {}
     for run in failed:
-        by_reason.setdefault(cause_of(run.cause, run.failure), []).append(run)
+        by_reason.setdefault(describe_cause(run.cause, run.failure), []).append(run)
     for words, runs in by_reason.items():
         seeds = ", ".join(str(run.seed) for run in runs)
         say(
@@ -134,7 +134,7 @@ class Board:
             "state": f"{run.state:<9}",
             "steps": f"{run.progress.env_step:,}",
             "speed": _speed(run),
-            "score": describe_backlog(run.not_uploaded) or score(run),
+            "score": describe_backlog(run.not_uploaded) or format_score(run),
         }
         if run.id not in self._bars:
             self._bars[run.id] = self._progress.add_task("", total=1.0, **fields)
@@ -151,8 +151,8 @@ class Board:
         if self._printed.get(run.id) != mark:
             self._printed[run.id] = mark
             place = f"seed {run.seed:<4} {run.state:<9} {run.progress.env_step:>9,} env_steps"
-            why = cause_of(run.cause, run.failure) if run.failure is not None else held
-            say("  ".join(part for part in (place, score(run), why) if part))
+            why = describe_cause(run.cause, run.failure) if run.failure is not None else held
+            say("  ".join(part for part in (place, format_score(run), why) if part))
 
     def _print_json(self, run: RunView) -> None:
         if self._printed.get(run.id) != run:
@@ -165,13 +165,13 @@ def _speed(run: RunView) -> str:
     return "" if speed is None or run.state is not RunState.RUNNING else f"{speed:,.0f}/s"
 
 
-def score(run: RunView) -> str:
+def format_score(run: RunView) -> str:
     """Returns the latest evaluation of a run in words."""
     latest = run.latest_evaluation
     if latest is None:
         return ""
     if latest.metrics:
         return "  ".join(
-            f"{name} {number(value, 4)}" for name, value in sorted(latest.metrics.items())
+            f"{name} {format_number(value, 4)}" for name, value in sorted(latest.metrics.items())
         )
-    return f"evaluation {mean_and_spread(latest.mean, latest.stdev, latest.episodes)}"
+    return f"evaluation {format_mean_and_spread(latest.mean, latest.stdev, latest.episodes)}"

@@ -8,7 +8,7 @@ from palestra.cli.output import emit_json, say, usage
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.pools import WorkerView
-from palestra.contract.problems import nearest
+from palestra.contract.problems import suggest_nearest
 
 
 def register(app: typer.Typer) -> None:
@@ -48,6 +48,5 @@ def rotate(
 def _find(client: Client, wanted: str) -> WorkerView:
     workers = list(client.workers())
     found = next((worker for worker in workers if wanted in {worker.name, worker.id}), None)
-    return found or usage(
-        f"there is no worker {wanted!r}{nearest(wanted, [worker.name for worker in workers])}"
-    )
+    nearest = suggest_nearest(wanted, [worker.name for worker in workers])
+    return found or usage(f"there is no worker {wanted!r}{nearest}")

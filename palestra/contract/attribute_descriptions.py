@@ -26,7 +26,7 @@ class DescribedModel(BaseModel):
         """Returns the schema with a description for each documented member that has none."""
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema).get("properties", {})
-        for name, text in _docstrings_of(cls).items():
+        for name, text in _collect_docstrings(cls).items():
             field = cls.model_fields.get(name)
             member = properties.get((field.serialization_alias or name) if field else name)
             if member is not None:
@@ -34,17 +34,17 @@ class DescribedModel(BaseModel):
         return schema
 
 
-def _docstrings_of(model: type[BaseModel]) -> dict[str, str]:
+def _collect_docstrings(model: type[BaseModel]) -> dict[str, str]:
     """Returns the docstrings of a model's attributes, its bases' included."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if issubclass(base, DescribedModel):
-            found |= _docstrings_in(base.__module__).get(base.__qualname__, {})
+            found |= _parse_docstrings(base.__module__).get(base.__qualname__, {})
     return found
 
 
 @cache
-def _docstrings_in(module: str) -> dict[str, dict[str, str]]:
+def _parse_docstrings(module: str) -> dict[str, dict[str, str]]:
     """Returns the attribute docstrings of a module's top-level classes, by class.
 
     Nothing where there is no source.

@@ -20,7 +20,7 @@ megabyte can hold a third of a million.
 """
 
 
-def _arrays(schema: CoreSchema, model: type[BaseModel]) -> Iterator[dict[str, Any]]:
+def _find_arrays(schema: CoreSchema, model: type[BaseModel]) -> Iterator[dict[str, Any]]:
     """Yields the schemas of arrays in a model's schema, without those of nested models."""
     stack: list[Any] = [schema]
     while stack:
@@ -48,7 +48,7 @@ class Document(DescribedModel):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Returns the schema, in which the validation of long arrays stops at the first fault."""
         schema = handler(source)
-        for array in _arrays(schema, cls):
+        for array in _find_arrays(schema, cls):
             if (array.get("max_length") or LONG_ARRAY + 1) > LONG_ARRAY:
                 array["fail_fast"] = True
         return schema
@@ -72,6 +72,6 @@ def canonical_json(value: Any) -> bytes:
     ).encode()
 
 
-def sha256_of(value: Any) -> str:
+def hash_document(value: Any) -> str:
     """Returns the SHA-256 (64 hexadecimal digits) of the canonical form of `value`."""
     return hashlib.sha256(canonical_json(value)).hexdigest()

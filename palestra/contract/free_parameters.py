@@ -28,7 +28,7 @@ _NAMING: Final = (
 
 
 def _bounded(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    for value in leaves(parameters):
+    for value in iterate_leaves(parameters):
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError("must hold finite numbers only")
         if isinstance(value, int) and not -LARGEST <= value < LARGEST:
@@ -118,7 +118,7 @@ class _Expansion:
         raise ValueError("a schema of parameters has a $ref to a part that it has not")
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def iterate_leaves(value: Any) -> Iterator[Any]:
     """Yields every value of a JSON document that is neither an object nor an array."""
     stack = [value]
     while stack:

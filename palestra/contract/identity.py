@@ -4,9 +4,9 @@ from typing import Any
 
 from palestra.contract.code import AnyCode
 from palestra.contract.definition import Definition
-from palestra.contract.documents import sha256_of
+from palestra.contract.documents import hash_document
 from palestra.contract.names import slugify
-from palestra.contract.versions import oldest_form
+from palestra.contract.versions import convert_to_oldest_form
 
 
 def definition_hash(definition: Definition) -> str:
@@ -17,7 +17,7 @@ def definition_hash(definition: Definition) -> str:
     It is computed from the definition's oldest form (`versions.py`), so that old snapshots keep
     the hash of their definition.
     """
-    return sha256_of(
+    return hash_document(
         {
             key: value
             for key, value in _oldest_form(definition).items()
@@ -31,7 +31,7 @@ def identity_hash(definition: Definition, code: AnyCode) -> str:
 
     It covers the definition in its oldest form, that form's schema version, and the code.
     """
-    return sha256_of(
+    return hash_document(
         {
             "code": code.model_dump(mode="json"),
             "definition": definition_hash(definition),
@@ -41,7 +41,7 @@ def identity_hash(definition: Definition, code: AnyCode) -> str:
 
 
 def _oldest_form(definition: Definition) -> dict[str, Any]:
-    return oldest_form(definition.model_dump(mode="json"))
+    return convert_to_oldest_form(definition.model_dump(mode="json"))
 
 
 def experiment_id(definition: Definition, code: AnyCode) -> str:

@@ -81,7 +81,7 @@ def _is_consequence(problem: FieldProblem, others: Iterable[FieldProblem]) -> bo
     )
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def suggest_nearest(name: str, known: Iterable[str]) -> str:
     """Returns `; did you mean NAME?` for the known name closest to `name`, else an empty string."""
     choices = list(known)
     folded = {choice.lower(): choice for choice in choices}
@@ -100,7 +100,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {best[0]}?" if best else ""
 
 
-def pointer(path: Iterable[str | int]) -> str:
+def build_pointer(path: Iterable[str | int]) -> str:
     """Returns the JSON pointer (RFC 6901) of a path; the empty string is the whole document."""
     return "".join("/" + _escape(str(part)) for part in path)
 
@@ -119,12 +119,14 @@ def _problem(
     if len(location) > 1 and location[-1] in _SCALARS and _code(kind) == "wrong_type":
         path, _ = _walk(location[:-1], model)
         return FieldProblem(
-            pointer=pointer(path),
+            pointer=build_pointer(path),
             code="wrong_type",
             message="must be a string, a number, true, false or null",
         )
     path, parent = _walk(location, model)
-    return FieldProblem(pointer=pointer(path), code=_code(kind), message=_message(details, parent))
+    return FieldProblem(
+        pointer=build_pointer(path), code=_code(kind), message=_message(details, parent)
+    )
 
 
 def _code(kind: str) -> str:
@@ -135,7 +137,9 @@ def _message(details: ErrorDetails, parent: type[BaseModel] | None) -> str:
     if details["type"] != "extra_forbidden":
         return sentence(details)
     name = str(details["loc"][-1])
-    return sentence(details) + (nearest(name[:_MAX_KEY], parent.model_fields) if parent else "")
+    return sentence(details) + (
+        suggest_nearest(name[:_MAX_KEY], parent.model_fields) if parent else ""
+    )
 
 
 def _walk(

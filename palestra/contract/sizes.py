@@ -5,7 +5,7 @@ from typing import Final
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
 
-def size_in_words(size: int) -> str:
+def format_size(size: int) -> str:
     """Returns a number of bytes in its own unit: `252 B`, `338.3 KiB`, `4.6 MiB`."""
     if size < 2**10:
         return f"{size} B"

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from palestra.contract.problems import pointer
+from palestra.contract.problems import build_pointer
 
 MAX_DEPTH: Final = 32
 """Levels of arrays and objects in a document."""
@@ -56,7 +56,7 @@ class JsonError(ValueError):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.pointer = pointer(path)
+        self.pointer = build_pointer(path)
         self.syntax = syntax
 
 
@@ -78,7 +78,7 @@ def check_json(raw: bytes, max_depth: int = MAX_DEPTH, *, nul: bool = False) -> 
     floats = _may_be_non_finite(raw)
     surrogates = _SURROGATE.search(raw) is not None
     zeros = not nul and b"\\u0000" in raw
-    for path, container in _containers(value, max_depth):
+    for path, container in _iterate_containers(value, max_depth):
         if floats:
             _refuse_non_finite(path, container)
         if surrogates:
@@ -103,7 +103,7 @@ def _refuse_too_many(raw: bytes, max_depth: int) -> None:
     if not _are_too_many(*_estimate_counts(raw)):
         return
     containers = values = 0
-    for part in _without_strings(raw):
+    for part in _split_out_strings(raw):
         more_containers, more_values = _estimate_counts(part)
         containers, values = containers + more_containers, values + more_values
         if _are_too_many(containers, values):
@@ -113,7 +113,7 @@ def _refuse_too_many(raw: bytes, max_depth: int) -> None:
             raise JsonError("too_many_values", f"holds more than {limits}", syntax=False)
 
 
-def _without_strings(raw: bytes) -> Iterator[bytes]:
+def _split_out_strings(raw: bytes) -> Iterator[bytes]:
     """Yields the text outside of strings, in pieces."""
     plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     inside = 0
@@ -176,7 +176,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         raise JsonError(
-            "duplicate_key", f"has the duplicate key {pointer((_first_duplicate(pairs),))[1:]}"
+            "duplicate_key",
+            f"has the duplicate key {build_pointer((_first_duplicate(pairs),))[1:]}",
         )
     if len(value) > MAX_KEYS:
         message = f"has an object with more than {MAX_KEYS} keys"
@@ -193,7 +194,9 @@ def _first_duplicate(pairs: list[tuple[str, Any]]) -> str:
     return key
 
 
-def _containers(value: Any, max_depth: int) -> Iterator[tuple[_Path, list[Any] | dict[str, Any]]]:
+def _iterate_containers(
+    value: Any, max_depth: int
+) -> Iterator[tuple[_Path, list[Any] | dict[str, Any]]]:
     """Yields the value itself in a list, then every array and object in it, with its path."""
     stack: list[tuple[_Path, Any, int]] = (
         [((), value, 1)] if isinstance(value, (list, dict)) else []

@@ -53,7 +53,7 @@ training is the same.
 """
 
 
-def oldest_form(document: Mapping[str, Any]) -> dict[str, Any]:
+def convert_to_oldest_form(document: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a canonical document in the oldest version with the same meaning.
 
     Identities are computed from that form.

@@ -88,10 +88,10 @@ _SENTENCES: Final[Mapping[str, str]] = {
 def sentence(details: ErrorDetails | Mapping[str, Any]) -> str:
     """Returns the message for one fault, without the value that was sent."""
     template = _SENTENCES.get(details["type"], _OTHERWISE)
-    return _singular(template.format(**details.get("ctx", {})))
+    return _make_singular(template.format(**details.get("ctx", {})))
 
 
-def summary(error: ValidationError, whole: str, *, skip: int = 0, most: int = 8) -> str:
+def summarise_faults(error: ValidationError, whole: str, *, skip: int = 0, most: int = 8) -> str:
     """Returns the faults of a document in one line, each with its path.
 
     Args:
@@ -111,7 +111,7 @@ def _placed(details: ErrorDetails, whole: str, skip: int) -> str:
     return f"{'.'.join(map(str, details['loc'][skip:])) or whole}: {sentence(details)}"
 
 
-def _singular(text: str) -> str:
+def _make_singular(text: str) -> str:
     """Puts the noun after a bound of 1 into the singular."""
     for noun in ("items", "characters", "bytes"):
         if text.endswith(f" 1 {noun}"):

@@ -310,7 +310,7 @@ class SpoolReader:
         self._descriptor, self._offset, self._at = descriptor, 0, at
 
 
-def spooled_seq(directory: Path) -> int:
+def read_spooled_seq(directory: Path) -> int:
     """Returns the seq of the last whole record of a spool, 0 for none; changes nothing."""
     firsts = _segment_firsts(directory)
     if not firsts:

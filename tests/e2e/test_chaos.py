@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._chaos.curves import differences, history_of
-from benchmarks._chaos.installation import running_installation
+from benchmarks._chaos.curves import list_differences, read_history
+from benchmarks._chaos.installation import run_installation
 from benchmarks.chaos import inject_faults
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
@@ -27,12 +27,12 @@ SHORT = (
 def test_trainings_with_faults_equal_trainings_without() -> None:
     directory = Path(tempfile.mkdtemp(prefix="plr-", dir="/tmp"))
     try:
-        with running_installation(directory, env_steps=9_000, seed=3) as installation:
+        with run_installation(directory, env_steps=9_000, seed=3) as installation:
             injected = inject_faults(installation, len(SHORT), SHORT)
             assert installation.violations == []
             assert set(injected) == set(SHORT)
             dqn, ppo = (
-                history_of(
+                read_history(
                     installation.stack,
                     next(
                         training.run_id
@@ -42,9 +42,9 @@ def test_trainings_with_faults_equal_trainings_without() -> None:
                 )
                 for kind in ("dqn", "ppo")
             )
-            assert differences(dqn, dqn) == []
-            assert {"the series episode/return", "evaluations"} <= set(differences(dqn, ppo)), (
-                "the comparison sees nothing"
-            )
+            assert list_differences(dqn, dqn) == []
+            assert {"the series episode/return", "evaluations"} <= set(
+                list_differences(dqn, ppo)
+            ), "the comparison sees nothing"
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from benchmarks._chaos.curves import differences, history_of
+from benchmarks._chaos.curves import list_differences, read_history
 from tests.e2e.run_history import (
     count_points_per_episode,
     get_live_attempt,
@@ -100,7 +100,7 @@ def read_history_of_whole_run(
     assert [number for number, _, _ in spooled] == list(range(1, len(spooled) + 1))
     assert count_points_per_episode(stack, run_id, len(spooled)) == [1] * len(spooled)
     assert run["progress"]["env_step"] == ENV_STEPS
-    return history_of(stack, run_id)
+    return read_history(stack, run_id)
 
 
 def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded(
@@ -143,5 +143,9 @@ def test_a_worker_of_the_previous_version_trains_on_while_the_server_is_upgraded
 
         expected = read_history_of_whole_run(stack, present, "present", 1)
         assert len(expected["curves"]) >= 3
-        assert differences(expected, read_history_of_whole_run(stack, through, "worker", 1)) == []
-        assert differences(expected, read_history_of_whole_run(stack, paused, "second", 2)) == []
+        assert (
+            list_differences(expected, read_history_of_whole_run(stack, through, "worker", 1)) == []
+        )
+        assert (
+            list_differences(expected, read_history_of_whole_run(stack, paused, "second", 2)) == []
+        )

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks._train_in_process import EvaluationSink, pack_of, training_of
+from benchmarks._train_in_process import EvaluationSink, open_training, pack_of
 from palestra.contract.job_options import Submission
 from tests.learning.trainings import make_example_submission
 from workers.trainer_process.schedules.native import train, train_pack
@@ -51,7 +51,7 @@ def test_twenty_seeds_of_a_pack_have_the_returns_of_twenty_seeds_alone(
         train_pack(pack, lambda index: None)
     # Other seeds: with the same ones equal returns would always pass the test.
     for seed in range(20, 40):
-        with training_of(
+        with open_training(
             make_submission(name, "eager"), seed, tmp_path / str(seed), alone
         ) as training:
             train(training)

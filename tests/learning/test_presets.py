@@ -2,11 +2,11 @@ import math
 
 import pytest
 
-from benchmarks._learning.presets import preset_paths, read_preset
+from benchmarks._learning.presets import list_preset_paths, read_preset
 from benchmarks._learning.tables import interval, write_readme
 
 
-@pytest.mark.parametrize("path", preset_paths(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", list_preset_paths(), ids=lambda path: path.stem)
 def test_every_preset_can_be_submitted_and_says_what_it_is_to_reach(path) -> None:
     preset = read_preset(path)
     assert preset.definition.env.id

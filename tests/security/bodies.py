@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from fastapi.routing import iter_route_contexts
 
 from app.api.openapi import need_of
-from app.api.query import dependants
-from app.api.strict_body import BODY_LIMIT, body_model
+from app.api.query import iterate_dependencies
+from app.api.strict_body import BODY_LIMIT, find_body_model
 from app.main import create_app
 from app.settings import Settings
 from palestra.contract.work_order import WORK_ORDER_VERSION
@@ -35,8 +35,12 @@ def list_routes() -> list[tuple[str, str, str, int]]:
     found = []
     settings = Settings()
     for context in iter_route_contexts(create_app(settings).routes):
-        calls = [part.call for each in context.dependant.dependencies for part in dependants(each)]
-        limits = [getattr(call, BODY_LIMIT) for call in calls if body_model(call) is not None]
+        calls = [
+            part.call
+            for each in context.dependant.dependencies
+            for part in iterate_dependencies(each)
+        ]
+        limits = [getattr(call, BODY_LIMIT) for call in calls if find_body_model(call) is not None]
         for method in context.methods or () if limits else ():
             path = context.path or ""
             for name in _NAMES:

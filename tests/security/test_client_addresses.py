@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from app.domain.networks import client_address, subscriber
+from app.domain.networks import find_client_address, find_subscriber
 from app.settings import SettingsError, load_settings
 
 
@@ -28,14 +28,16 @@ from app.settings import SettingsError, load_settings
 def test_the_rightmost_untrusted_address_is_the_clients(
     peer: str, headers: list[str], address: str
 ) -> None:
-    assert client_address(peer, headers, [ip_network("10.0.0.0/8")]) == address
+    assert find_client_address(peer, headers, [ip_network("10.0.0.0/8")]) == address
 
 
 def test_ipv6_addresses_are_limited_by_network() -> None:
     assert (
-        subscriber("2001:db8:1:2:3:4:5:6") == subscriber("2001:db8:1:2::9") == "2001:db8:1:2::/64"
+        find_subscriber("2001:db8:1:2:3:4:5:6")
+        == find_subscriber("2001:db8:1:2::9")
+        == "2001:db8:1:2::/64"
     )
-    assert subscriber("203.0.113.7") == "203.0.113.7"
+    assert find_subscriber("203.0.113.7") == "203.0.113.7"
 
 
 def test_trusted_proxies_are_addresses_or_networks() -> None:

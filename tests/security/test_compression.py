@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.api.compression import coding_of
+from app.api.compression import choose_coding
 from app.main import create_app
 from app.services.telemetry import batches
 from app.settings import Settings
@@ -155,4 +155,4 @@ async def test_no_answer_with_a_secret_is_compressed(shared: AppServer) -> None:
     ],
 )
 def test_accept_encoding_is_parsed(accepted: str, coding: str | None) -> None:
-    assert coding_of(accepted, ("br", "gzip")) == coding
+    assert choose_coding(accepted, ("br", "gzip")) == coding

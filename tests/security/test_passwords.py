@@ -111,7 +111,7 @@ async def test_a_password_changed_during_the_login_is_refused(
 
 
 async def _log_in(database: Database, password: str) -> None:
-    await logins.login(
+    await logins.log_in(
         database, await logins.find_account(database, "admin"), password, RequestOrigin()
     )
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from palestra.contract.code import EntrypointCode
 from palestra.contract.names import NAME_PATTERN
-from palestra.contract.wording import summary
+from palestra.contract.wording import summarise_faults
 from workers.core.errors import PartNotFoundError
 from workers.core.installed_code import code_of_distribution
 
@@ -73,7 +73,7 @@ def discover(kind: Kind) -> Discovery:
             part = _describe(entry_point)
         except (ValueError, ValidationError, OSError) as error:
             left_out[name] = (
-                summary(error, name) if isinstance(error, ValidationError) else str(error)
+                summarise_faults(error, name) if isinstance(error, ValidationError) else str(error)
             )
             continue
         if name in parts:

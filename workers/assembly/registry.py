@@ -19,7 +19,7 @@ from palestra.contract.code import (
 )
 from palestra.contract.definition import RlDefinition, SupervisedDefinition
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
-from palestra.contract.wording import summary
+from palestra.contract.wording import summarise_faults
 from workers.assembly.registered_parts import Kind, RegisteredPart, discover
 from workers.core.errors import CodeChangedError, DefinitionError, PartNotFoundError
 from workers.core.protocols import AgentFactory, TrainableAgent
@@ -194,8 +194,9 @@ def _parameters_for(factory: object, parameters: RegisteredAgent) -> Any:
     try:
         return model.model_validate(parameters.parameters)
     except ValidationError as error:
+        faults = summarise_faults(error, "parameters")
         raise DefinitionError(
-            f"agent.parameters do not fit {parameters.name!r}: {summary(error, 'parameters')}"
+            f"agent.parameters do not fit {parameters.name!r}: {faults}"
         ) from error
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.agents import AgentParameters
-from palestra.contract.wording import summary
+from palestra.contract.wording import summarise_faults
 from workers.assembly.registry import make_agent
 from workers.core.protocols import TrainableAgent
 from workers.core.recipes import rebuildable
@@ -135,4 +135,4 @@ def _parse_parameters(parameters: Mapping[str, object]) -> Any:
     try:
         return _PARAMETERS.validate_python(dict(parameters))
     except ValidationError as error:
-        raise ValueError(f"agent: {summary(error, 'agent', skip=2)}") from error
+        raise ValueError(f"agent: {summarise_faults(error, 'agent', skip=2)}") from error

@@ -282,7 +282,7 @@ def describe(options: WorkerOptions) -> Registration:
         gpus=options.gpus,
         work_order_versions=WORK_ORDER_VERSIONS,
         version=palestra.__version__,
-        hardware=provenance.hardware(),
-        packages=provenance.packages(),
+        hardware=provenance.describe_hardware(),
+        packages=provenance.list_packages(),
         catalogue=catalogue or Catalogue(),
     )

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from palestra.processes import PROC, has_variable, process_ids, read_lines, read_stat
+from palestra.processes import PROC, has_variable, list_process_ids, read_lines, read_stat
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -86,7 +86,7 @@ def kill_lock_inheritors(path: Path) -> list[ProcessIdentity]:
     """
     holders = {
         pid: locker
-        for pid in process_ids()
+        for pid in list_process_ids()
         if pid != os.getpid() and (locker := _locker(pid, path)) is not None
     }
     heirs = [pid for pid, locker in holders.items() if locker not in holders]
@@ -157,7 +157,7 @@ def find_processes(
     """
     table = {
         pid: stat
-        for pid in process_ids()
+        for pid in list_process_ids()
         if pid not in besides and (stat := read_stat(pid)) is not None and stat.is_running
     }
     found = {

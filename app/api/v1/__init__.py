@@ -5,7 +5,13 @@ from typing import Final
 
 from fastapi import Depends, FastAPI
 
-from app.api.auth import PROJECT, authenticate, note_use, note_use_of_token, project_of_path
+from app.api.auth import (
+    PROJECT,
+    authenticate,
+    declare_project_parameter,
+    note_use,
+    note_use_of_token,
+)
 from app.api.query import check_query
 from app.api.v1 import (
     account,
@@ -78,5 +84,7 @@ def include(app: FastAPI) -> None:
             app.include_router(part.project_router, prefix=PREFIX, dependencies=known)
             within = f"{PREFIX}/projects/{{{PROJECT}}}"
             app.include_router(
-                part.project_router, prefix=within, dependencies=[*known, Depends(project_of_path)]
+                part.project_router,
+                prefix=within,
+                dependencies=[*known, Depends(declare_project_parameter)],
             )

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from app.api.auth import AccountOwner, forget_login
 from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from app.api.login_rate import count_guess
-from app.api.origin import origin_of
+from app.api.origin import read_origin
 from app.api.paging import page_request
 from app.api.strict_body import TINY, json_body
 from app.domain.paging import PageRequest
@@ -56,7 +56,7 @@ async def set_password(
         async with count_guess(request, owner.account):
             await accounts.check_current_password(owner, body.current_password)
     return await accounts.set_password(
-        database, principal, owner, body.password, origin_of(request)
+        database, principal, owner, body.password, read_origin(request)
     )
 
 

@@ -7,7 +7,7 @@ from fastapi.responses import StreamingResponse
 
 from app.api.auth import AttemptCaller, Reader, ReaderOrAttempt
 from app.api.deps import DatabaseDep, ReadSession, StoreDep
-from app.api.download import attachment, wanted_slice
+from app.api.download import parse_range, respond_with_attachment
 from app.api.errors import HttpProblemError
 from app.api.paging import page_request
 from app.api.strict_body import json_body
@@ -102,5 +102,7 @@ async def download_artifact(
     if_range: Annotated[str | None, Header(alias="If-Range")] = None,
 ) -> StreamingResponse:
     """Sends an artifact's content as an attachment, whole or one byte range of it."""
-    content = await artifacts.content(session, principal, artifact_id, store)
-    return attachment(content.view, content.path, wanted_slice(wanted, if_range, content.view))
+    content = await artifacts.find_content(session, principal, artifact_id, store)
+    return respond_with_attachment(
+        content.view, content.path, parse_range(wanted, if_range, content.view)
+    )

@@ -29,13 +29,15 @@ _LINES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def period(since: Since = None, until: Until = None) -> tuple[datetime | None, datetime | None]:
+def read_period(
+    since: Since = None, until: Until = None
+) -> tuple[datetime | None, datetime | None]:
     """Reads the start and the end of the searched period."""
     return since, until
 
 
-def audit_filter(
-    times: Annotated[tuple[datetime | None, datetime | None], Depends(period)],
+def read_audit_filter(
+    times: Annotated[tuple[datetime | None, datetime | None], Depends(read_period)],
     user: Annotated[str | None, Query(max_length=64, description="ID or name of a user.")] = None,
     object_type: Text = None,
     object_id: Text = None,
@@ -56,7 +58,7 @@ def audit_filter(
     )
 
 
-Wanted = Annotated[AuditFilter, Depends(audit_filter)]
+Wanted = Annotated[AuditFilter, Depends(read_audit_filter)]
 
 
 @project_router.get("/audit")

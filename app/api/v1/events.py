@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from app.api.auth import Reader
-from app.api.deps import database
-from app.api.errors import invalid
+from app.api.deps import get_database
+from app.api.errors import build_invalid
 from app.api.stream import EventStream
 from app.services import pools
 from app.services.events.event_log import EventType
@@ -38,7 +38,7 @@ async def _stream_filter(
     experiment: Names = [],  # noqa: B006
     kind: Annotated[list[EventType], Query(alias="type", max_length=MAX_FILTERS)] = [],  # noqa: B006
 ) -> StreamFilter:
-    async with database(request).read() as session:
+    async with get_database(request).read() as session:
         visible = await pools.visible_names(session, principal)
     return StreamFilter(
         project_ids=principal.project_ids,
@@ -87,7 +87,7 @@ def _cursor(text: str) -> int:
         or len(text) > len(str(MAX_STEP))
         or int(text) > MAX_STEP
     ):
-        raise invalid(
+        raise build_invalid(
             "header/Last-Event-ID", "invalid_cursor", "must be the id of an event", status=400
         )
     return int(text)

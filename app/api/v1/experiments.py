@@ -38,7 +38,7 @@ ExperimentPage = Annotated[
 ]
 
 
-def experiment_filter(
+def read_experiment_filter(
     user: SubmittedBy,
     state: RunState | None = None,
     agent: Text = None,
@@ -54,7 +54,7 @@ def experiment_filter(
     )
 
 
-Wanted = Annotated[ExperimentFilter, Depends(experiment_filter)]
+Wanted = Annotated[ExperimentFilter, Depends(read_experiment_filter)]
 
 
 @project_router.post(

@@ -66,7 +66,7 @@ async def get_run(run_id: str, principal: Reader, session: ReadSession) -> RunDe
 @router.get("/{run_id}/provenance")
 async def get_provenance(run_id: str, principal: Reader, session: ReadSession) -> ProvenanceView:
     """Returns the provenance of a run: that of its submission and that of each attempt."""
-    return await runs.provenance(session, principal, run_id)
+    return await runs.read_provenance(session, principal, run_id)
 
 
 @router.get("/{run_id}/snapshots")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path
 
-from app.api.auth import PROJECT, CredentialManager, project_of_path
+from app.api.auth import PROJECT, CredentialManager, declare_project_parameter
 from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.strict_body import TINY, json_body
 from app.services.access import service_accounts
@@ -15,7 +15,7 @@ from palestra.contract.views import Page
 router = APIRouter(
     prefix=f"/projects/{{{PROJECT}}}/service-accounts",
     tags=["projects"],
-    dependencies=[Depends(project_of_path)],
+    dependencies=[Depends(declare_project_parameter)],
 )
 
 Name = Annotated[str, Path(max_length=64, description="Name of the service account.")]

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from app.api.auth import Anyone, check_same_origin, cookie_name, forget_login
+from app.api.auth import Anyone, check_same_origin, forget_login, get_cookie_name
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.login_rate import check_address, count_guess, remember_browser
-from app.api.origin import origin_of
+from app.api.origin import read_origin
 from app.api.strict_body import TINY, json_body
 from app.domain.permissions import OF_NO_PROJECT
 from app.domain.principal import Membership, Principal
@@ -40,7 +40,7 @@ async def admit_password(request: Request) -> None:
 @public_router.get("/session:options")
 async def login_options(session: ReadSession) -> LoginOptions:
     """Returns the ways to log a browser in. Needs no login."""
-    return await logins.login_options(session)
+    return await logins.list_login_options(session)
 
 
 @public_router.post(
@@ -58,7 +58,7 @@ async def log_in(
     """Logs a browser in with user name and password."""
     account = await logins.find_account(database, body.user)
     async with count_guess(request, account):
-        login = await logins.login(database, account, body.password, origin_of(request))
+        login = await logins.log_in(database, account, body.password, read_origin(request))
     return _open(request, response, login)
 
 
@@ -82,7 +82,7 @@ async def redeem_link(
     if body.check_only:
         response.status_code = 200
         return await link_preview.preview(database, body)
-    return _open(request, response, await logins.redeem(database, body, origin_of(request)))
+    return _open(request, response, await logins.redeem(database, body, read_origin(request)))
 
 
 @router.get("/session")
@@ -99,14 +99,14 @@ async def log_out(
     session: WriteSession,
 ) -> None:
     """Ends the browser's login."""
-    await sessions.logout(session, principal)
+    await sessions.log_out(session, principal)
     forget_login(request, response)
 
 
 def _open(request: Request, response: Response, login: sessions.Login) -> SessionView:
     settings = request.app.state.settings
     response.set_cookie(
-        cookie_name(request),
+        get_cookie_name(request),
         login.secret,
         max_age=settings.session_max_seconds,
         path="/",

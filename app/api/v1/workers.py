@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from app.api.answer_route import AnswerRoute, contract_version
+from app.api.answer_route import AnswerRoute, read_contract_version
 from app.api.auth import Enroller, PoolManager, Reader, WorkerCaller
 from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.strict_body import json_body
@@ -39,7 +39,7 @@ async def register_worker(
 
     A worker that is registered again authenticates with its own secret.
     """
-    version = contract_version(request)
+    version = read_contract_version(request)
     return await workers.register(session, principal, body, settings, contract_version=version)
 
 

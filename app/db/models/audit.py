@@ -34,7 +34,7 @@ class CanonicalJson(TypeDecorator[dict[str, Any]]):
             return {"unreadable": value}
 
 
-def _partial(condition: str, *columns: str) -> Index:
+def _build_partial_index(condition: str, *columns: str) -> Index:
     """Returns an index of the entries that match a condition; other inserts do not update it."""
     where = text(condition)
     return Index(None, *columns, sqlite_where=where, postgresql_where=where)
@@ -51,8 +51,8 @@ class AuditRow(Base):
     __table_args__ = (
         Index(None, "project_id", "id"),
         Index(None, "object_type", "object_id", "id"),
-        _partial("user_id IS NOT NULL", "user_id", "id"),
-        _partial("outcome = 'refused'", "outcome", "id"),
+        _build_partial_index("user_id IS NOT NULL", "user_id", "id"),
+        _build_partial_index("outcome = 'refused'", "outcome", "id"),
         Index(None, "at"),
     )
 

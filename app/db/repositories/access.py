@@ -213,7 +213,7 @@ async def find_live_login(
     return await session.scalar(
         select(LoginSessionRow).where(
             LoginSessionRow.secret_hash == secret_hash,
-            *login_is_live(idle_seconds, max_seconds),
+            *build_live_login_conditions(idle_seconds, max_seconds),
         )
     )
 
@@ -223,11 +223,15 @@ async def list_live_logins(
 ) -> Sequence[LoginSessionRow]:
     """Returns those of some logins that are still valid."""
     mine = LoginSessionRow.id.in_(session_ids)
-    query = select(LoginSessionRow).where(mine, *login_is_live(idle_seconds, max_seconds))
+    query = select(LoginSessionRow).where(
+        mine, *build_live_login_conditions(idle_seconds, max_seconds)
+    )
     return (await session.scalars(query)).all()
 
 
-def login_is_live(idle_seconds: float, max_seconds: float) -> tuple[ColumnElement[bool], ...]:
+def build_live_login_conditions(
+    idle_seconds: float, max_seconds: float
+) -> tuple[ColumnElement[bool], ...]:
     """Returns the conditions of a login that has not ended, is in use and is not too old."""
     return (
         LoginSessionRow.ended_at.is_(None),

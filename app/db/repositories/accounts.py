@@ -10,7 +10,7 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.access import LoginSessionRow
 from app.db.models.projects import UserRow
-from app.db.repositories.access import login_is_live
+from app.db.repositories.access import build_live_login_conditions
 from app.db.repositories.keyset_pages import select_page
 from app.domain.paging import Keyset
 
@@ -54,7 +54,7 @@ async def list_live_sessions(
         keys: The page.
     """
     query = select(LoginSessionRow).where(
-        LoginSessionRow.user_id == user_id, *login_is_live(*limits)
+        LoginSessionRow.user_id == user_id, *build_live_login_conditions(*limits)
     )
     return (await session.scalars(select_page(query, keys, COLUMNS, LoginSessionRow.id))).all()
 

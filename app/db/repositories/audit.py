@@ -12,7 +12,7 @@ from app.db.clock import EPOCH
 from app.db.engine import Session
 from app.db.models.audit import AuditChainRow, AuditRow
 from app.db.repositories import pending_rows
-from app.domain.audit_chain import BEGIN, GENESIS, ChainPlace, entry_hash
+from app.domain.audit_chain import BEGIN, GENESIS, ChainPlace, hash_entry
 
 _LOG: Final = "audit"
 _HASHED: Final = (
@@ -85,22 +85,24 @@ def compute_hash(row: AuditRow) -> str:
 
 def _hash(columns: dict[str, Any], at: datetime, previous_hash: str) -> str:
     microseconds = (at - EPOCH) // timedelta(microseconds=1)
-    return entry_hash({**columns, "at": microseconds}, previous_hash)
+    return hash_entry({**columns, "at": microseconds}, previous_hash)
 
 
 def _insert(session: SyncSession, rows: list[dict[str, Any]], at: datetime) -> None:
     engine = session.get_bind()
-    begin = _last_known.get(engine) or _stored_end(session)
-    chained = _chain(rows, at, begin)
+    begin = _last_known.get(engine) or _load_stored_end(session)
+    chained = _chain_rows(rows, at, begin)
     if not _advance(session, begin, _end(chained)):
-        begin = _stored_end(session)
-        chained = _chain(rows, at, begin)
+        begin = _load_stored_end(session)
+        chained = _chain_rows(rows, at, begin)
         _advance(session, begin, _end(chained))
     session.execute(_INSERT, chained)
     _last_known[engine] = _end(chained)
 
 
-def _chain(rows: list[dict[str, Any]], at: datetime, begin: ChainPlace) -> list[dict[str, Any]]:
+def _chain_rows(
+    rows: list[dict[str, Any]], at: datetime, begin: ChainPlace
+) -> list[dict[str, Any]]:
     """Returns complete rows: with id, time, and the hashes that continue the chain from `begin`."""
     chained: list[dict[str, Any]] = []
     last = begin
@@ -123,7 +125,7 @@ def _advance(session: SyncSession, begin: ChainPlace, end: ChainPlace) -> bool:
     return isinstance(result, CursorResult) and result.rowcount == 1
 
 
-def _stored_end(session: SyncSession) -> ChainPlace:
+def _load_stored_end(session: SyncSession) -> ChainPlace:
     """Returns the stored end of the chain; stores a first one if there is none."""
     query = select(AuditChainRow.last_id, AuditChainRow.last_hash)
     found = session.execute(query.where(AuditChainRow.id == 1)).one_or_none()

@@ -31,7 +31,7 @@ async def load_by_hash(session: Session, hashes: Collection[str]) -> Mapping[str
     """Returns the credentials of some hashes, whether they are still valid or not."""
     found: dict[str, Credential] = {}
     for some in value_lists.split_values(hashes):
-        for kind, query in _queries(some):
+        for kind, query in _build_queries(some):
             for digest, row_id, project_id, user_id in await session.execute(query):
                 actor = f"user:{user_id}" if kind == "login" else f"{kind}:{row_id}"
                 found[digest] = Credential(
@@ -43,7 +43,7 @@ async def load_by_hash(session: Session, hashes: Collection[str]) -> Mapping[str
     return found
 
 
-def _queries(hashes: list[str]) -> Iterator[tuple[str, Select[Any, Any, Any, Any]]]:
+def _build_queries(hashes: list[str]) -> Iterator[tuple[str, Select[Any, Any, Any, Any]]]:
     """Yields queries of (hash, id, project, user) with the kind of credential that they find."""
     # The secret before a rotation is included, since a program may still use it.
     for secret in (TokenRow.secret_hash, TokenRow.previous_hash):

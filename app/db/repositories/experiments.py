@@ -160,7 +160,7 @@ async def list_page(
 
 
 def _in_state(query: Select[ExperimentRow], state: RunState) -> Select[ExperimentRow]:
-    """The rule of `app.domain.derived_states.experiment_state` as an SQL condition."""
+    """The rule of `app.domain.derived_states.derive_experiment_state` as an SQL condition."""
     same_experiment = (
         RunRow.project_id == ExperimentRow.project_id,
         RunRow.experiment_id == ExperimentRow.id,

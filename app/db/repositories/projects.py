@@ -58,7 +58,7 @@ async def lock(session: Session, project_id: str) -> None:
     )
 
 
-async def slug_is_taken(session: Session, slug: str) -> bool:
+async def is_slug_taken(session: Session, slug: str) -> bool:
     """Returns whether a project has the slug, deleted ones included."""
     return await session.scalar(select(ProjectRow.id).where(ProjectRow.slug == slug)) is not None
 

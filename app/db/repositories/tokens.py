@@ -129,7 +129,7 @@ async def limit_expiry(session: Session, token_ids: Collection[str], than: str) 
     await session.execute(statement)
 
 
-async def ends_after(session: Session, token_id: str, than: str) -> bool:
+async def outlives(session: Session, token_id: str, than: str) -> bool:
     """Returns whether a token expires later than another token."""
     query = select(TokenRow.id).where(TokenRow.id == token_id, _ends_after(than))
     return await session.scalar(query) is not None

@@ -103,7 +103,7 @@ async def count_owned(session: Session, user_id: str) -> dict[str, int]:
     """Returns the number of rows that a user owns, by table, and of `live_jobs`."""
     counts = {
         table.name: select(func.count()).select_from(table).where(column == user_id)
-        for table, column in _owner_columns()
+        for table, column in _list_owner_columns()
     }
     live = JobRow.state.not_in([state.value for state in FINAL_JOB_STATES])
     counts["live_jobs"] = select(func.count()).where(JobRow.created_by == user_id, live)
@@ -111,7 +111,7 @@ async def count_owned(session: Session, user_id: str) -> dict[str, int]:
     return dict((await session.execute(select(*columns))).mappings().one())
 
 
-def _owner_columns() -> Iterator[tuple[Table, Column[Any]]]:
+def _list_owner_columns() -> Iterator[tuple[Table, Column[Any]]]:
     """Yields the columns that name the owner of a row that must survive the user."""
     for table in Base.metadata.sorted_tables:
         for column in table.columns:
@@ -123,7 +123,7 @@ def _owner_columns() -> Iterator[tuple[Table, Column[Any]]]:
 async def transfer(session: Session, user_id: str, to: str) -> dict[str, int]:
     """Gives everything that a user owns to another user; returns the number of rows by table."""
     moved = {}
-    for table, column in _owner_columns():
+    for table, column in _list_owner_columns():
         statement = update(table).where(column == user_id).values({column: to})
         result = await session.execute(statement)
         moved[table.name] = int(result.rowcount)  # type: ignore[attr-defined]

@@ -56,7 +56,7 @@ async def _enable(session: Session, user: UserRow, *, enable: bool) -> None:
         raise ConflictError("user_disabled", f"The login of {user.name} is disabled: {remedy}.")
     await user_rows.set_disabled(session, user, disabled=False)
     audit_log.record(
-        session, "user.enable", user.id, project_id=None, actor=ACTOR, data=shell_user()
+        session, "user.enable", user.id, project_id=None, actor=ACTOR, data=find_shell_user()
     )
 
 
@@ -75,11 +75,11 @@ async def make_link(session: Session, user_id: str, seconds: float) -> str:
     is_admin = found is not None and found.user.is_admin
     action = "login.break_glass" if is_admin else "link.create"
     return await logins.make_link(
-        session, user_id, seconds, by=ACTOR, action=action, data=shell_user()
+        session, user_id, seconds, by=ACTOR, action=action, data=find_shell_user()
     )
 
 
-def shell_user() -> dict[str, str]:
+def find_shell_user() -> dict[str, str]:
     """Returns who runs this process, as far as the machine tells.
 
     `shell_user` is the account of the process; `sudo_user` is what sudo says, which a process of

@@ -21,7 +21,7 @@ from app.domain.principal import Principal
 from app.domain.secrets import hash_secret, new_secret
 from app.services.access import passwords, present_rights
 from app.services.access.audit_actor import actor
-from app.services.access.login_names import login_name, name_taken
+from app.services.access.login_names import build_name_taken, normalise_login_name
 from app.services.access.sessions import Login, open_login
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
@@ -64,9 +64,9 @@ async def invite(
     made: list[tuple[InvitationRow, str]] = []
     for index, wanted in enumerate(request.invitations):
         pointer = f"/invitations/{index}"
-        roles = _roles(wanted, projects, pointer)
+        roles = _read_roles(wanted, projects, pointer)
         if wanted.name is not None and await access_rows.find_user_by_name(session, wanted.name):
-            raise name_taken(f"{pointer}/name")
+            raise build_name_taken(f"{pointer}/name")
         code = new_secret("pll")
         row = InvitationRow(
             id=new_id("inv"),
@@ -82,7 +82,7 @@ async def invite(
         _record(session, "invitation.create", principal, row)
         # The code is in the fragment, which browsers send to no server and write into no log.
         made.append((row, f"{server_url}/login#code={code}"))
-    shown = await views(session, [row for row, _ in made])
+    shown = await build_views(session, [row for row, _ in made])
     return InvitationsView(
         items=[
             view.model_copy(update={"url": url}) for view, (_, url) in zip(shown, made, strict=True)
@@ -94,11 +94,11 @@ def _check_names_differ(request: InviteRequest) -> None:
     seen: set[str] = set()
     for index, wanted in enumerate(request.invitations):
         if wanted.name is not None and wanted.name in seen:
-            raise name_taken(f"/invitations/{index}/name")
+            raise build_name_taken(f"/invitations/{index}/name")
         seen |= {wanted.name} if wanted.name is not None else set()
 
 
-def _roles(
+def _read_roles(
     wanted: InvitationRequest, projects: dict[str, ProjectRow], pointer: str
 ) -> dict[str, str]:
     """Returns the roles of an invitation by the project's ID."""
@@ -128,7 +128,9 @@ async def list_invitations(
     """Returns all invitations without their links."""
     require_user_management(principal)
     keys = keyset(page, rows.COLUMNS)
-    return await pages.cut(await rows.list_page(session, keys), page, keys, partial(views, session))
+    return await pages.cut(
+        await rows.list_page(session, keys), page, keys, partial(build_views, session)
+    )
 
 
 async def revoke(session: Session, principal: Principal, invitation_id: str) -> None:
@@ -171,7 +173,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         invitation = await find_open_invitation(session, code_hash)
     if invitation is None:
         return None
-    name, display_name = _names(invitation, request)
+    name, display_name = _choose_names(invitation, request)
     if request.password is None:
         raise InvalidError(
             "password_needed",
@@ -195,7 +197,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
             "password_hash": password_hash,
         }
         if not await rows.insert_user(session, user):
-            raise name_taken("/user")
+            raise build_name_taken("/user")
         roles = {str(one["project_id"]): str(one["role"]) for one in invitation.memberships}
         joined = await rows.insert_memberships(session, user_id, roles)
         _record_user(session, invitation, user_id, {key: roles[key] for key in joined})
@@ -228,7 +230,7 @@ def _ended(how: str) -> LoginRefusedError:
     return LoginRefusedError(f"invitation_{how}", sentences[how])
 
 
-def _names(invitation: InvitationRow, request: SetupRequest) -> tuple[str, str]:
+def _choose_names(invitation: InvitationRow, request: SetupRequest) -> tuple[str, str]:
     """Returns login name and display name of the new user."""
     typed = request.user or invitation.name
     if typed is None:
@@ -237,7 +239,7 @@ def _names(invitation: InvitationRow, request: SetupRequest) -> tuple[str, str]:
             "Choose a login name of ASCII letters, digits and hyphens, for example `grace-h`.",
             pointer="/user",
         )
-    name, kept = login_name(typed, pointer="/user")
+    name, kept = normalise_login_name(typed, pointer="/user")
     return name, request.display_name or invitation.display_name or kept
 
 
@@ -283,7 +285,7 @@ def require_user_management(principal: Principal) -> None:
         )
 
 
-async def views(session: Session, found: Sequence[InvitationRow]) -> list[InvitationView]:
+async def build_views(session: Session, found: Sequence[InvitationRow]) -> list[InvitationView]:
     """Returns invitations as administrators see them, without their links."""
     people = {row.created_by for row in found} | {row.redeemed_by or "" for row in found}
     names = await access_rows.load_user_names(session, people)

@@ -6,7 +6,7 @@ from app.db.repositories import access as rows
 from app.domain.errors import ConflictError, DomainError, InvalidError
 from app.domain.secrets import hash_secret, is_well_formed
 from app.services.access import invitations, logins, passwords
-from app.services.access.login_names import login_name, name_taken
+from app.services.access.login_names import build_name_taken, normalise_login_name
 from palestra.contract.access import LinkPreview, SetupRequest
 from palestra.contract.views import FieldProblem
 
@@ -23,7 +23,9 @@ async def preview(database: Database, request: SetupRequest) -> LinkPreview:
     async with database.read() as session:
         user = await rows.find_user_by_link(session, code_hash)
         found, words = (
-            await _invitation(session, code_hash) if user is None else (_login(user), [user.name])
+            await _preview_invitation(session, code_hash)
+            if user is None
+            else (_login(user), [user.name])
         )
         faults = await _name_faults(session, request.user or found.user, user)
     faults += await _password_faults(request, words)
@@ -46,12 +48,12 @@ def _login(user: UserRow) -> LinkPreview:
     )
 
 
-async def _invitation(session: Session, code_hash: str) -> tuple[LinkPreview, list[str]]:
+async def _preview_invitation(session: Session, code_hash: str) -> tuple[LinkPreview, list[str]]:
     """Returns an open invitation, and words that make a password easy to guess."""
     row = await invitations.find_open_invitation(session, code_hash)
     if row is None:
-        raise logins.link_used()
-    (view,) = await invitations.views(session, [row])
+        raise logins.build_link_used()
+    (view,) = await invitations.build_views(session, [row])
     found = LinkPreview(
         kind="invitation",
         user=view.name,
@@ -70,12 +72,12 @@ async def _name_faults(
     if typed is None:
         return []
     try:
-        name, _ = login_name(typed, pointer="/user")
+        name, _ = normalise_login_name(typed, pointer="/user")
     except InvalidError as fault:
         return [fault]
     is_own = user is not None and user.name == name
     if not is_own and await rows.find_user_by_name(session, name) is not None:
-        taken: ConflictError = name_taken("/user")
+        taken: ConflictError = build_name_taken("/user")
         return [taken]
     return []
 

@@ -4,7 +4,7 @@ from app.domain.errors import ConflictError, InvalidError
 from palestra.contract.names import slugify
 
 
-def login_name(typed: str, *, pointer: str | None = None) -> tuple[str, str]:
+def normalise_login_name(typed: str, *, pointer: str | None = None) -> tuple[str, str]:
     """Returns the login name made of a typed name, and the typed name if the two differ.
 
     Raises:
@@ -20,7 +20,7 @@ def login_name(typed: str, *, pointer: str | None = None) -> tuple[str, str]:
     return name, "" if typed == name else typed
 
 
-def name_taken(pointer: str) -> ConflictError:
+def build_name_taken(pointer: str) -> ConflictError:
     """Returns the refusal of a login name that another user has."""
     return ConflictError(
         "name_taken", "Another user has this name. Choose another.", pointer=pointer

@@ -10,7 +10,7 @@ from app.db.repositories import access as rows
 from app.domain.errors import LoginRefusedError
 from app.domain.secrets import hash_secret, is_well_formed, new_secret
 from app.services.access import invitations, passwords
-from app.services.access.login_names import login_name, name_taken
+from app.services.access.login_names import build_name_taken, normalise_login_name
 from app.services.access.sessions import Login, end_all, open_login
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
@@ -38,7 +38,7 @@ class Account:
     """`None` if no user has the name, or the user has no password or is disabled."""
 
 
-async def login_options(session: Session) -> LoginOptions:
+async def list_login_options(session: Session) -> LoginOptions:
     """Returns the login methods that are available."""
     return LoginOptions(password=await rows.has_password(session))
 
@@ -53,7 +53,7 @@ async def find_account(database: Database, name: str) -> Account:
     return Account(f"user:{user.id}", user.id, user.password_hash if can_log_in else None)
 
 
-async def login(
+async def log_in(
     database: Database, account: Account, password: str, origin: RequestOrigin
 ) -> Login:
     """Returns a new browser login for an account and a password.
@@ -133,7 +133,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         user = await rows.find_user_by_link(session, code_hash)
     if user is None:
         if (login := await invitations.redeem(database, request, origin)) is None:
-            raise link_used()
+            raise build_link_used()
         return login
     password_hash = (
         None
@@ -145,7 +145,7 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         used = await rows.use_link(session, code_hash)
         found = None if used is None else await rows.find_holder(session, used)
         if found is None:
-            raise link_used()
+            raise build_link_used()
         if request.user is not None and request.user != found.user.name:
             await _rename(session, found.user, request.user)
         if password_hash is not None:
@@ -153,17 +153,17 @@ async def redeem(database: Database, request: SetupRequest, origin: RequestOrigi
         return await open_login(session, found.user.id, "link", origin)
 
 
-def link_used() -> LoginRefusedError:
+def build_link_used() -> LoginRefusedError:
     """Returns the refusal of a code that is unknown, used or expired."""
     return LoginRefusedError("link_used", f"This link was used or has expired. {_NEW_LINK}")
 
 
 async def _rename(session: Session, user: UserRow, typed: str) -> None:
     """Gives a user a login name; what was typed is the display name of a user without one."""
-    name, shown = login_name(typed, pointer="/user")
+    name, shown = normalise_login_name(typed, pointer="/user")
     changed = {"name": name} if name != user.name else {}
     if changed and not await rows.rename_user(session, user.id, name):
-        raise name_taken("/user")
+        raise build_name_taken("/user")
     if shown and not user.display_name:
         changed["display_name"] = user.display_name = shown
         await session.flush()

@@ -9,7 +9,7 @@ from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.repositories import access as rows
 from app.domain.errors import ConflictError
 from app.services import pools
-from app.services.access.login_names import login_name
+from app.services.access.login_names import normalise_login_name
 from app.services.audit import audit_log
 from palestra.contract.names import new_id, slugify
 from palestra.contract.permissions import Role
@@ -28,7 +28,7 @@ class FirstAdmin:
     user_id: str
 
 
-async def bootstrap(
+async def ensure_project_and_admin(
     session: Session, project: str | None = None, admin: str | None = None
 ) -> FirstAdmin:
     """Returns a project and its administrator; creates them where missing.
@@ -100,7 +100,7 @@ async def _admin(session: Session, typed: str) -> UserRow:
 
 
 async def _new_admin(session: Session, typed: str) -> UserRow:
-    name, shown = login_name(typed)
+    name, shown = normalise_login_name(typed)
     user = UserRow(id=new_id("usr"), name=name, display_name=shown, is_admin=True)
     session.add(user)
     await session.flush()

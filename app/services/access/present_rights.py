@@ -13,7 +13,7 @@ from app.domain.principal import Principal
 from palestra.contract.permissions import Permission, Role
 
 
-def user_gone() -> UnauthenticatedError:
+def build_user_gone() -> UnauthenticatedError:
     """Returns the refusal of a user who was disabled or deleted after the authentication."""
     return UnauthenticatedError(
         "unauthenticated", "This user was disabled or deleted. Ask an administrator."
@@ -34,7 +34,7 @@ async def hold(session: Session, principal: Principal, project_id: str | None = 
     """
     held = await rows.hold(session, principal.user_id, project_id)
     if held is None:
-        raise user_gone()
+        raise build_user_gone()
     present = replace(principal, is_admin=principal.is_admin and held.is_admin)
     if project_id is None:
         return present

@@ -10,8 +10,8 @@ from app.db.repositories import access as rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import tokens as token_rows
 from app.domain.principal import Principal, Via
-from app.domain.secrets import csrf_token, derivation_key, hash_secret, is_well_formed
-from app.services.access.present_rights import user_gone
+from app.domain.secrets import derivation_key, derive_csrf_token, hash_secret, is_well_formed
+from app.services.access.present_rights import build_user_gone
 from app.settings import Settings
 from palestra.contract.names import Scope
 
@@ -47,16 +47,16 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
     )
     if token is None or found is None:
         return None
-    return replace(principal_with_token(token, found), derivation_key=derivation_key(secret))
+    return replace(find_user_by_token(token, found), derivation_key=derivation_key(secret))
 
 
-def principal_with_token(token: TokenRow, found: rows.Holder) -> Principal:
+def find_user_by_token(token: TokenRow, found: rows.Holder) -> Principal:
     """Returns the user of a token as a caller.
 
     A token of one project carries no permission of the server.
     """
     scopes = frozenset(Scope(scope) for scope in token.scopes)
-    caller = principal_of_user(found, "token", scopes, token_id=token.id)
+    caller = build_user_principal(found, "token", scopes, token_id=token.id)
     is_bound = token.project_id is not None
     return replace(caller, is_bound=is_bound, is_admin=caller.is_admin and not is_bound)
 
@@ -106,7 +106,7 @@ async def _principal_of_worker(session: Session, secret: str, digest: str) -> Pr
     )
 
 
-async def principal_of_session(
+async def find_by_session(
     session: Session, secret: str, settings: Settings
 ) -> tuple[Principal, str] | None:
     """Returns the principal of a browser login and its CSRF token.
@@ -121,15 +121,15 @@ async def principal_of_session(
     found = None if login is None else await rows.find_holder(session, login.user_id)
     if login is None or found is None:
         return None
-    return principal_with_login(login, found), csrf_token(secret)
+    return find_user_by_login(login, found), derive_csrf_token(secret)
 
 
-def principal_with_login(login: LoginSessionRow, found: rows.Holder) -> Principal:
+def find_user_by_login(login: LoginSessionRow, found: rows.Holder) -> Principal:
     """Returns the user of a browser login as a caller."""
-    return principal_of_user(found, "cookie", USER_SCOPES, session_id=login.id)
+    return build_user_principal(found, "cookie", USER_SCOPES, session_id=login.id)
 
 
-def principal_of_user(
+def build_user_principal(
     found: rows.Holder,
     via: Via,
     scopes: frozenset[Scope],
@@ -161,10 +161,10 @@ async def check_still_there(session: Session, principal: Principal) -> None:
     if principal.via in {"cookie", "token"} and not await rows.find_holder(
         session, principal.user_id
     ):
-        raise user_gone()
+        raise build_user_gone()
 
 
-async def present_principals(
+async def load_present_principals(
     session: Session, callers: Collection[Principal], settings: Settings
 ) -> dict[str, Principal]:
     """Returns, by credential, the callers whose tokens and logins are still valid.
@@ -180,12 +180,12 @@ async def present_principals(
     owners = {token.user_id for token in tokens} | {login.user_id for login in logins}
     found = await rows.load_holders(session, owners)
     of_tokens = {
-        token.id: principal_with_token(token, _in_project(found[token.user_id], token.project_id))
+        token.id: find_user_by_token(token, _in_project(found[token.user_id], token.project_id))
         for token in tokens
         if token.user_id in found
     }
     of_logins = {
-        login.id: principal_with_login(login, found[login.user_id])
+        login.id: find_user_by_login(login, found[login.user_id])
         for login in logins
         if login.user_id in found
     }

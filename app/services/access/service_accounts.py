@@ -95,7 +95,7 @@ async def create_token(
     project_id = await _hold_project(session, principal)
     tokens.check_request(request, may_never_end=may_never_end)
     user = await _find(session, project_id, name)
-    if other := set(request.scopes) - (_SCOPES & tokens.grantable_scopes(principal)):
+    if other := set(request.scopes) - (_SCOPES & tokens.list_grantable_scopes(principal)):
         raise ForbiddenError(
             "missing_scope",
             f"You cannot give the scope {min(other)} to a service account: it takes read and "

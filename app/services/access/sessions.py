@@ -7,11 +7,11 @@ from app.db.engine import ACCESS, Session, announce
 from app.db.models.access import LoginSessionRow
 from app.db.repositories import access as rows
 from app.db.repositories import users as user_rows
-from app.domain.browsers import browser_name
+from app.domain.browsers import describe_browser
 from app.domain.errors import UnauthenticatedError
 from app.domain.principal import Principal
-from app.domain.secrets import csrf_token, hash_secret, new_secret
-from app.services.access.principals import principal_with_login
+from app.domain.secrets import derive_csrf_token, hash_secret, new_secret
+from app.services.access.principals import find_user_by_login
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
 from palestra.contract.names import new_id
@@ -29,7 +29,7 @@ class Login:
     @property
     def csrf(self) -> str:
         """The token that the dashboard sends with every modifying request."""
-        return csrf_token(self.secret)
+        return derive_csrf_token(self.secret)
 
 
 async def open_login(
@@ -55,7 +55,7 @@ async def open_login(
         user_id=user_id,
         secret_hash=hash_secret(secret),
         last_used_address=origin.address,
-        browser=browser_name(origin.user_agent),
+        browser=describe_browser(origin.user_agent),
         opened_by=opened_by,
     )
     session.add(opened)
@@ -68,10 +68,10 @@ async def open_login(
         actor=f"user:{user_id}",
         data={"by": opened_by},
     )
-    return Login(principal_with_login(opened, found), secret)
+    return Login(find_user_by_login(opened, found), secret)
 
 
-async def logout(session: Session, principal: Principal) -> None:
+async def log_out(session: Session, principal: Principal) -> None:
     """Ends the caller's browser login."""
     if principal.session_id is not None:
         await rows.end_login(session, principal.session_id)

@@ -7,7 +7,7 @@ import structlog
 from app.bus import Bus
 from app.db.engine import ACCESS, Database
 from app.services import pools
-from app.services.access.principals import present_principals
+from app.services.access.principals import load_present_principals
 from app.services.events.hub import EventHub
 from app.settings import Settings
 
@@ -46,12 +46,12 @@ async def check(hub: EventHub, database: Database, settings: Settings) -> None:
     if not streams:
         return
     async with database.read() as session:
-        present = await present_principals(
+        present = await load_present_principals(
             session,
             {stream.caller.credential_id: stream.caller for stream in streams}.values(),
             settings,
         )
-        admitted = await pools.names_by_project(session)
+        admitted = await pools.load_names_by_project(session)
     for stream in streams:
         caller = present.get(stream.caller.credential_id)
         if caller is None:

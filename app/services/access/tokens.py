@@ -24,7 +24,7 @@ from app.services.access import present_rights, rights
 from app.services.access.audit_actor import actor
 from app.services.audit import audit_log
 from app.services.views import pages
-from app.services.views.tokens import token_views
+from app.services.views.tokens import build_token_views
 from palestra.contract.access import TokenRequest, TokenRotation, TokenView
 from palestra.contract.names import Scope, new_id
 from palestra.contract.permissions import Permission
@@ -53,11 +53,11 @@ async def create_token(
     """
     check_request(request, may_never_end=may_never_end)
     principal = await present_rights.hold(session, principal)
-    if missing := set(request.scopes) - grantable_scopes(principal):
+    if missing := set(request.scopes) - list_grantable_scopes(principal):
         raise ForbiddenError(
             "missing_scope", f"You cannot give the scope {min(missing)}: you do not have it."
         )
-    project_id = _project_of(principal, request)
+    project_id = _choose_project(principal, request)
     return await create_for(session, principal, request, principal.user_id, project_id)
 
 
@@ -133,7 +133,7 @@ async def _check_end(session: Session, parent: str | None, days: int | None) -> 
         )
 
 
-def grantable_scopes(principal: Principal) -> frozenset[Scope]:
+def list_grantable_scopes(principal: Principal) -> frozenset[Scope]:
     """Returns the scopes that a caller can give to a token.
 
     The permissions of a token are always limited to those of its user, so a user may give any
@@ -143,7 +143,7 @@ def grantable_scopes(principal: Principal) -> frozenset[Scope]:
     return allowed | {Scope.READ, Scope.SUBMIT} if Scope.ADMIN in allowed else allowed
 
 
-def _project_of(principal: Principal, request: TokenRequest) -> str | None:
+def _choose_project(principal: Principal, request: TokenRequest) -> str | None:
     """Returns the ID of the project to which a new token is bound; `None` for all of its user's."""
     if request.project is not None:
         (membership,) = rights.limit_to_project(principal, request.project).memberships
@@ -209,7 +209,7 @@ async def issue_token(
         actor=origin.actor,
         data={"name": token.name, "scopes": scopes},
     )
-    (view,) = await token_views(session, [token], secret)
+    (view,) = await build_token_views(session, [token], secret)
     return view
 
 
@@ -220,7 +220,7 @@ async def list_tokens(session: Session, principal: Principal, page: PageRequest)
     """
     keys = keyset(page, rows.TOKEN_COLUMNS)
     found = await rows.list_page(session, _seen_by(principal), keys)
-    return await pages.cut(found, page, keys, partial(token_views, session))
+    return await pages.cut(found, page, keys, partial(build_token_views, session))
 
 
 def _seen_by(principal: Principal) -> TokenFilter:
@@ -262,7 +262,7 @@ async def rotate_token(
             "enrolment_token_needed",
             f"This token of an earlier version enrols workers. Replace it: {_ENROL}",
         )
-    if missing := {Scope(scope) for scope in token.scopes} - grantable_scopes(principal):
+    if missing := {Scope(scope) for scope in token.scopes} - list_grantable_scopes(principal):
         raise ForbiddenError(
             "missing_scope", f"This token has the scope {min(missing)}, which you do not have."
         )
@@ -283,7 +283,7 @@ async def rotate_token(
         data={"name": token.name, "overlap_hours": request.overlap_hours},
     )
     announce(session, ACCESS)
-    (view,) = await token_views(session, [token], secret)
+    (view,) = await build_token_views(session, [token], secret)
     return view
 
 
@@ -303,8 +303,8 @@ async def _set_end(
             await rows.set_expiry(session, token.id, days)
         for limit in filter(None, (token.parent_id, caller)):
             await rows.limit_expiry(session, [token.id], limit)
-        await rows.limit_expiry(session, await _descendants(session, token.id), token.id)
-    elif caller is not None and await rows.ends_after(session, token.id, caller):
+        await rows.limit_expiry(session, await _load_descendants(session, token.id), token.id)
+    elif caller is not None and await rows.outlives(session, token.id, caller):
         raise _outlives_caller()
 
 
@@ -323,7 +323,7 @@ async def _may_rotate(session: Session, principal: Principal, token: TokenRow) -
         return False
     if not own or principal.token_id is None:
         return True
-    within = [principal.token_id, *await _descendants(session, principal.token_id)]
+    within = [principal.token_id, *await _load_descendants(session, principal.token_id)]
     return token.id in within
 
 
@@ -364,7 +364,7 @@ async def end(session: Session, held: Principal) -> None:
     )
 
 
-async def _descendants(session: Session, token_id: str) -> list[str]:
+async def _load_descendants(session: Session, token_id: str) -> list[str]:
     """Returns the tokens created with a token, directly or indirectly.
 
     Legacy tokens with which workers enrol are left out.

@@ -33,12 +33,12 @@ from palestra.contract.views import Page
 __all__ = [
     "UserFilter",
     "change",
-    "detail",
     "enable",
     "find",
     "get",
     "keep_an_administrator",
     "list_users",
+    "load_detail",
     "lock_administrators",
     "reset_password",
     "sign_out",
@@ -62,7 +62,7 @@ async def get(session: Session, principal: Principal, wanted: str) -> UserDetail
         NotFoundError: If there is no such person.
     """
     require_user_management(principal)
-    return await detail(session, await find(session, wanted))
+    return await load_detail(session, await find(session, wanted))
 
 
 async def find(session: Session, wanted: str, *, lock: bool = False) -> UserRow:
@@ -100,7 +100,7 @@ async def change(
     await session.flush()
     if changed:
         _record(session, "user.change", principal, user, changed)
-    return await detail(session, user)
+    return await load_detail(session, user)
 
 
 async def lock_administrators(session: Session, principal: Principal) -> set[str]:
@@ -156,7 +156,7 @@ async def enable(session: Session, principal: Principal, wanted: str) -> UserDet
     if user.disabled_at is not None:
         await rows.set_disabled(session, user, disabled=False)
         _record(session, "user.enable", principal, user, {})
-    return await detail(session, user)
+    return await load_detail(session, user)
 
 
 async def reset_password(
@@ -199,7 +199,7 @@ async def sign_out(session: Session, principal: Principal, wanted: str) -> Signe
     return SignedOut(ended_sessions=ended)
 
 
-async def receiver(session: Session, wanted: str, giver: UserRow, pointer: str) -> UserRow:
+async def find_receiver(session: Session, wanted: str, giver: UserRow, pointer: str) -> UserRow:
     """Returns the person to whom the objects of another one are transferred.
 
     Raises:
@@ -225,7 +225,7 @@ def _record(
     audit_log.record(session, action, user.id, project_id=None, actor=actor(principal), data=data)
 
 
-async def detail(session: Session, user: UserRow) -> UserDetail:
+async def load_detail(session: Session, user: UserRow) -> UserDetail:
     """Returns the view of a person with the numbers of what the person owns."""
     (view,) = await _views(session, [user])
     counts = await rows.count_owned(session, user.id)

@@ -70,7 +70,7 @@ async def _declare(
     run = writer.runs.get(declaration.run_id)
     if run is None:
         raise ForbiddenError("other_run", "The attempt does not carry that run.")
-    name, folder = _checked(declaration)
+    name, folder = _check_declaration(declaration)
     await _check_snapshot(session, attempt_id, declaration, name)
     values = {
         "project_id": run.project_id,
@@ -98,7 +98,7 @@ async def _declare(
             await storage_limits.check_upload(session, run.project_id, declaration.size)
         if artifact.blob_id is not None and folder:
             await snapshots.attach_file(session, run, artifact)
-    return view(artifact)
+    return build_view(artifact)
 
 
 async def upload(
@@ -130,7 +130,7 @@ async def upload(
             store.delete([received.blob_id])
     if artifact.folder:
         await drop_unused(database, store)
-    return view(artifact)
+    return build_view(artifact)
 
 
 async def _keep(
@@ -165,7 +165,7 @@ async def _expecting(session: Session, attempt_id: str, artifact_id: str) -> Art
     return artifact
 
 
-async def content(
+async def find_content(
     session: Session, principal: Principal, artifact_id: str, store: BlobStore
 ) -> Content:
     """Returns a stored artifact with its file.
@@ -182,7 +182,7 @@ async def content(
         session, principal.attempt_id, artifact
     ):
         raise NotFoundError("stored artifact")
-    return Content(view(artifact), store.path(artifact.blob_id))
+    return Content(build_view(artifact), store.path(artifact.blob_id))
 
 
 def _visible(artifact: ArtifactRow | None, principal: Principal) -> ArtifactRow | None:
@@ -207,7 +207,7 @@ async def get(session: Session, principal: Principal, artifact_id: str) -> Artif
     artifact = _visible(await rows.find(session, artifact_id), principal)
     if artifact is None:
         raise NotFoundError("artifact")
-    return view(artifact)
+    return build_view(artifact)
 
 
 async def list_for_run(
@@ -252,7 +252,7 @@ async def drop_unused(database: Database, store: BlobStore) -> int:
     return len(unused)
 
 
-def view(artifact: ArtifactRow) -> ArtifactView:
+def build_view(artifact: ArtifactRow) -> ArtifactView:
     """Returns the public form of an artifact."""
     columns = (
         "id",
@@ -272,10 +272,10 @@ def view(artifact: ArtifactRow) -> ArtifactView:
 
 
 async def _views(found: Sequence[ArtifactRow]) -> list[ArtifactView]:
-    return [view(artifact) for artifact in found]
+    return [build_view(artifact) for artifact in found]
 
 
-def _checked(declaration: ArtifactDeclaration) -> tuple[str, str]:
+def _check_declaration(declaration: ArtifactDeclaration) -> tuple[str, str]:
     """Returns the validated name and folder of a declaration."""
     name = _valid(_NAME, declaration.name, "/name")
     _valid(_SHA256, declaration.sha256, "/sha256")

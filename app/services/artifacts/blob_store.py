@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from app.domain.errors import DomainError, InvalidError, StorageFullError, UnavailableError
-from palestra.contract.sizes import size_in_words
+from palestra.contract.sizes import format_size
 
 Result = TypeVar("Result")
 
@@ -88,7 +88,7 @@ class BlobStore:
         room = max(0, self.room())
         if size > room:
             message = (
-                f"{FULL} {size_in_words(size)} were to be stored and {size_in_words(room)} "
+                f"{FULL} {format_size(size)} were to be stored and {format_size(room)} "
                 "may be used. Free some space there."
             )
             raise StorageFullError(message)
@@ -214,7 +214,7 @@ async def _write(path: Path, chunks: AsyncIterator[bytes], limit: int) -> tuple[
     """Writes and syncs chunks; stops early beyond `limit`. Returns size and SHA-256."""
     digest, size = hashlib.sha256(), 0
     with await _in_thread(path.open, "xb") as file:
-        async for chunk in _pieces(chunks):
+        async for chunk in _join_chunks(chunks):
             size += len(chunk)
             if size > limit:
                 break
@@ -223,7 +223,7 @@ async def _write(path: Path, chunks: AsyncIterator[bytes], limit: int) -> tuple[
     return size, digest.hexdigest()
 
 
-async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _join_chunks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Joins small chunks to pieces of 1 MiB, to reduce the calls of the writing thread."""
     held = bytearray()
     async for chunk in chunks:

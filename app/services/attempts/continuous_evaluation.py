@@ -50,7 +50,7 @@ async def _look(
 ) -> tuple[FollowAnswer, SnapshotRow | None]:
     job, carried = await _follower(session, attempt_id, body.run_id, lock=lock)
     # Read before the snapshots: if the training is over now, its last snapshot is stored already.
-    training = await training_state(session, body.run_id)
+    training = await find_training_state(session, body.run_id)
     count, evaluated = await evaluation_rows.load_job_progress(session, job.id)
     verified = await snapshot_rows.list_verified(session, body.run_id)
     new = [
@@ -83,7 +83,7 @@ async def _follower(
     raise ForbiddenError("other_run", "The attempt does not carry that run.")
 
 
-async def training_state(session: Session, run_id: str) -> Literal["live", "waiting", "over"]:
+async def find_training_state(session: Session, run_id: str) -> Literal["live", "waiting", "over"]:
     """Returns whether the training of a run is `live`, `waiting` or `over`.
 
     It is `live` while an attempt trains the run, and `waiting` while its training job is queued or

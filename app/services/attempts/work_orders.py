@@ -81,7 +81,9 @@ async def _reading_order(
         fence=run.fence,
         snapshot=snapshot,
         episodes=options.episodes,
-        evaluation_seed=options.seed if options.seed is not None else fresh_seed(job.id, run.id),
+        evaluation_seed=options.seed
+        if options.seed is not None
+        else derive_fresh_seed(job.id, run.id),
         formats=options.formats or await _export_formats(session, job),
         follow=_follow(options) if follows else None,
     )
@@ -94,7 +96,7 @@ def _follow(options: EvaluateOptions) -> Follow:
     )
 
 
-def fresh_seed(job_id: str, run_id: str) -> int:
+def derive_fresh_seed(job_id: str, run_id: str) -> int:
     """Returns a seed for the episodes of an evaluation: 32 bits of a hash of job and run."""
     return int.from_bytes(hashlib.sha256(f"{job_id}/{run_id}".encode()).digest()[:4])
 

@@ -70,7 +70,9 @@ class _Walk:
                 if self.fault is not None:
                     return
         self.fault = (
-            self.fault or audit_chain.fault_at_end(self.last, end) or self._missing_at_ends()
+            self.fault
+            or audit_chain.compare_to_stored_end(self.last, end)
+            or self._missing_at_ends()
         )
         if self.fault is None:
             async with database.read() as session:
@@ -78,7 +80,7 @@ class _Walk:
 
     def _check(self, row: AuditRow) -> ChainFault | None:
         place = ChainPlace(row.id, row.hash)
-        fault = audit_chain.fault_between(
+        fault = audit_chain.compare_to_chain(
             self.last, place, row.previous_hash, rows.compute_hash(row)
         ) or self._against_noted(place)
         if fault is None:
@@ -102,7 +104,7 @@ class _Walk:
             )
             return ChainFault("checkpoint", checkpoint.id, message)
         if self.noted is not None and self.noted.id > self.last.id:
-            return audit_chain.missing_entries(self.last.id + 1, self.noted.id)
+            return audit_chain.describe_missing_entries(self.last.id + 1, self.noted.id)
         return self._against_noted(checkpoint)
 
     async def _outside_ends(self, session: Session) -> ChainFault | None:

@@ -22,7 +22,7 @@ from app.metrics.blocks import Columns, Floats, Ints
 from app.metrics.fence_chain import Chain
 from app.metrics.grid import Buckets, Grid, downsample
 from app.metrics.groups import GroupBuckets, carry_forward, summarise
-from app.metrics.sort_records import evaluation_series
+from app.metrics.sort_records import parse_evaluation_series
 from app.services.curves import series
 from palestra.contract import telemetry
 from palestra.contract.names import EvaluationSource
@@ -68,7 +68,7 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
         InvalidError: If the range is empty.
         TooLargeError: If the query exceeds a limit.
     """
-    asked = _requested_curves(wanted)
+    asked = _read_requested_curves(wanted)
     keys = list(dict.fromkeys(asked))
     if wanted.start is not None and wanted.end is not None and wanted.start > wanted.end:
         raise InvalidError("invalid_range", "start must not be above end", pointer="/start")
@@ -103,7 +103,7 @@ def _listed(parts: Sequence[GridSeries] | Sequence[GridGroup]) -> Iterator[bytes
     yield b"]"
 
 
-def _requested_curves(wanted: SeriesQuery) -> list[Key]:
+def _read_requested_curves(wanted: SeriesQuery) -> list[Key]:
     """Returns all requested curves, repeated ones included."""
     asked = [(one.run_id, one.series) for one in wanted.select]
     return asked + [(run_id, group.series) for group in wanted.groups for run_id in group.run_ids]
@@ -118,20 +118,20 @@ async def _read(
     projects = await rows.load_projects(session, run_ids)
     if any(projects.get(run_id) not in principal.project_ids for run_id in run_ids):
         raise NotFoundError("run")
-    stored = [key for key in keys if evaluation_series(key[1]) is None]
+    stored = [key for key in keys if parse_evaluation_series(key[1]) is None]
     if await rows.count_points(session, stored) > MAX_POINTS:
         raise TooLargeError(
             "query_too_large",
             f"The curves hold more than {MAX_POINTS} points. Ask for fewer at once.",
         )
     carried = {run_id for group in wanted.groups if group.carry_forward for run_id in group.run_ids}
-    evaluated = {run_id for run_id, name in keys if evaluation_series(name) is not None}
+    evaluated = {run_id for run_id, name in keys if parse_evaluation_series(name) is not None}
     return _StoredCurves(
         blocks=await rows.load_series_blocks(session, stored),
         evaluations=await rows.list_evaluations(session, evaluated, superseded=superseded)
         if evaluated
         else (),
-        histories={} if superseded else await series.histories(session, run_ids),
+        histories={} if superseded else await series.load_histories(session, run_ids),
         finished=await rows.filter_succeeded_runs(session, carried) if carried else frozenset(),
         cursor=cursor,
     )
@@ -162,7 +162,7 @@ def _curves(keys: Sequence[Key], read: _StoredCurves, axis: str) -> dict[Key, _C
         evaluations.setdefault((row.run_id, record.source), []).append(record)
     found: dict[Key, _Curve] = {}
     for key in keys:
-        made = evaluation_series(key[1])
+        made = parse_evaluation_series(key[1])
         if made is None:
             found[key] = _stored_curve(read.blocks[key], read.histories.get(key[0], {}), axis)
         else:
@@ -174,18 +174,18 @@ def _evaluation_curve(found: Sequence[telemetry.Evaluation], statistic: str, axi
     having = [
         (record, value)
         for record in found
-        if (value := series.statistic_of(record, statistic)) is not None
+        if (value := series.read_statistic(record, statistic)) is not None
     ]
     x = np.array([getattr(record, axis) for record, _ in having], np.float64)
     return _Curve(x, np.array([value for _, value in having], np.float64))
 
 
 def _stored_curve(stored: Sequence[rows.StoredBlock], history: Chain, axis: str) -> _Curve:
-    columns = blocks.concatenate(_points_of_history(block, history) for block in stored)
+    columns = blocks.concatenate(_select_points_of_history(block, history) for block in stored)
     return _Curve(np.asarray(getattr(columns, axis), np.float64), columns.value)
 
 
-def _points_of_history(block: rows.StoredBlock, history: Chain) -> Columns:
+def _select_points_of_history(block: rows.StoredBlock, history: Chain) -> Columns:
     """Returns the points of a block that belong to the run's history; all for an empty chain."""
     if history and block.fence not in history:
         return blocks.empty()
@@ -223,14 +223,14 @@ def _group(
     means, carried = carry_forward(
         means,
         [
-            _last_point(curves[key], grid) if carrying and key[0] in finished else None
+            _find_last_point(curves[key], grid) if carrying and key[0] in finished else None
             for key in keys
         ],
     )
     return _group_view(group, summarise(means), carried)
 
 
-def _last_point(curve: _Curve, grid: Grid) -> tuple[int, float] | None:
+def _find_last_point(curve: _Curve, grid: Grid) -> tuple[int, float] | None:
     """Returns bucket and value of a curve's last finite point, or `None` without one.
 
     The point may lie before the grid.
@@ -247,10 +247,10 @@ def _series(key: Key, found: Buckets) -> GridSeries:
     return GridSeries.model_construct(
         run_id=key[0],
         series=key[1],
-        min=_without_nan(found.min),
-        max=_without_nan(found.max),
-        mean=_without_nan(found.mean),
-        last=_without_nan(found.last),
+        min=_replace_nan(found.min),
+        max=_replace_nan(found.max),
+        mean=_replace_nan(found.mean),
+        last=_replace_nan(found.last),
         n=found.n.tolist(),
         nonfinite=found.nonfinite.tolist(),
         points=found.points,
@@ -259,13 +259,13 @@ def _series(key: Key, found: Buckets) -> GridSeries:
 
 def _group_view(group: SeriesGroup, found: GroupBuckets, carried: Ints) -> GridGroup:
     columns = ("mean", "median", "stdev", "min", "max", "low", "high")
-    values: dict[str, Any] = {column: _without_nan(getattr(found, column)) for column in columns}
+    values: dict[str, Any] = {column: _replace_nan(getattr(found, column)) for column in columns}
     return GridGroup.model_construct(
         name=group.name, series=group.series, n=found.n.tolist(), carried=carried.tolist(), **values
     )
 
 
-def _without_nan(values: Floats) -> list[float | None]:
+def _replace_nan(values: Floats) -> list[float | None]:
     """Returns the values with `None` for NaN."""
     plain: list[float | None] = values.tolist()
     for place in np.flatnonzero(np.isnan(values)).tolist():

@@ -79,13 +79,14 @@ async def _virtual(session: Session, run_id: str) -> list[SeriesInfo]:
             key=lambda body: (body.env_step, body.update),
         )
         infos = (
-            _evaluation_info(f"{prefix}/{name}", of_source, name) for name in _names(of_source)
+            _summarise_evaluations(f"{prefix}/{name}", of_source, name)
+            for name in _list_statistics(of_source)
         )
         found += [info for info in infos if info is not None]
     return found
 
 
-def _evaluation_info(
+def _summarise_evaluations(
     series: str, bodies: Sequence[Evaluation], statistic: str
 ) -> SeriesInfo | None:
     """Returns the summary of a series of evaluations, `None` if none of them has the statistic.
@@ -95,7 +96,7 @@ def _evaluation_info(
     values = [
         (body.env_step, value)
         for body in bodies
-        if (value := statistic_of(body, statistic)) is not None
+        if (value := read_statistic(body, statistic)) is not None
     ]
     if not values:
         return None
@@ -110,7 +111,7 @@ def _evaluation_info(
     )
 
 
-def statistic_of(evaluation: Evaluation, name: str) -> float | None:
+def read_statistic(evaluation: Evaluation, name: str) -> float | None:
     """Returns a statistic of an evaluation's episodes, or a metric of a supervised one.
 
     `None` if the evaluation has no statistic of that name.
@@ -121,7 +122,7 @@ def statistic_of(evaluation: Evaluation, name: str) -> float | None:
     return evaluation.metrics.get(name)
 
 
-def _names(evaluations: Sequence[Evaluation]) -> Sequence[str]:
+def _list_statistics(evaluations: Sequence[Evaluation]) -> Sequence[str]:
     """Returns the statistics that have a curve: for episodes all of them.
 
     For supervised evaluations the metrics and the mean, which is their score.
@@ -130,7 +131,7 @@ def _names(evaluations: Sequence[Evaluation]) -> Sequence[str]:
     return ("mean", *metrics) if metrics else STATISTICS
 
 
-async def histories(session: Session, run_ids: Collection[str]) -> dict[str, Chain]:
+async def load_histories(session: Session, run_ids: Collection[str]) -> dict[str, Chain]:
     """Returns the fence chain of each run; an empty one where no training attempt was made."""
     links: dict[str, list[Link]] = {run_id: [] for run_id in run_ids}
     for run_id, fence, resumed, env_step, update in await snapshot_rows.list_links(
@@ -142,7 +143,7 @@ async def histories(session: Session, run_ids: Collection[str]) -> dict[str, Cha
             else Position(env_step, update)
         )
         links[run_id].append(Link(fence, resumed, at))
-    return {run_id: fence_chain.chain(of_run) for run_id, of_run in links.items()}
+    return {run_id: fence_chain.build_chain(of_run) for run_id, of_run in links.items()}
 
 
 async def supersede(session: Session, run_id: str) -> None:
@@ -156,7 +157,7 @@ async def supersede(session: Session, run_id: str) -> None:
     back to the position from which the attempt starts.
     """
     await session.flush()
-    history = (await histories(session, [run_id]))[run_id]
+    history = (await load_histories(session, [run_id]))[run_id]
     for snapshot in await snapshot_rows.list_for_run(session, run_id):
         superseded = not fence_chain.is_in_history(
             history, snapshot.fence, Position(snapshot.env_step, snapshot.update)

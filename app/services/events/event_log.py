@@ -61,6 +61,6 @@ def record(  # noqa: PLR0913 - three positional ones; the rest names what the ev
     rows.append(session, row)
 
 
-async def cursor(session: Session) -> int:
+async def read_cursor(session: Session) -> int:
     """Returns the ID of the newest event that is visible in the session's transaction."""
     return await rows.read_newest_id(session)

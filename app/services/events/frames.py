@@ -48,7 +48,7 @@ async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent
     return [_event(event, data) for event, data in shown if data is not None]
 
 
-def frame(event_id: int | None, kind: str, data: Mapping[str, Any]) -> bytes:
+def encode_frame(event_id: int | None, kind: str, data: Mapping[str, Any]) -> bytes:
     """Encodes one server-sent event.
 
     `data` is written as JSON without line breaks, so no content can start another field.
@@ -118,7 +118,7 @@ def _event(event: EventRow, data: Mapping[str, Any]) -> LiveEvent:
         "at": event.at.isoformat().replace("+00:00", "Z"),
         "data": data,
     }
-    content = frame(event.id, event.type, view)
+    content = encode_frame(event.id, event.type, view)
     pool = event.data.get("pool") if event.type in OF_POOLS else None
     return LiveEvent(
         event.id, event.type, event.project_id, event.experiment_id, event.run_id, content, pool

@@ -32,12 +32,14 @@ async def warnings_of(
             seeds.setdefault(run.job_id, []).append(run.seed)
     found: dict[tuple[str, ...], tuple[Any, Any, list[int]]] = {}
     for job in await job_rows.list_by_ids(session, seeds):
-        for where, has, wanted in _differences(job, options.model_dump(mode="json")):
+        for where, has, wanted in _list_differences(job, options.model_dump(mode="json")):
             found.setdefault(where, (has, wanted, []))[2].extend(seeds[job.id])
     return [_warning(where, *difference) for where, difference in found.items()]
 
 
-def _differences(job: JobRow, wanted: dict[str, Any]) -> list[tuple[tuple[str, ...], Any, Any]]:
+def _list_differences(
+    job: JobRow, wanted: dict[str, Any]
+) -> list[tuple[tuple[str, ...], Any, Any]]:
     """Returns how a job's options differ from the requested ones: path, present, requested."""
     pairs: list[tuple[tuple[str, ...], Any, Any]] = []
     for member in _MEMBERS:

@@ -61,7 +61,7 @@ async def create(session: Session, principal: Principal, request: ProjectRequest
 
 
 async def _taken(session: Session, slug: str) -> ConflictError:
-    if await rows.slug_is_taken(session, slug):
+    if await rows.is_slug_taken(session, slug):
         return ConflictError(
             "slug_taken",
             "Another project has this slug, maybe a deleted one that can still be restored. "

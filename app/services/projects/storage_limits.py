@@ -10,7 +10,7 @@ from app.db.engine import Session
 from app.db.models.projects import ProjectRow
 from app.db.repositories import projects as rows
 from app.domain.errors import ConflictError
-from palestra.contract.sizes import size_in_words
+from palestra.contract.sizes import format_size
 
 _CODE: Final = "storage_limit_reached"
 
@@ -37,7 +37,7 @@ async def check_upload(session: Session, project_id: str, size: int) -> None:
     project = (await rows.lock_for_storage(session, [project_id]))[project_id]
     slug, used, limit = project.slug, project.storage_used, project.storage_limit
     if limit is not None and used + size > limit:
-        sentence = f"{_state(used, limit)} This file has {size_in_words(size)}. {_remedy(slug)}"
+        sentence = f"{_state(used, limit)} This file has {format_size(size)}. {_remedy(slug)}"
         raise ConflictError(_CODE, sentence)
 
 
@@ -56,15 +56,13 @@ def check_move(target: ProjectRow, size: int) -> None:
         raise ConflictError(
             _CODE,
             f"{_state(used, limit, 'other project')} The experiment would add "
-            f"{size_in_words(size)}. {_remedy(target.slug)}",
+            f"{format_size(size)}. {_remedy(target.slug)}",
             pointer="/to",
         )
 
 
 def _state(used: int, limit: int, project: str = "project") -> str:
-    return (
-        f"The {project} stores {size_in_words(used)} of files and may store {size_in_words(limit)}."
-    )
+    return f"The {project} stores {format_size(used)} of files and may store {format_size(limit)}."
 
 
 def _remedy(slug: str) -> str:

@@ -9,7 +9,7 @@ from app.domain.paging import PageRequest, keyset
 from app.domain.principal import Principal
 from app.services.runs import runs
 from app.services.views import pages
-from app.services.views.runs import evaluation_view
+from app.services.views.runs import build_evaluation_view
 from palestra.contract.names import EvaluationSource
 from palestra.contract.resources import EvaluationView
 from palestra.contract.views import Page
@@ -38,4 +38,4 @@ async def list_for_run(
 
 
 async def _views(found: Sequence[EvaluationRow]) -> list[EvaluationView]:
-    return [evaluation_view(row) for row in found]
+    return [build_evaluation_view(row) for row in found]

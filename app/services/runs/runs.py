@@ -18,7 +18,7 @@ from app.services.views.runs import run_views
 from palestra.contract.resources import ProvenanceView, RunDetail, RunView
 from palestra.contract.views import Page
 
-__all__ = ["PageRequest", "RunFilter", "find", "get", "list_runs", "provenance"]
+__all__ = ["PageRequest", "RunFilter", "find", "get", "list_runs", "read_provenance"]
 
 
 async def list_runs(
@@ -67,7 +67,7 @@ async def get(session: Session, principal: Principal, run_id: str) -> RunDetail:
     )
 
 
-async def provenance(session: Session, principal: Principal, run_id: str) -> ProvenanceView:
+async def read_provenance(session: Session, principal: Principal, run_id: str) -> ProvenanceView:
     """Returns the provenance of a run: that of its submission, and that of each attempt.
 
     Raises:

@@ -106,12 +106,14 @@ async def list_for_run(
     keys = keyset(request, rows.COLUMNS)
 
     async def shown(found: Sequence[SnapshotRow]) -> list[SnapshotView]:
-        return await views(session, run.id, found)
+        return await build_views(session, run.id, found)
 
     return await pages.cut(await rows.list_page(session, run.id, keys), request, keys, shown)
 
 
-async def views(session: Session, run_id: str, found: Sequence[SnapshotRow]) -> list[SnapshotView]:
+async def build_views(
+    session: Session, run_id: str, found: Sequence[SnapshotRow]
+) -> list[SnapshotView]:
     """Returns the public form of some snapshots of a run."""
     verified = await rows.list_verified(session, run_id)
     newest, best = verified[0].id if verified else None, _best(verified)
@@ -215,7 +217,9 @@ async def _apply_retention(session: Session, run: RunRow) -> None:
     verified = await rows.list_verified(session, run.id, superseded=True)
     in_use = await rows.load_ids_in_use(session, run.id)
     retired = [
-        snapshot for snapshot in verified if snapshot.id not in ids_to_keep(verified, rule) | in_use
+        snapshot
+        for snapshot in verified
+        if snapshot.id not in choose_ids_to_keep(verified, rule) | in_use
     ]
     for snapshot in retired:
         snapshot.state = SnapshotState.DELETED.value
@@ -229,12 +233,12 @@ async def _apply_retention(session: Session, run: RunRow) -> None:
         [
             one
             for one in waiting
-            if one.id not in ids_to_keep(rows.sort_newest_first([*stored, one]), rule)
+            if one.id not in choose_ids_to_keep(rows.sort_newest_first([*stored, one]), rule)
         ],
     )
 
 
-def ids_to_keep(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
+def choose_ids_to_keep(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
     """Returns which verified snapshots to keep: the last ones, the best one and the pinned ones.
 
     Args:
@@ -252,7 +256,7 @@ def ids_to_keep(verified: Sequence[SnapshotRow], rule: Retention) -> set[str]:
 async def _record_changed(session: Session, run: RunRow, changed: Sequence[SnapshotRow]) -> None:
     if changed:
         await session.flush()
-    for view in await views(session, run.id, changed) if changed else []:
+    for view in await build_views(session, run.id, changed) if changed else []:
         event_log.record(
             session,
             "snapshot",

@@ -37,7 +37,7 @@ class Delivery:
     @classmethod
     def from_batch(cls, attempt_id: str, batch: TelemetryBatch) -> "Delivery":
         """Hashes the records of a batch; to be called outside of a transaction."""
-        return cls(attempt_id, batch, b"".join(digest(record) for record in batch.records))
+        return cls(attempt_id, batch, b"".join(hash_record(record) for record in batch.records))
 
     @property
     def last_seq(self) -> int:
@@ -73,7 +73,7 @@ class WritableAttempt:
     runs: Mapping[str, RunRow]
 
 
-def digest(record: Record) -> bytes:
+def hash_record(record: Record) -> bytes:
     """Returns the first 16 bytes of the SHA-256 of a record's JSON as pydantic writes it."""
     return hashlib.sha256(record.model_dump_json().encode()).digest()[:DIGEST_BYTES]
 

@@ -23,7 +23,7 @@ from app.metrics.logs import StoredLogLine
 from app.metrics.sort_records import RunProgress, RunRecords
 from app.services.events import event_log
 from app.services.snapshots import snapshots
-from app.services.views.runs import evaluation_view
+from app.services.views.runs import build_evaluation_view
 from palestra.contract import telemetry
 from palestra.contract.names import new_id
 from palestra.contract.telemetry import MAX_SERIES_PER_RUN, write_number
@@ -178,7 +178,7 @@ def _totals(points: int, nonfinite: int, columns: Columns) -> dict[str, Any]:
 
 async def _write_log(session: Session, context: RecordContext, lines: list[StoredLogLine]) -> None:
     last_line, total = await rows.read_log_end(session, context.run.id)
-    kept, total = _within_limit(lines, total)
+    kept, total = _cut_to_limit(lines, total)
     if not kept:
         return
     row = {
@@ -193,7 +193,7 @@ async def _write_log(session: Session, context: RecordContext, lines: list[Store
     event_log.record(session, "log", {"block": block_id}, **context.event_ids)
 
 
-def _within_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLogLine], int]:
+def _cut_to_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLogLine], int]:
     """Returns the lines that fit within the log's size limit, and the size after them.
 
     Where lines are dropped, a last line states that.
@@ -220,7 +220,7 @@ async def _write_evaluations(session: Session, context: RecordContext, content: 
     new = [_evaluation(context, seq, record, superseded) for seq, record in content.evaluations]
     for row in await rows.add_evaluations(session, new):
         await session.refresh(row, ["created_at"])
-        event_log.record(session, "evaluation", evaluation_view(row), **context.event_ids)
+        event_log.record(session, "evaluation", build_evaluation_view(row), **context.event_ids)
 
 
 def _evaluation(

@@ -45,7 +45,7 @@ def check(
 
 def _check_content(record: Record, where: str) -> None:
     match record:
-        case Points() if sort_records.evaluation_series(record.series) is not None:
+        case Points() if sort_records.parse_evaluation_series(record.series) is not None:
             message = (
                 f"Series below {record.series.partition('/')[0]}/ are made from evaluations. "
                 "Choose another name."

@@ -10,7 +10,7 @@ from app.db.repositories import access as access_rows
 from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories.experiments import ExperimentKey, FailedRuns
-from app.domain.derived_states import experiment_state
+from app.domain.derived_states import derive_experiment_state
 from app.services.views.columns import columns_of, view_of
 from app.services.views.login_names import login_names
 from palestra.contract.definition import Definition, SupervisedEvaluation
@@ -81,7 +81,7 @@ def _experiment_view(
             ),
             **columns_of(row, "created_at", "archived_at"),
             **named,
-            "state": experiment_state(counts),
+            "state": derive_experiment_state(counts),
             "runs": dict(counts),
             "latest_evaluation": _score_view(row, scores),
             "failures": [columns_of(one, "cause", "message", "runs", "run_id") for one in failures],

@@ -22,7 +22,7 @@ from palestra.contract.resources import (
     RunView,
     SnapshotProgressView,
 )
-from palestra.contract.sizes import size_in_words
+from palestra.contract.sizes import format_size
 from palestra.contract.upgrade import load_definition
 from palestra.contract.work_order import Backlog
 
@@ -84,8 +84,8 @@ def _run_view(  # noqa: PLR0913 - three positional ones of one kind; the rest is
             **columns_of(row, *columns, "created_at", "started_at", "finished_at"),
             **named,
             "progress": _progress(row, loop),
-            "latest_evaluation": None if latest is None else evaluation_view(latest),
-            "best_evaluation": None if best is None else evaluation_view(best),
+            "latest_evaluation": None if latest is None else build_evaluation_view(latest),
+            "best_evaluation": None if best is None else build_evaluation_view(best),
             "snapshots": SnapshotProgressView(written=saved[0], verified=saved[1]),
             "not_uploaded": backlog_view(backlog),
         },
@@ -103,9 +103,7 @@ def backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:
     if not backlog.delivering and backlog.problem is None:
         return None
     what = "result not uploaded yet" if backlog.delivering else "snapshots not uploaded yet"
-    count = (
-        f"{backlog.files} file{'' if backlog.files == 1 else 's'}, {size_in_words(backlog.size)}"
-    )
+    count = f"{backlog.files} file{'' if backlog.files == 1 else 's'}, {format_size(backlog.size)}"
     message = f"{what} ({count})" + ("" if backlog.problem is None else f": {backlog.problem}")
     return BacklogView(**backlog.model_dump(), message=message)
 
@@ -124,7 +122,7 @@ def _progress(row: RunRow, loop: LoopSpec | SupervisedLoop) -> ProgressView:
     )
 
 
-def evaluation_view(row: EvaluationRow) -> EvaluationView:
+def build_evaluation_view(row: EvaluationRow) -> EvaluationView:
     """Returns the view of an evaluation."""
     record = telemetry.Evaluation.model_validate_json(row.body).model_dump(
         exclude={"run", "type", "snapshot_id"}

@@ -10,7 +10,7 @@ from palestra.contract.access import TokenView
 from palestra.contract.names import Scope
 
 
-async def token_views(
+async def build_token_views(
     session: Session, tokens: Sequence[TokenRow], secret: str | None = None
 ) -> list[TokenView]:
     """Returns tokens as they cross the API; `secret` is that of a new or rotated one."""

@@ -10,7 +10,7 @@ from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
-from app.domain.derived_states import worker_state
+from app.domain.derived_states import derive_worker_state
 from app.domain.principal import Principal
 from app.services.views.columns import columns_of, view_of
 from palestra.contract.permissions import Permission
@@ -51,14 +51,16 @@ async def worker_views(
     ids = [row.id for row in rows]
     silence = await worker_rows.measure_silence(session, ids)
     live = await attempt_rows.list_live_for_workers(session, ids)
-    slots = await _slots_in_use(session, rows, live, reader)
+    slots = await _group_slots_in_use(session, rows, live, reader)
     return [
         view_of(
             WorkerView,
             {
                 **columns_of(row, "id", "name", "pool", "host", "version", "gpus", "secret_since"),
                 **columns_of(row, "registered_at", "last_heartbeat_at"),
-                "state": worker_state(silence[row.id], row.silent_seconds, draining=row.draining),
+                "state": derive_worker_state(
+                    silence[row.id], row.silent_seconds, draining=row.draining
+                ),
                 "secret_rotation": _rotation(row),
                 "slots": _slots(
                     row, [slots[attempt.id] for attempt in live if attempt.worker_id == row.id]
@@ -75,7 +77,7 @@ def _rotation(worker: WorkerRow) -> SecretRotation | None:
     return "pending" if worker.contract_version >= _ROTATION_SINCE else "unsupported"
 
 
-async def _slots_in_use(
+async def _group_slots_in_use(
     session: Session, workers: Sequence[WorkerRow], live: Sequence[AttemptRow], reader: SlotReader
 ) -> dict[str, SlotView]:
     """Returns the occupied slots of some workers by the attempts in them."""

@@ -55,11 +55,13 @@ async def heartbeat(
         await append_worker_event(session, worker)
     return WorkerHeartbeatAnswer(
         order="drain" if worker.draining else "continue",
-        secret=await _next_secret(session, principal, worker),
+        secret=await _derive_next_secret(session, principal, worker),
     )
 
 
-async def _next_secret(session: Session, principal: Principal, worker: WorkerRow) -> str | None:
+async def _derive_next_secret(
+    session: Session, principal: Principal, worker: WorkerRow
+) -> str | None:
     """Returns the secret that is to replace a worker's present one; the same until it is used.
 
     It is derived from the present secret, which the server does not store, and from a random

@@ -20,7 +20,7 @@ from palestra.cli.output import CommandError
 _MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
-def broker_program(data: DataDir, port: int, passwords: Mapping[str, str]) -> Program:
+def build_broker_program(data: DataDir, port: int, passwords: Mapping[str, str]) -> Program:
     """Returns Valkey on a loopback port: the queue is saved each second, each role has a user.
 
     Args:
@@ -48,12 +48,12 @@ def broker_program(data: DataDir, port: int, passwords: Mapping[str, str]) -> Pr
     return Program("valkey", [str(find_binary()), str(path.resolve())], grace=10)
 
 
-def broker_url(port: int, user: str, password: str) -> str:
+def build_broker_url(port: int, user: str, password: str) -> str:
     """Returns the broker's address in the form of Celery."""
     return f"redis://{user}:{password}@127.0.0.1:{port}/0"
 
 
-def new_password() -> str:
+def generate_password() -> str:
     """Returns a password for a new data directory."""
     return secrets.token_hex(24)
 

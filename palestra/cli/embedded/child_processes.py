@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from palestra.backoff import Backoff
 from palestra.cli.embedded.datadir import DataDir, read_json, write_private
-from palestra.processes import has_variable, process_ids, read_stat
+from palestra.processes import has_variable, list_process_ids, read_stat
 
 MARK: Final = "_PALESTRA_INSTANCE"
 """Variable in every process of an instance; its value is the data directory.
@@ -240,7 +240,7 @@ def find_marked(root: Path) -> list[int]:
     """Returns the pids of the instance's running processes, without the calling process."""
     return [
         pid
-        for pid in process_ids()
+        for pid in list_process_ids()
         if pid != os.getpid() and _is_marked(pid, root) and _start_ticks(pid) is not None
     ]
 

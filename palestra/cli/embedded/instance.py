@@ -24,7 +24,7 @@ from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.embedded.signals import stop_signals
 from palestra.cli.output import USAGE, CommandError
 from palestra.client import Client
-from palestra.processes import port_owner
+from palestra.processes import find_port_owner
 from palestra.telemetry.transport import open_client, read_problem
 
 DEFAULT_PORT: Final = 8080
@@ -98,7 +98,7 @@ class Instance:
         port = self._choose_port(state)
         self.url = f"http://127.0.0.1:{port}"
         passwords = {
-            user: str(state.get(f"{user}_broker_password") or broker.new_password())
+            user: str(state.get(f"{user}_broker_password") or broker.generate_password())
             for user in RULES
         }
         broker_port = ports.keep_or_free(state.get("broker_port"), avoid=port)
@@ -109,13 +109,15 @@ class Instance:
         self._settings = {
             "PALESTRA_DATA_DIR": str(self.data.root),
             "PALESTRA_PORT": str(port),
-            "PALESTRA_BROKER_URL": broker.broker_url(broker_port, "server", passwords["server"]),
-            "PALESTRA_WORKER_BROKER_URL": broker.broker_url(
+            "PALESTRA_BROKER_URL": broker.build_broker_url(
+                broker_port, "server", passwords["server"]
+            ),
+            "PALESTRA_WORKER_BROKER_URL": broker.build_broker_url(
                 broker_port, "worker", passwords["worker"]
             ),
             "PYTHONUNBUFFERED": "1",
         }
-        self._children.start(broker.broker_program(self.data, broker_port, passwords))
+        self._children.start(broker.build_broker_program(self.data, broker_port, passwords))
         self._prepare()
         self._wait(lambda: broker.ping(broker_port, passwords["server"]), _READY_SECONDS, "valkey")
         self._children.start(self._python("server", "app.main"))
@@ -130,7 +132,7 @@ class Instance:
         wanted = self.options.port
         if wanted:
             if not ports.is_free(wanted):
-                owner = port_owner(wanted)
+                owner = find_port_owner(wanted)
                 raise CommandError(
                     f"port {wanted} is used{'' if owner is None else f' by pid {owner}'}: stop "
                     "it, or choose another with --port",

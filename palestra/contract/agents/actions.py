@@ -20,7 +20,7 @@ NEEDS_BOUNDS: Final = frozenset(
 """Agents that support a box only with finite bounds."""
 
 
-def supporting_agents(kind: ActionKind, *, bounded: bool = True) -> tuple[str, ...]:
+def list_supporting_agents(kind: ActionKind, *, bounded: bool = True) -> tuple[str, ...]:
     """Returns the built-in agents that support a kind of action space, sorted by name.
 
     Args:

@@ -11,8 +11,8 @@ from fastapi.routing import iter_route_contexts
 
 from app.api.auth import NEEDS
 from app.api.openapi import need_of
-from app.api.query import dependants
-from app.api.strict_body import body_model
+from app.api.query import iterate_dependencies
+from app.api.strict_body import find_body_model
 from app.domain.login_limits import LoginLimits
 from app.main import create_app
 from app.services.access import logins
@@ -91,11 +91,11 @@ async def test_only_public_routes_need_no_credential() -> None:
 async def test_no_body_is_read_before_the_caller_is_authorised() -> None:
     for context in iter_route_contexts(create_app(Settings()).routes):
         parts = context.dependant.dependencies if need_of(context) else []
-        calls = [dependant.call for part in parts for dependant in dependants(part)]
+        calls = [dependant.call for part in parts for dependant in iterate_dependencies(part)]
         needs = [
             index for index, call in enumerate(calls) if getattr(call, NEEDS, None) is not None
         ]
-        bodies = [index for index, call in enumerate(calls) if body_model(call) is not None]
+        bodies = [index for index, call in enumerate(calls) if find_body_model(call) is not None]
         assert not bodies or needs[0] < bodies[0], context.path
 
 

@@ -17,7 +17,7 @@ from app.domain.login_limits import LoginLimits
 from app.domain.secrets import new_secret
 from app.services.audit.refusals import Refusals
 from palestra.contract.audit import AuditEntry
-from palestra.contract.documents import sha256_of
+from palestra.contract.documents import hash_document
 from tests.app.api.serving import ORIGIN, AppServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -206,7 +206,7 @@ async def test_an_export_holds_what_the_hashes_are_computed_from(shared: AppServ
         since = datetime.fromisoformat(content["at"]) - datetime.fromisoformat(
             "1970-01-01T00:00:00+00:00"
         )
-        assert sha256_of({**content, "at": since // timedelta(microseconds=1)}) == digest
+        assert hash_document({**content, "at": since // timedelta(microseconds=1)}) == digest
     wanted = [line for line in lines if line["action"].startswith("token.")]
     assert [json.loads(line) for line in tokens.text.splitlines()] == wanted
 

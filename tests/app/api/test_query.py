@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from app.api.query import parameters_of
+from app.api.query import list_parameters
 from app.main import create_app
 from app.settings import Settings
 from tests.app.api.serving import AppServer
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 def _list_routes() -> list[tuple[str, str, dict[str, bool]]]:
     contexts = iter_route_contexts(create_app(Settings()).routes)
     found = [
-        (method, str(context.path), parameters_of(context.original_route.dependant))  # type: ignore[attr-defined]
+        (method, str(context.path), list_parameters(context.original_route.dependant))  # type: ignore[attr-defined]
         for context in contexts
         for method in context.methods or ()
     ]

@@ -21,7 +21,9 @@ async def test_content_is_returned_as_it_was_sent(live_run: AttemptWithStore) ->
     stored = await live_run.put("policy.safetensors", b"x" * 1000)
     assert stored.stored
     async with live_run.database.read() as session:
-        content = await artifacts.content(session, live_run.world.admin, stored.id, live_run.store)
+        content = await artifacts.find_content(
+            session, live_run.world.admin, stored.id, live_run.store
+        )
     assert content.path.read_bytes() == b"x" * 1000
     assert "policy" not in str(content.path)
     assert [path.name for path in (live_run.directory / "incoming").iterdir()] == []
@@ -125,7 +127,7 @@ async def test_an_artifact_of_another_project_is_not_found(live_run: AttemptWith
     stranger = make_token_caller("u", "tok", "prj_other")
     async with live_run.database.read() as session:
         with pytest.raises(NotFoundError):
-            await artifacts.content(session, stranger, stored.id, live_run.store)
+            await artifacts.find_content(session, stranger, stored.id, live_run.store)
 
 
 async def test_a_stale_attempt_may_not_store(live_run: AttemptWithStore) -> None:

@@ -14,8 +14,8 @@ async def test_old_events_and_answers_are_deleted_and_the_cursor_stays_valid(
     compactor = Compactor(database, BlobStore(tmp_path / "blobs"), idempotency_seconds=60)
     assert await compactor.tick() == 0
     async with database.read() as session:
-        before = await event_log.cursor(session)
+        before = await event_log.read_cursor(session)
     advance_clock(EVENT_SECONDS + 1)
     assert await compactor.tick() > 0
     async with database.read() as session:
-        assert await event_log.cursor(session) == before
+        assert await event_log.read_cursor(session) == before

@@ -93,7 +93,8 @@ async def _content_of(live_run: AttemptWithStore, caller: Principal, run_id: str
         request = PageRequest(limit=100, sort="created_at")
         page = await artifacts.list_for_run(session, caller, run_id, request, None)
         found = [
-            await artifacts.content(session, caller, one.id, live_run.store) for one in page.items
+            await artifacts.find_content(session, caller, one.id, live_run.store)
+            for one in page.items
         ]
     return sorted(one.path.read_bytes() for one in found)
 

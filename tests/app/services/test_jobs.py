@@ -126,7 +126,7 @@ async def test_every_transition_is_in_the_audit_log_and_the_event_log(
     await world.release(attempt, Outcome.PAUSED, Cause.USER)
     async with database.read() as session:
         rows = await audit.list_for_object(session, world.project_id, "job", job_id)
-        assert await event_log.cursor(session) > 0
+        assert await event_log.read_cursor(session) > 0
     steps = [(row.data["from"], row.data["to"]) for row in rows]
     assert steps == [
         ("queued", "starting"),
@@ -147,7 +147,7 @@ async def test_a_refused_change_writes_no_audit_entry_or_event(
         async with database.read() as session:
             return len(
                 await audit.list_for_object(session, world.project_id, "job", job_id)
-            ), await event_log.cursor(session)
+            ), await event_log.read_cursor(session)
 
     before = await count_entries_and_events()
     with pytest.raises(ConflictError):

@@ -228,7 +228,7 @@ async def test_a_report_is_kept_as_provenance(
         attempt, Outcome.SUCCEEDED, Cause.BUDGET, provenance={"packages": {"torch": "2.13.0"}}
     )
     async with database.read() as session:
-        record = await runs.provenance(session, world.admin, job.run_ids[0])
+        record = await runs.read_provenance(session, world.admin, job.run_ids[0])
     assert record.attempts[0]["report"] == {"packages": {"torch": "2.13.0"}}
     assert record.attempts[0]["code"] == {"kind": "builtin"}
     assert record.attempts[0]["worker"]["name"] == "w1"

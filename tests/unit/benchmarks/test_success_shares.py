@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks._peers.tables import PACK
 from benchmarks._peers.tasks import TASKS
-from benchmarks.success_shares import OURS, StoredReturns, rows, trainings, wilson_interval
+from benchmarks.success_shares import OURS, StoredReturns, compute_wilson_interval, rows, trainings
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ from benchmarks.success_shares import OURS, StoredReturns, rows, trainings, wils
     ],
 )
 def test_intervals_are_wilson_intervals(reached: int, count: int, low: float, high: float) -> None:
-    assert wilson_interval(reached, count) == pytest.approx((low, high), abs=1e-4)
+    assert compute_wilson_interval(reached, count) == pytest.approx((low, high), abs=1e-4)
 
 
 def test_interval_bounds_are_the_extreme_shares_that_the_test_accepts() -> None:
     for reached, count in ((3, 20), (36, 40)):
-        for end in wilson_interval(reached, count):
+        for end in compute_wilson_interval(reached, count):
             assert abs(reached / count - end) == pytest.approx(
                 1.959964 * (end * (1 - end) / count) ** 0.5
             )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palestra.cli.server_address import logins_path
+from palestra.cli.server_address import get_logins_path
 from palestra.contract.catalogue import Catalogue
 from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
@@ -248,7 +248,7 @@ def test_login_keeps_the_token_for_this_user_only(
     peer.set_answers("GET", "/session", Answer(200, api_samples.make_session()))
     peer.set_answers("GET", "/runs", Answer(200, api_samples.make_page()))
     assert palestra("login", peer.url, "--token-file", str(token))[0] == 0
-    assert logins_path().stat().st_mode & 0o077 == 0
+    assert get_logins_path().stat().st_mode & 0o077 == 0
     monkeypatch.delenv("PALESTRA_SERVER")
     monkeypatch.delenv("PALESTRA_TOKEN")
     assert palestra("runs")[0] == 0
@@ -267,7 +267,7 @@ def test_a_refused_login_stores_no_token(
     )
     monkeypatch.setattr("sys.stdin", io.StringIO("plr_wrong\n"))
     assert palestra("login", peer.url) == (1, "", "palestra: This token is unknown.\n")
-    assert not logins_path().exists()
+    assert not get_logins_path().exists()
 
 
 def test_a_token_file_that_others_can_read_gets_a_warning(

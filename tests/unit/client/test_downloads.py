@@ -11,7 +11,7 @@ import pytest
 
 from palestra import errors
 from palestra.client import Client
-from palestra.downloads import DownloadError, StoredFile, safe_name, store
+from palestra.downloads import DownloadError, StoredFile, make_safe_name, store
 from tests.support import api_samples
 from tests.support.api_samples import NOW, RUN
 from tests.support.fake_http_server import (
@@ -62,11 +62,11 @@ def list_files(directory: Path) -> set[str]:
 )
 def test_file_names_cannot_leave_the_directory(name: str, path: str) -> None:
     """A user who uploads a file chooses its name."""
-    assert safe_name(name) == Path(path)
+    assert make_safe_name(name) == Path(path)
 
 
 def test_a_long_path_keeps_its_last_components() -> None:
-    assert safe_name("/".join("abcdefghijkl")) == Path("e/f/g/h/i/j/k/l")
+    assert make_safe_name("/".join("abcdefghijkl")) == Path("e/f/g/h/i/j/k/l")
 
 
 def test_content_is_downloaded_completely_and_once(tmp_path: Path) -> None:

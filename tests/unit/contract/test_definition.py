@@ -17,7 +17,7 @@ from palestra.contract.code import (
     ModuleCode,
 )
 from palestra.contract.definition import Definition, read_definition
-from palestra.contract.documents import canonical_json, sha256_of
+from palestra.contract.documents import canonical_json, hash_document
 from palestra.contract.free_parameters import check_schema
 from palestra.contract.identity import definition_hash, experiment_id, identity_hash
 from palestra.contract.job_options import Submission
@@ -124,7 +124,7 @@ def test_the_code_of_an_environment_is_part_of_the_hash_only_if_present() -> Non
     """IDs of experiments without such an environment do not change."""
     definition = load(make_minimal_document())
     assert canonical_json(BuiltinCode()) == b'{"kind":"builtin"}'
-    assert identity_hash(definition, BuiltinCode()) == sha256_of(
+    assert identity_hash(definition, BuiltinCode()) == hash_document(
         {
             "code": {"kind": "builtin"},
             "definition": definition_hash(definition),

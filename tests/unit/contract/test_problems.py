@@ -5,7 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from palestra.contract.job_options import Submission
-from palestra.contract.problems import explain, nearest, pointer
+from palestra.contract.problems import build_pointer, explain, suggest_nearest
 from palestra.contract.telemetry import TelemetryBatch
 from tests.support.server_fixture import make_definition
 
@@ -94,14 +94,14 @@ def test_errors_of_telemetry_name_the_record() -> None:
 )
 def test_an_unknown_field_is_answered_with_the_nearest_name(name: str, told: str | None) -> None:
     known = ["learning_rate", "gamma", "buffer_size", "batch_size"]
-    assert nearest(name, known) == (f"; did you mean {told}?" if told else "")
+    assert suggest_nearest(name, known) == (f"; did you mean {told}?" if told else "")
 
 
 def test_pointers_are_escaped_and_short() -> None:
-    assert pointer(["a/b", "~", 0]) == "/a~1b/~0/0"
-    assert pointer([]) == ""
-    assert len(pointer(["x" * 1_000])) < 80
-    assert pointer(["\n\x1b[31m"]).isprintable()
+    assert build_pointer(["a/b", "~", 0]) == "/a~1b/~0/0"
+    assert build_pointer([]) == ""
+    assert len(build_pointer(["x" * 1_000])) < 80
+    assert build_pointer(["\n\x1b[31m"]).isprintable()
 
 
 def test_thousands_of_errors_are_counted_and_not_described() -> None:

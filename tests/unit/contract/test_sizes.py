@@ -2,7 +2,7 @@
 
 import pytest
 
-from palestra.contract.sizes import size_in_words
+from palestra.contract.sizes import format_size
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from palestra.contract.sizes import size_in_words
     ],
 )
 def test_a_size_is_written_in_the_largest_fitting_unit(size: int, words: str) -> None:
-    assert size_in_words(size) == words
+    assert format_size(size) == words

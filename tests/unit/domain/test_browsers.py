@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.domain.browsers import browser_name
+from app.domain.browsers import describe_browser
 
 _MOZILLA = "Mozilla/5.0"
 _WEBKIT = "AppleWebKit/537.36 (KHTML, like Gecko)"
@@ -53,8 +53,8 @@ _PHONE = f"{_MOZILLA} (Linux; Android 14; SM-S921B) {_WEBKIT}"
     ],
 )
 def test_a_user_agent_is_named_in_words(user_agent: str | None, name: str | None) -> None:
-    assert browser_name(user_agent) == name
+    assert describe_browser(user_agent) == name
 
 
 def test_a_name_fits_its_column() -> None:
-    assert len(browser_name("x" * 32 + "/1") or "") <= 64
+    assert len(describe_browser("x" * 32 + "/1") or "") <= 64

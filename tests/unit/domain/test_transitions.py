@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 
 from app.domain import transitions
 from app.domain.attempt_end import path, sentence
-from app.domain.derived_states import EXPERIMENT_ORDER, experiment_state, run_state, worker_state
+from app.domain.derived_states import (
+    EXPERIMENT_ORDER,
+    derive_experiment_state,
+    derive_worker_state,
+    run_state,
+)
 from app.domain.errors import ConflictError
 from app.domain.transitions import ALLOWED
 from palestra.contract.states import (
@@ -105,7 +110,7 @@ def test_every_job_state_maps_to_a_run_state() -> None:
 @given(st.dictionaries(st.sampled_from(RunState), st.integers(0, 3)))
 def test_an_experiment_is_succeeded_only_if_all_its_runs_are(counts: dict[RunState, int]) -> None:
     present = {state for state, count in counts.items() if count}
-    derived = experiment_state(counts)
+    derived = derive_experiment_state(counts)
     assert derived in (present or {RunState.QUEUED})
     if derived is RunState.SUCCEEDED:
         assert present == {RunState.SUCCEEDED}
@@ -113,7 +118,7 @@ def test_an_experiment_is_succeeded_only_if_all_its_runs_are(counts: dict[RunSta
 
 
 def test_a_silent_worker_is_unreachable_before_it_is_offline() -> None:
-    states = [worker_state(seconds, 30, draining=False) for seconds in (0, 30, 31, 300, 301)]
+    states = [derive_worker_state(seconds, 30, draining=False) for seconds in (0, 30, 31, 300, 301)]
     assert states == [
         WorkerState.ONLINE,
         WorkerState.ONLINE,
@@ -121,4 +126,4 @@ def test_a_silent_worker_is_unreachable_before_it_is_offline() -> None:
         WorkerState.UNREACHABLE,
         WorkerState.OFFLINE,
     ]
-    assert worker_state(0, 30, draining=True) is WorkerState.DRAINING
+    assert derive_worker_state(0, 30, draining=True) is WorkerState.DRAINING

@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.metrics.fence_chain import Link, Position, chain, is_in_history
+from app.metrics.fence_chain import Link, Position, build_chain, is_in_history
 
 
 def test_without_attempts_every_point_counts() -> None:
-    assert is_in_history(chain([]), 0, Position(10, 0))
+    assert is_in_history(build_chain([]), 0, Position(10, 0))
 
 
 def test_points_beyond_the_resumed_step_are_superseded() -> None:
-    history = chain([Link(1, None, None), Link(2, 1, Position(100, 10))])
+    history = build_chain([Link(1, None, None), Link(2, 1, Position(100, 10))])
     assert is_in_history(history, 1, Position(100, 10))
     assert not is_in_history(history, 1, Position(100, 11))
     assert not is_in_history(history, 1, Position(101, 10))
@@ -19,7 +19,7 @@ def test_points_beyond_the_resumed_step_are_superseded() -> None:
 
 
 def test_an_attempt_that_no_later_one_resumed_is_superseded_as_a_whole() -> None:
-    history = chain(
+    history = build_chain(
         [Link(1, None, None), Link(2, 1, Position(100, 0)), Link(3, 1, Position(200, 0))]
     )
     assert is_in_history(history, 1, Position(200, 0))
@@ -27,12 +27,12 @@ def test_an_attempt_that_no_later_one_resumed_is_superseded_as_a_whole() -> None
 
 
 def test_a_fresh_start_supersedes_all() -> None:
-    history = chain([Link(1, None, None), Link(2, None, None)])
+    history = build_chain([Link(1, None, None), Link(2, None, None)])
     assert not is_in_history(history, 1, Position(0, 0))
 
 
 def test_a_resume_from_an_earlier_snapshot_bounds_all_attempts_before_it() -> None:
-    history = chain(
+    history = build_chain(
         [Link(1, None, None), Link(2, 1, Position(100, 0)), Link(3, 2, Position(60, 0))]
     )
     assert history == {3: None, 2: Position(60, 0), 1: Position(60, 0)}
@@ -57,6 +57,6 @@ def test_a_point_counts_exactly_if_every_later_resume_kept_it(
     while walk.fence != fence and walk.resumed_fence is not None and walk.resumed_at is not None:
         kept = kept and (step, update) <= (walk.resumed_at.env_step, walk.resumed_at.update)
         walk = by_fence[walk.resumed_fence]
-    assert is_in_history(chain(links), fence, Position(step, update)) == (
+    assert is_in_history(build_chain(links), fence, Position(step, update)) == (
         walk.fence == fence and kept
     )

@@ -124,4 +124,4 @@ def test_a_large_untracked_file_is_named_but_not_copied(tree: Path) -> None:
 
 def test_gpus_are_empty_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    assert provenance.hardware()["gpus"] == []
+    assert provenance.describe_hardware()["gpus"] == []

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from palestra.contract.telemetry import Episodes, Evaluation, LogLines, Points
 from palestra.telemetry.framing import HEADER, MAX_PAYLOAD_BYTES
-from palestra.telemetry.spool import SpoolDamagedError, SpoolReader, SpoolWriter, spooled_seq
+from palestra.telemetry.spool import SpoolDamagedError, SpoolReader, SpoolWriter, read_spooled_seq
 
 RUN = "run_" + "0" * 26
 
@@ -39,7 +39,7 @@ def test_sequence_numbers_count_records_from_1(spool_directory: Path):
         assert writer.append_raw(make_numbers(1, 3)) == 3
         assert writer.append_raw([b"4"]) == 4
     assert read_all(spool_directory) == [1, 2, 3, 4]
-    assert spooled_seq(spool_directory) == 4
+    assert read_spooled_seq(spool_directory) == 4
 
 
 def test_records_keep_every_value(spool_directory: Path, make_point):

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from palestra.contract.documents import sha256_of
+from palestra.contract.documents import hash_document
 from workers.core.rng import preserve_global_state, seed_global
 from workers.entrypoints.async_training.async_call import (
     FUNCTION,
@@ -152,7 +152,7 @@ class _Run:
         )
 
     def _identity(self) -> str:
-        return sha256_of({"agent": type(self.agent).__qualname__, "function": FUNCTION})
+        return hash_document({"agent": type(self.agent).__qualname__, "function": FUNCTION})
 
     def _conclude(self, watch: "_Watch", records: AsyncRecords) -> None:
         """Writes `outcome.json`, then raises the run's error or loads its last snapshot."""

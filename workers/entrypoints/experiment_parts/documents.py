@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 
 from palestra.contract.documents import Document
 from palestra.contract.names import ExportFormat
-from palestra.contract.wording import summary
+from palestra.contract.wording import summarise_faults
 from workers.core.errors import PartNotFoundError
 from workers.core.types import JsonObject
 from workers.entrypoints.experiment_parts.rl_experiment import RLExperiment
@@ -186,7 +186,7 @@ def _read(kind: Any, given: Any) -> Any:
     try:
         return kind.model_validate_json(given if isinstance(given, str) else json.dumps(given))
     except ValidationError as error:
-        raise ValueError(f"experiment_config: {summary(error, 'document')}") from None
+        raise ValueError(f"experiment_config: {summarise_faults(error, 'document')}") from None
 
 
 def _run_config(run: RunOptions) -> RunConfig:

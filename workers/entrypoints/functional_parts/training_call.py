@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import numpy as np
 import torch
 
-from palestra.contract.documents import sha256_of
+from palestra.contract.documents import hash_document
 from workers.core.errors import EnvironmentFailedError, unwrapped_error
 from workers.core.types import StopReason, Unit
 from workers.engine.budget import Budget
@@ -229,7 +229,7 @@ class _Run:
     def _identity(self) -> str:
         agent, vector = type(self._call.agent), self._vector
         spaces = [str(vector.single_observation_space), str(vector.single_action_space)]
-        return sha256_of(
+        return hash_document(
             {"agent": agent.__qualname__, "num_envs": vector.num_envs, "spaces": spaces}
         )
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import TOKEN, wait_for
 from scripted_server import make_problem
 
-from palestra.telemetry.spool import spooled_seq
+from palestra.telemetry.spool import read_spooled_seq
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
 
@@ -24,7 +24,7 @@ def test_an_attempt_ships_telemetry_uploads_results_and_releases(start_superviso
     assert (
         server.releases[0]["last_seq"]
         == len(server.records)
-        == spooled_seq(supervised.directory.spool)
+        == read_spooled_seq(supervised.directory.spool)
     )
     assert {"hello from the trainer", "step 20", "step 120"} <= set(server.list_log_lines())
     snapshots = [record["snapshot_id"] for record in server.records if record["type"] == "snapshot"]

@@ -9,7 +9,7 @@ import torch
 from gymnasium import Space, spaces
 from torch import Tensor
 
-from palestra.contract.agents.actions import ActionKind, supporting_agents
+from palestra.contract.agents.actions import ActionKind, list_supporting_agents
 from workers.core.errors import DefinitionError
 from workers.core.types import Array
 
@@ -199,7 +199,7 @@ def _remedy(space: Space[object], *, is_bounded: bool = True) -> str:
             "MultiDiscrete"
         )
     names, bounds = (
-        ", ".join(supporting_agents(kind, bounded=is_bounded)),
+        ", ".join(list_supporting_agents(kind, bounded=is_bounded)),
         "" if is_bounded else " without bounds",
     )
     return f"choose one of {names}, which take {type(space).__name__} actions{bounds}"

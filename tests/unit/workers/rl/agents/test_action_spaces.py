@@ -7,7 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from palestra.contract.agents import BUILTIN_AGENTS
-from palestra.contract.agents.actions import ACTION_SPACES, NEEDS_BOUNDS, supporting_agents
+from palestra.contract.agents.actions import ACTION_SPACES, NEEDS_BOUNDS, list_supporting_agents
 from palestra.contract.definition import read_definition
 from palestra.contract.documents import canonical_json
 from tests.support.api_samples import make_definition
@@ -42,7 +42,7 @@ def test_an_agent_refuses_undeclared_spaces_and_names_agents_for_them(name, kind
         return
     with pytest.raises(DefinitionError, match=f"agent.name: {name} needs") as refused:
         make_agent_for(name, SPACES[kind])
-    assert parse_agent_names(str(refused.value)) == set(supporting_agents(kind)), refused.value
+    assert parse_agent_names(str(refused.value)) == set(list_supporting_agents(kind)), refused.value
 
 
 @pytest.mark.parametrize("name", sorted(name for name in OWN if "box" in ACTION_SPACES[name]))
