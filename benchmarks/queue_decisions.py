@@ -36,10 +36,10 @@ from app.db.models.usage import QueueGroupRow
 from app.domain.queue import usage
 from app.services.jobs import dispatch_plan
 from app.services.queue.equipped_workers import EquippedWorkers
-from benchmarks._report import machine, show
+from benchmarks._report import describe_machine, show
 from benchmarks.audit_log import database_url
 from palestra.contract.names import new_id
-from tests.support.server_fixture import definition, registration
+from tests.support.server_fixture import make_definition, make_registration
 
 PEOPLE: Final = 500
 PROJECTS: Final = 20
@@ -108,7 +108,7 @@ async def build(database: Database, jobs: int) -> Pool:
 
 
 def _worker(pool: Pool, number: int) -> dict[str, Any]:
-    body = registration(name=f"w{number:03}", slots=SLOTS)
+    body = make_registration(name=f"w{number:03}", slots=SLOTS)
     worker_id = new_id("wrk")
     pool.workers.append(worker_id)
     return {
@@ -148,7 +148,7 @@ async def _queue(pool: Pool, jobs: int) -> None:
                 "notes": "",
                 "name": experiment_id,
                 "kind": "rl",
-                "definition": json.dumps(definition()),
+                "definition": json.dumps(make_definition()),
                 "code": {"kind": "builtin"},
                 "agent": "dqn",
                 "env": "CartPole-v1",
@@ -315,7 +315,7 @@ async def measure(url: str, jobs: int, decisions: int) -> bool:
 
 async def run(kind: str, lengths: Sequence[int], decisions: int) -> bool:
     """Measures queues of some lengths, each in a database of its own."""
-    print(machine())
+    print(describe_machine())
     good = []
     for jobs in lengths:
         with database_url(kind) as url:

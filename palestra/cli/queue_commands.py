@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import emit_json, say, show, table
+from palestra.cli.output import build_table, emit_json, say, show
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.queue import JobExplanation, QueueTerms
 
@@ -29,7 +29,7 @@ def explain(
         return emit_json(found)
     say(found.sentence)
     if found.terms is not None:
-        show(table(("what is compared, in this order", "value"), _rows(found, found.terms)))
+        show(build_table(("what is compared, in this order", "value"), _rows(found, found.terms)))
     return None
 
 
