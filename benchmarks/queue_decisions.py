@@ -39,7 +39,7 @@ from app.services.queue.equipped_workers import EquippedWorkers
 from benchmarks._report import describe_machine, show
 from benchmarks.audit_log import database_url
 from palestra.contract.names import new_id
-from tests.support.server_fixture import make_definition, make_registration
+from tests.support.server_fixture import make_definition, registration
 
 PEOPLE: Final = 500
 PROJECTS: Final = 20
@@ -108,7 +108,7 @@ async def build(database: Database, jobs: int) -> Pool:
 
 
 def _worker(pool: Pool, number: int) -> dict[str, Any]:
-    body = make_registration(name=f"w{number:03}", slots=SLOTS)
+    body = registration(name=f"w{number:03}", slots=SLOTS)
     worker_id = new_id("wrk")
     pool.workers.append(worker_id)
     return {
