@@ -29,7 +29,7 @@ help:
 	@echo "make check       formatters, linters, types, import rules"
 	@echo "make bench       benchmarks; prints figures and ratios"
 	@echo "make bench-peers throughput of whole trainings beside other libraries, which are installed for it (TRAINING='--tasks ppo')"
-	@echo "make chaos       100 strikes on trainings, each compared with an undisturbed one (CHAOS='--strikes 20')"
+	@echo "make chaos       100 faults injected into trainings, each compared with an undisturbed one (CHAOS='--strikes 20')"
 	@echo "make learning    trains the presets of examples/learning over 5 seeds; prints what each reaches (LEARNING='--only NAME')"
 
 demo: $(STAMPS)/run $(STAMPS)/frontend

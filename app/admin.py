@@ -34,7 +34,7 @@ from app.services.pools import DEFAULT
 from app.services.workers import enrolment_tokens, pools
 from app.settings import Settings, SettingsError, load_settings
 from palestra.contract.access import TokenRequest, TokenView
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.names import Scope, Title
 from palestra.contract.pools import EnrolmentTokenRequest, EnrolmentTokenView
 from palestra.contract.problems import explain
@@ -186,7 +186,7 @@ async def _read_caller(session: Session, file: Path) -> Principal | None:
         secret = await asyncio.to_thread(file.read_text, "utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    return await principals.principal_of_token(session, secret.strip())
+    return await principals.find_by_token(session, secret.strip())
 
 
 async def _token(
@@ -241,7 +241,7 @@ async def _issue_enrolment(
     session: Session, name: str, pool: str, days: int | None
 ) -> EnrolmentTokenView:
     request = EnrolmentTokenRequest.model_validate_json(
-        canonical_json({"name": name, "expires_in_days": None if days == _NEVER else days})
+        encode_canonical_json({"name": name, "expires_in_days": None if days == _NEVER else days})
     )
     return await enrolment_tokens.issue(session, pool, request)
 
@@ -249,7 +249,7 @@ async def _issue_enrolment(
 def _token_request(name: str, scopes: str, days: int) -> TokenRequest:
     life = None if days == _NEVER else days
     return TokenRequest.model_validate_json(
-        canonical_json({"name": name, "scopes": scopes.split(","), "expires_in_days": life})
+        encode_canonical_json({"name": name, "scopes": scopes.split(","), "expires_in_days": life})
     )
 
 

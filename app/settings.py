@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from palestra.contract.wording import sentence
+from palestra.contract.wording import describe_fault
 
 ENV_PREFIX: Final = "PALESTRA_"
 OTHER_VARIABLES: Final = frozenset({"CONFIG", "SERVER", "TOKEN", "TOKEN_FILE", "PROJECT", "JSON"})
@@ -301,7 +301,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def mask(url: str) -> str:
+def mask_password(url: str) -> str:
     """Returns `url` with its password replaced by three stars."""
     try:
         parts = urlsplit(url)
@@ -382,4 +382,4 @@ def _sentence(error: ValidationError) -> str:
     name = (
         f"{where} (--{where.replace('_', '-')} or {ENV_PREFIX}{where.upper()}): " if where else ""
     )
-    return name + sentence(first)
+    return name + describe_fault(first)

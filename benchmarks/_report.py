@@ -34,11 +34,13 @@ def show(
     """
     ordered = sorted(values)
     quantile = ordered[min(len(ordered) - 1, int(at * len(ordered)))]
-    verdict = "" if bound is None else ("  ok" if quantile < bound else f"  OVER {bound:g} {unit}")
+    comparison = (
+        "" if bound is None else ("  ok" if quantile < bound else f"  OVER {bound:g} {unit}")
+    )
     print(
         f"{name:<44} p{round(at * 100):<3}{quantile:10.3f} {unit:<4}  min "
         f"{ordered[0]:.3f}  median {statistics.median(ordered):.3f}"
-        f"  max {ordered[-1]:.3f}  n {len(ordered)}{verdict}"
+        f"  max {ordered[-1]:.3f}  n {len(ordered)}{comparison}"
     )
     return bound is None or quantile < bound
 

@@ -54,9 +54,9 @@ def main() -> int:
 
 
 def inject_faults(
-    installation: Installation, strikes: int, only: tuple[str, ...] = (), *, echo: bool = False
+    installation: Installation, count: int, only: tuple[str, ...] = (), *, echo: bool = False
 ) -> Counter[str]:
-    """Trains the references, injects `strikes` faults, and waits until all trainings have ended.
+    """Trains the references, injects `count` faults, and waits until all trainings have ended.
 
     Returns:
         How often each kind of fault was injected.
@@ -64,7 +64,7 @@ def inject_faults(
     began = time.monotonic()
     installation.train_undisturbed()
     injected: Counter[str] = Counter()
-    for kind in _draw_kinds(installation, strikes, only):
+    for kind in _draw_kinds(installation, count, only):
         targets = installation.wait_until_halfway(ends_attempts=kind.ends_attempts)
         targets = targets if kind.affects_all else [installation.rng.choice(targets)]
         for training in targets:
@@ -84,7 +84,7 @@ def inject_faults(
 
 def report(installation: Installation, injected: Counter[str]) -> None:
     """Prints the faults that were injected and their results."""
-    rows = [("strike", "times")] + [
+    rows = [("fault", "times")] + [
         (
             kind.name,
             str(injected[kind.name]) if _possible(installation, kind) else "not permitted here",
@@ -98,7 +98,7 @@ def report(installation: Installation, injected: Counter[str]) -> None:
     ]
     retries = sum(training.retries for training in installation.trainings)
     print(
-        f"{sum(injected.values())} strikes, {len(installation.trainings)} trainings, "
+        f"{sum(injected.values())} faults, {len(installation.trainings)} trainings, "
         f"{sum(attempts)} attempts"
     )
     print(f"{retries} retries by hand, after a full disk or three deaths within a minute")
@@ -112,7 +112,7 @@ def report(installation: Installation, injected: Counter[str]) -> None:
 
 
 def _draw_kinds(
-    installation: Installation, strikes: int, only: tuple[str, ...]
+    installation: Installation, count: int, only: tuple[str, ...]
 ) -> Iterator[FaultKind]:
     """Yields kinds of faults in random order, each equally often."""
     possible = [
@@ -121,9 +121,9 @@ def _draw_kinds(
         if _possible(installation, kind) and (not only or kind.name in only)
     ]
     rounds: list[FaultKind] = []
-    while len(rounds) < strikes:
+    while len(rounds) < count:
         rounds += installation.rng.sample(possible, len(possible))
-    yield from rounds[:strikes]
+    yield from rounds[:count]
 
 
 def _possible(installation: Installation, kind: FaultKind) -> bool:

@@ -88,9 +88,9 @@ def report(database: str, found: dict[str, dict[str, list[float]]]) -> bool:
     for name, seconds in found.items():
         medians = [statistics.median(seconds[kind]) for kind in KINDS]
         ratios.append(max(medians) / min(medians))
-        verdict = "ok" if ratios[-1] < BOUND else f"OVER {BOUND:g}"
+        comparison = "ok" if ratios[-1] < BOUND else f"OVER {BOUND:g}"
         spreads = [_spread(seconds[kind]) for kind in KINDS]
-        rows.append([database, name, *spreads, f"{ratios[-1]:.4f}", verdict])
+        rows.append([database, name, *spreads, f"{ratios[-1]:.4f}", comparison])
     print(align_columns(rows))
     return max(ratios) < BOUND
 

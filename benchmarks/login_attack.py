@@ -335,8 +335,8 @@ def _print_times(title: str, spent: dict[str, list[float]]) -> bool:
         f"{kind} {medians[kind] * 1_000:.3f} ms (n {len(values):,})"
         for kind, values in spent.items()
     )
-    verdict = "ok" if ratio < BOUND else f"OVER {BOUND:g}"
-    print(f"{title}: {shown}; greatest ratio {ratio:.4f}  {verdict}")
+    comparison = "ok" if ratio < BOUND else f"OVER {BOUND:g}"
+    print(f"{title}: {shown}; greatest ratio {ratio:.4f}  {comparison}")
     return ratio < BOUND
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from gymnasium import spaces
 
-from benchmarks._peers.plain_sac import Learner
+from benchmarks._peers.plain_sac import SacLearner
 from benchmarks._peers.tasks import SacSettings
 from palestra.contract.agents import SacParameters
 from workers.acceleration.update_runner import make_runner
@@ -55,7 +55,7 @@ def module_style(hyper: SacParameters, batch: ReplayBatch) -> Callable[[], objec
     settings = SacSettings(
         batch=hyper.batch_size, hidden=hyper.hidden_sizes, learning_rate=hyper.learning_rate
     )
-    learner = Learner(settings, batch.observation.shape[1], batch.action.shape[1])
+    learner = SacLearner(settings, batch.observation.shape[1], batch.action.shape[1])
     columns = [
         batch.observation,
         batch.action,

@@ -261,10 +261,10 @@ async def compare(pair: tuple[ListServer, ListServer], requests: int, only: str)
         alone, team = (statistics.median(found) for found in times)
         low, high = (statistics.quantiles(times[1], n=10)[place] for place in (0, 8))
         ratio = team / alone
-        verdict = "ok" if ratio <= BOUND else f"OVER {BOUND}"
+        comparison = "ok" if ratio <= BOUND else f"OVER {BOUND}"
         print(
             f"  {name:28} alone {alone:7.2f} ms  team {team:7.2f} ms "
-            f"(p10 {low:.2f}, p90 {high:.2f})  ratio {ratio:.2f}  {verdict}"
+            f"(p10 {low:.2f}, p90 {high:.2f})  ratio {ratio:.2f}  {comparison}"
         )
         is_good = is_good and ratio <= BOUND
     return is_good

@@ -207,7 +207,7 @@ def main() -> int:
             f"env_steps, trainings each: {options.repeat}"
         )
         print(results.table())
-        for line, met in results.verdicts():
+        for line, met in results.compare_with_targets():
             print(f"{line}  {'ok' if met else 'MISSED'}", flush=True)
             good = met and good
     return 0 if good else 1

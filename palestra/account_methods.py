@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
-from palestra.connection import path_part
+from palestra.connection import encode_path_part
 from palestra.contract.account import AccountView, LoginSessionView, PasswordChange, PasswordChanged
 from palestra.contract.people import AccountChange, SignedOut
 
@@ -40,7 +40,7 @@ class AccountMethods(ClientMethods):
 
     def end_login_session(self, session_id: str) -> None:
         """Ends one of one's own browser logins."""
-        self._connection.delete(f"/account/sessions/{path_part(session_id)}")
+        self._connection.delete(f"/account/sessions/{encode_path_part(session_id)}")
 
     def sign_out(self) -> SignedOut:
         """Ends all of one's own browser logins and login links; tokens stay."""

@@ -5,7 +5,7 @@ from typing import Self
 from palestra import sign_in
 from palestra.account_methods import AccountMethods
 from palestra.audit_methods import AuditMethods
-from palestra.connection import Connection, path_part
+from palestra.connection import Connection, encode_path_part
 from palestra.contract.access import LoginRequest, SessionView, SetupRequest, TokenView
 from palestra.experiment_methods import ExperimentMethods
 from palestra.file_methods import FileMethods
@@ -44,7 +44,7 @@ class Client(
         self, server: str, token: str, *, project: str | None = None, timeout: float = 30.0
     ) -> None:
         self._connection = Connection(server, token, timeout=timeout)
-        self._within = "" if project is None else f"/projects/{path_part(project)}"
+        self._within = "" if project is None else f"/projects/{encode_path_part(project)}"
 
     @staticmethod
     def join(

@@ -268,7 +268,7 @@ class Connection:
         )
 
 
-def path_part(identifier: str) -> str:
+def encode_path_part(identifier: str) -> str:
     """Encodes an identifier as one component of a URL's path, whatever it contains."""
     return quote(identifier, safe="") or "-"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
-from palestra.connection import path_part
+from palestra.connection import encode_path_part
 from palestra.contract.code import BuiltinCode, Code
 from palestra.contract.definition import Definition
 from palestra.contract.job_options import JobOptions, Submission
@@ -118,9 +118,11 @@ class ExperimentMethods(ClientMethods):
             project: Slug of its present project; by default it is looked up.
         """
         slug = project or self.experiment(experiment_id).project
-        path = f"/projects/{path_part(slug)}/experiments/{path_part(experiment_id)}:move"
+        path = (
+            f"/projects/{encode_path_part(slug)}/experiments/{encode_path_part(experiment_id)}:move"
+        )
         return self._connection.post(ExperimentDetail, path, MoveRequest(to=to))
 
     def _experiment(self, experiment_id: str) -> str:
         """Returns the path of an experiment, whose ID is unique within its project."""
-        return f"{self._within}/experiments/{path_part(experiment_id)}"
+        return f"{self._within}/experiments/{encode_path_part(experiment_id)}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from palestra.client_methods import PAGE_SIZE
-from palestra.connection import path_part
+from palestra.connection import encode_path_part
 from palestra.contract.names import ExportFormat
 from palestra.contract.resources import ArtifactKind, ArtifactView
 from palestra.downloads import (
@@ -25,12 +25,14 @@ class FileMethods(RunMethods):
     def artifacts(self, run_id: str, *, kind: ArtifactKind | None = None) -> Iterator[ArtifactView]:
         """Yields a run's stored files, newest first: of one kind, or of all."""
         return self._connection.pages(
-            ArtifactView, f"/runs/{path_part(run_id)}/artifacts", {"kind": kind, "limit": PAGE_SIZE}
+            ArtifactView,
+            f"/runs/{encode_path_part(run_id)}/artifacts",
+            {"kind": kind, "limit": PAGE_SIZE},
         )
 
     def artifact(self, artifact_id: str) -> ArtifactView:
         """Returns the description of a stored file."""
-        return self._connection.get(ArtifactView, f"/artifacts/{path_part(artifact_id)}")
+        return self._connection.get(ArtifactView, f"/artifacts/{encode_path_part(artifact_id)}")
 
     def download(self, artifact: ArtifactView | str, directory: Path) -> Path:
         """Downloads a stored file below a directory, verifies it and returns its path.
@@ -90,5 +92,5 @@ class FileMethods(RunMethods):
         return [self._store(file, directory) for file in files]
 
     def _store(self, file: StoredFile, directory: Path) -> Path:
-        path = f"/artifacts/{path_part(file.artifact_id)}/content"
+        path = f"/artifacts/{encode_path_part(file.artifact_id)}/content"
         return store(file, directory, lambda offset: self._connection.content(path, offset))

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import RootModel
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
-from palestra.connection import path_part
+from palestra.connection import encode_path_part
 from palestra.contract.job_options import EvaluateOptions, JobRequest, RetryRequest
 from palestra.contract.names import ExportFormat, Schedule
 from palestra.contract.queue import JobExplanation
@@ -45,16 +45,16 @@ class JobMethods(ClientMethods):
 
     def job(self, job_id: str) -> JobView:
         """Returns a job."""
-        return self._connection.get(JobView, f"/jobs/{path_part(job_id)}")
+        return self._connection.get(JobView, f"/jobs/{encode_path_part(job_id)}")
 
     def explain_job(self, job_id: str) -> JobExplanation:
         """Returns why a job has not started, and what decides its place in the queue."""
-        return self._connection.get(JobExplanation, f"/jobs/{path_part(job_id)}/explain")
+        return self._connection.get(JobExplanation, f"/jobs/{encode_path_part(job_id)}/explain")
 
     def enqueue(self, run_id: str, request: JobRequest, *, key: str | None = None) -> JobView:
         """Queues a schedule on a run."""
         return self._connection.post(
-            JobView, f"/runs/{path_part(run_id)}/jobs", request, key=key or str(uuid.uuid4())
+            JobView, f"/runs/{encode_path_part(run_id)}/jobs", request, key=key or str(uuid.uuid4())
         )
 
     def evaluate(
@@ -148,7 +148,7 @@ class JobMethods(ClientMethods):
         if not allow_code_change:
             return self._act(job_id, "resume", reason)
         action = ResumeAction(reason=reason, allow_code_change=True)
-        return self._connection.post(JobView, f"/jobs/{path_part(job_id)}:resume", action)
+        return self._connection.post(JobView, f"/jobs/{encode_path_part(job_id)}:resume", action)
 
     def retry(
         self,
@@ -169,7 +169,7 @@ class JobMethods(ClientMethods):
         """
         request = RetryRequest(origin=origin, allow_code_change=allow_code_change, reason=reason)
         return self._connection.post(
-            JobView, f"/runs/{path_part(run_id)}:retry", request, key=str(uuid.uuid4())
+            JobView, f"/runs/{encode_path_part(run_id)}:retry", request, key=str(uuid.uuid4())
         )
 
     def cancel(self, job_id: str, reason: str = "") -> JobView:
@@ -181,7 +181,7 @@ class JobMethods(ClientMethods):
 
         Of a job in a project that you may not read it returns the ID and the state.
         """
-        path = f"/jobs/{path_part(job_id)}:cancel"
+        path = f"/jobs/{encode_path_part(job_id)}:cancel"
         return self._connection.post(_AnyCancelled, path, JobAction(reason=reason)).root
 
     def give_up(self, job_id: str, reason: str = "") -> JobView:
@@ -206,5 +206,5 @@ class JobMethods(ClientMethods):
 
     def _act(self, job_id: str, verb: str, reason: str) -> JobView:
         return self._connection.post(
-            JobView, f"/jobs/{path_part(job_id)}:{verb}", JobAction(reason=reason)
+            JobView, f"/jobs/{encode_path_part(job_id)}:{verb}", JobAction(reason=reason)
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
-from palestra.connection import path_part
+from palestra.connection import encode_path_part
 from palestra.contract.people import (
     DisableRequest,
     InvitationsView,
@@ -36,7 +36,7 @@ class PeopleMethods(ClientMethods):
 
     def revoke_invitation(self, invitation_id: str) -> None:
         """Revokes an invitation that nobody has used."""
-        self._connection.delete(f"/invitations/{path_part(invitation_id)}")
+        self._connection.delete(f"/invitations/{encode_path_part(invitation_id)}")
 
     def users(
         self, *, text: str | None = None, state: UserState | None = None
@@ -82,4 +82,4 @@ class PeopleMethods(ClientMethods):
 
 
 def _path(user: str) -> str:
-    return f"/users/{path_part(user)}"
+    return f"/users/{encode_path_part(user)}"

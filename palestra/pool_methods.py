@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from palestra.client_methods import ClientMethods
-from palestra.connection import path_part
+from palestra.connection import encode_path_part
 from palestra.contract.pools import (
     EnrolmentTokenRequest,
     EnrolmentTokenView,
@@ -53,12 +53,12 @@ class PoolMethods(ClientMethods):
 
     def admit_project(self, name: str, project: str, *, share: float = 1.0) -> PoolView:
         """Admits a project to a pool, or changes its share."""
-        path = f"{_path(name)}/projects/{path_part(project)}"
+        path = f"{_path(name)}/projects/{encode_path_part(project)}"
         return self._connection.send(PoolView, "PUT", path, body=PoolAdmission(share=share))[0]
 
     def remove_project(self, name: str, project: str) -> None:
         """Ends the admission of a project: its queued jobs wait, its running ones go on."""
-        self._connection.delete(f"{_path(name)}/projects/{path_part(project)}")
+        self._connection.delete(f"{_path(name)}/projects/{encode_path_part(project)}")
 
     def enrolment_tokens(self, name: str) -> Iterator[EnrolmentTokenView]:
         """Yields the tokens with which workers enrol in a pool."""
@@ -73,7 +73,7 @@ class PoolMethods(ClientMethods):
 
     def revoke_enrolment_token(self, name: str, token_id: str) -> None:
         """Revokes an enrolment token; workers that enrolled with it go on."""
-        self._connection.delete(f"{_path(name)}/enrolment-tokens/{path_part(token_id)}")
+        self._connection.delete(f"{_path(name)}/enrolment-tokens/{encode_path_part(token_id)}")
 
     def catalogue(self, pool: str = "default") -> CatalogueView:
         """Returns the agents and environments that a pool's workers offer."""
@@ -85,12 +85,14 @@ class PoolMethods(ClientMethods):
 
     def forget_worker(self, worker_id: str) -> WorkerView:
         """Revokes a worker's secret, so that its name can be enrolled again at once."""
-        return self._connection.post(WorkerView, f"/workers/{path_part(worker_id)}:forget")
+        return self._connection.post(WorkerView, f"/workers/{encode_path_part(worker_id)}:forget")
 
     def rotate_worker_secret(self, worker_id: str) -> WorkerView:
         """Asks for a new secret of a worker, which gets it with its next heartbeat and goes on."""
-        return self._connection.post(WorkerView, f"/workers/{path_part(worker_id)}:rotate-secret")
+        return self._connection.post(
+            WorkerView, f"/workers/{encode_path_part(worker_id)}:rotate-secret"
+        )
 
 
 def _path(name: str) -> str:
-    return f"/pools/{path_part(name)}"
+    return f"/pools/{encode_path_part(name)}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
-from palestra.connection import path_part
+from palestra.connection import encode_path_part
 from palestra.contract.permissions import Role
 from palestra.contract.projects import (
     DeletedProjectView,
@@ -80,13 +80,13 @@ class ProjectMethods(ClientMethods):
 
     def set_member(self, slug: str, user: str, role: Role) -> MemberView:
         """Adds a user to a project by login name, or gives a member another role."""
-        path = f"{_path(slug)}/members/{path_part(user)}"
+        path = f"{_path(slug)}/members/{encode_path_part(user)}"
         return self._connection.send(MemberView, "PUT", path, body=MembershipRequest(role=role))[0]
 
     def remove_member(self, slug: str, user: str) -> None:
         """Removes a member; the member's experiments stay and their jobs continue."""
-        self._connection.delete(f"{_path(slug)}/members/{path_part(user)}")
+        self._connection.delete(f"{_path(slug)}/members/{encode_path_part(user)}")
 
 
 def _path(slug: str) -> str:
-    return f"/projects/{path_part(slug)}"
+    return f"/projects/{encode_path_part(slug)}"

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
-from palestra.connection import path_part
+from palestra.connection import encode_path_part
 from palestra.contract.names import EvaluationSource
 from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
 from palestra.contract.resources import (
@@ -33,11 +33,11 @@ class RunMethods(ClientMethods):
 
     def run(self, run_id: str) -> RunDetail:
         """Returns a run with its attempts and jobs."""
-        return self._connection.get(RunDetail, f"/runs/{path_part(run_id)}")
+        return self._connection.get(RunDetail, f"/runs/{encode_path_part(run_id)}")
 
     def provenance(self, run_id: str) -> ProvenanceView:
         """Returns the provenance of a run: code, packages and machines of its attempts."""
-        return self._connection.get(ProvenanceView, f"/runs/{path_part(run_id)}/provenance")
+        return self._connection.get(ProvenanceView, f"/runs/{encode_path_part(run_id)}/provenance")
 
     def watch(self, experiment_id: str, *, period: float = 1.0) -> Iterator[list[RunView]]:
         """Yields the experiment's runs in order of their seeds, repeatedly, until all have ended.
@@ -56,7 +56,7 @@ class RunMethods(ClientMethods):
     def snapshots(self, run_id: str) -> Iterator[SnapshotView]:
         """Yields a run's snapshots, newest first."""
         return self._connection.pages(
-            SnapshotView, f"/runs/{path_part(run_id)}/snapshots", {"limit": PAGE_SIZE}
+            SnapshotView, f"/runs/{encode_path_part(run_id)}/snapshots", {"limit": PAGE_SIZE}
         )
 
     def evaluations(
@@ -68,14 +68,14 @@ class RunMethods(ClientMethods):
         """
         wanted = {"superseded": superseded, "source": source, "limit": PAGE_SIZE}
         return self._connection.pages(
-            EvaluationView, f"/runs/{path_part(run_id)}/evaluations", wanted
+            EvaluationView, f"/runs/{encode_path_part(run_id)}/evaluations", wanted
         )
 
     def series_names(self, run_id: str) -> list[SeriesInfo]:
         """Returns all series of a run, by name."""
         return list(
             self._connection.pages(
-                SeriesInfo, f"/runs/{path_part(run_id)}/series", {"limit": PAGE_SIZE}
+                SeriesInfo, f"/runs/{encode_path_part(run_id)}/series", {"limit": PAGE_SIZE}
             )
         )
 
@@ -110,5 +110,5 @@ class RunMethods(ClientMethods):
     def log(self, run_id: str, *, after: int = 0, limit: int = 1_000) -> LogView:
         """Returns the lines of a run's log after line `after`."""
         return self._connection.get(
-            LogView, f"/runs/{path_part(run_id)}/log", {"after": after, "limit": limit}
+            LogView, f"/runs/{encode_path_part(run_id)}/log", {"after": after, "limit": limit}
         )

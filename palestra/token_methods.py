@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
-from palestra.connection import path_part
+from palestra.connection import encode_path_part
 from palestra.contract.access import TokenRequest, TokenRotation, TokenView
 from palestra.contract.service_accounts import ServiceAccountRequest, ServiceAccountView
 
@@ -24,12 +24,12 @@ class TokenMethods(ClientMethods):
 
     def rotate_token(self, token_id: str, rotation: TokenRotation | None = None) -> TokenView:
         """Gives a token a new secret; the previous one stays valid for the overlap."""
-        path = f"/tokens/{path_part(token_id)}:rotate"
+        path = f"/tokens/{encode_path_part(token_id)}:rotate"
         return self._connection.post(TokenView, path, rotation or TokenRotation())
 
     def revoke_token(self, token_id: str) -> None:
         """Revokes a token at once, and all tokens that were created with it."""
-        self._connection.delete(f"/tokens/{path_part(token_id)}")
+        self._connection.delete(f"/tokens/{encode_path_part(token_id)}")
 
     def service_accounts(self, project: str) -> Iterator[ServiceAccountView]:
         """Yields the service accounts of a project by name. Requires a maintainer."""
@@ -43,13 +43,13 @@ class TokenMethods(ClientMethods):
 
     def delete_service_account(self, project: str, name: str) -> None:
         """Disables a service account for ever and revokes its tokens."""
-        self._connection.delete(f"{_accounts(project)}/{path_part(name)}")
+        self._connection.delete(f"{_accounts(project)}/{encode_path_part(name)}")
 
     def create_service_token(self, project: str, name: str, request: TokenRequest) -> TokenView:
         """Creates a token of a service account; only this answer holds its secret."""
-        path = f"{_accounts(project)}/{path_part(name)}/tokens"
+        path = f"{_accounts(project)}/{encode_path_part(name)}/tokens"
         return self._connection.post(TokenView, path, request)
 
 
 def _accounts(project: str) -> str:
-    return f"/projects/{path_part(project)}/service-accounts"
+    return f"/projects/{encode_path_part(project)}/service-accounts"

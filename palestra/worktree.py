@@ -80,7 +80,7 @@ _SECRET_DIRECTORIES: Final = frozenset(
 
 
 def is_secret_name(name: str) -> bool:
-    """Returns whether a file holds secrets, judged by its path in the work tree."""
+    """Returns whether a file holds secrets, decided by its path in the work tree."""
     *directories, last = name.lower().split("/")
     return not _SECRET_DIRECTORIES.isdisjoint(directories) or any(
         fnmatch.fnmatchcase(last, pattern) for pattern in _SECRET_NAMES

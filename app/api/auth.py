@@ -84,7 +84,7 @@ async def _by_token(request: Request, authorization: list[str]) -> Principal:
     ):
         raise build_unauthenticated()
     async with get_database(request).read() as session:
-        principal = await principals.principal_of_token(session, token.strip())
+        principal = await principals.find_by_token(session, token.strip())
     if principal is None:
         raise build_unauthenticated("This token is unknown, expired or revoked. Make a new one.")
     return principal

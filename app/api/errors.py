@@ -27,7 +27,7 @@ from app.domain.errors import (
 )
 from palestra.contract.problems import build_pointer, explain
 from palestra.contract.views import FieldProblem, Problem
-from palestra.contract.wording import sentence
+from palestra.contract.wording import describe_fault
 
 MEDIA_TYPE: Final = "application/problem+json"
 
@@ -187,7 +187,9 @@ async def _on_parameters(request: Request, error: Exception) -> Response:
 def _parameter_problem(details: Mapping[str, Any]) -> FieldProblem:
     where, *path = details["loc"]
     return FieldProblem(
-        pointer=f"{where}{build_pointer(path)}", code="invalid_parameter", message=sentence(details)
+        pointer=f"{where}{build_pointer(path)}",
+        code="invalid_parameter",
+        message=describe_fault(details),
     )
 
 

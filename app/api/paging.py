@@ -15,7 +15,7 @@ Cursor = Annotated[
 ]
 
 
-def page_request(default_sort: str, columns: tuple[str, ...]) -> Any:
+def declare_page_request(default_sort: str, columns: tuple[str, ...]) -> Any:
     """Returns the dependency that reads `limit`, `cursor` and `sort`."""
     hint = f"One of {', '.join(columns)}; with `-` in front to reverse."
 

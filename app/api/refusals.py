@@ -18,7 +18,7 @@ from app.db.repositories.credentials import Credential
 from app.domain.errors import DomainError, LoginRefusedError
 from app.domain.principal import Principal
 from app.domain.secrets import hash_secret, is_well_formed
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.audit.refusals import Refusal, Refusals
 
 _REFUSED = frozenset({401, 403})
@@ -67,7 +67,7 @@ def _caller(request: Request, principal: Principal) -> Credential | None:
     origin = read_origin(request)
     return Credential(
         id=origin.credential or "",
-        actor=actor(principal),
+        actor=describe_actor(principal),
         project_id=next(iter(principal.project_ids)) if len(principal.project_ids) == 1 else None,
         user_id=origin.user_id,
     )

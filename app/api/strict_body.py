@@ -1,8 +1,8 @@
 """Reads JSON bodies strictly: exact content type, bounded size, valid text, then the model's rules.
 
-A route declares its body as `Annotated[Model, json_body(Model)]`. FastAPI's own body parsing is not
-used: it reads before authentication, keeps the last of two equal keys, takes bare NaN and cannot
-validate strict models.
+A route declares its body as `Annotated[Model, declare_json_body(Model)]`. FastAPI's own body
+parsing is not used: it reads before authentication, keeps the last of two equal keys, takes bare
+NaN and cannot validate strict models.
 
 Large bodies are not parsed on the event loop: one thread parses those of all requests, one after
 the other.
@@ -18,7 +18,7 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ValidationError
 
 from app.api.errors import HttpProblemError, build_invalid_document
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.strict_json import JsonError, check_json
 from palestra.contract.upgrade import UnsupportedSchemaError
 from palestra.contract.views import FieldProblem
@@ -48,7 +48,7 @@ _AT_ONCE: Final = 16_384
 _reader: Final = ThreadPoolExecutor(1, "palestra-bodies")
 
 
-def json_body(
+def declare_json_body(
     model: type[Model],
     *,
     limit: int = SMALL,
@@ -156,7 +156,7 @@ def parse(
         raise _refused(422, "wrong_type", "expected an object")
     try:
         return model.model_validate_json(
-            raw if upgraded is None else canonical_json(upgraded(value))
+            raw if upgraded is None else encode_canonical_json(upgraded(value))
         )
     except UnsupportedSchemaError as error:
         raise _refused(

@@ -51,7 +51,7 @@ class Reaper:
         self._monotonic = monotonic
         self._uptime = UptimeLog(keep_seconds=2 * reclaim_seconds)
         self._last: tuple[float, datetime] | None = None
-        self._braking_since: datetime | None = None
+        self._mass_lapse_since: datetime | None = None
 
     async def run(self) -> None:
         """Runs `tick` every few seconds until cancelled."""
@@ -83,18 +83,20 @@ class Reaper:
             step = (database - self._last[1]).total_seconds() - (ours - self._last[0])
             if abs(step) > LARGEST_STEP:
                 self._uptime.forget()
-                self._braking_since = None
+                self._mass_lapse_since = None
                 _log.info("reaper.watches_anew", why="clock_stepped", seconds=self._reclaim)
         self._last = (ours, database)
 
     def _is_mass_lapse(self, lapsed: int, total: int, now: datetime) -> bool:
         if lapsed < 2 or 2 * lapsed <= total:
-            self._braking_since = None
+            self._mass_lapse_since = None
             return False
-        if self._braking_since is None:
-            self._braking_since = now
-            _log.error("reaper.brake", lapsed=lapsed, leases=total, waits_seconds=self._reclaim)
-        return self._uptime.seconds_since(self._braking_since) < self._reclaim
+        if self._mass_lapse_since is None:
+            self._mass_lapse_since = now
+            _log.error(
+                "reaper.mass_lapse", lapsed=lapsed, leases=total, waits_seconds=self._reclaim
+            )
+        return self._uptime.seconds_since(self._mass_lapse_since) < self._reclaim
 
     async def _expire(self, attempt_id: str) -> bool:
         async with self._database.write() as session:

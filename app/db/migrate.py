@@ -43,27 +43,27 @@ def upgrade(url: str, revision: str = "head") -> str:
 
 
 def _upgrade(connection: Connection, revision: str) -> str:
-    found = current(connection)
+    found = read_version(connection)
     if found is not None:
         refuse_newer(found)
     connection.commit()
-    configuration = config()
+    configuration = build_config()
     configuration.attributes["connection"] = connection
     command.upgrade(configuration, revision)
-    return current(connection) or ""
+    return read_version(connection) or ""
 
 
-def current(connection: Connection) -> str | None:
+def read_version(connection: Connection) -> str | None:
     """Returns the version of a database's schema; `None` for an empty one."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
-def head() -> str:
+def read_required_version() -> str:
     """Returns the schema version that this code requires."""
-    return ScriptDirectory.from_config(config()).get_current_head() or ""
+    return ScriptDirectory.from_config(build_config()).get_current_head() or ""
 
 
-def config() -> Config:
+def build_config() -> Config:
     """Returns Alembic's configuration; there is no ini file."""
     configuration = Config()
     configuration.set_main_option(

@@ -12,8 +12,8 @@ _STOPPED: Final[Mapping[JobState, JobState]] = {
 """A user's pending request decides the next state, whatever outcome the attempt reports."""
 
 
-def path(
-    state: JobState, outcome: Outcome, cause: Cause, *, requeue: bool, begun: bool = False
+def list_states(
+    state: JobState, outcome: Outcome, cause: Cause, *, is_requeued: bool, has_begun: bool = False
 ) -> tuple[JobState, ...]:
     """Returns the states that the job enters, in order.
 
@@ -21,15 +21,15 @@ def path(
         state: The job's state, one of those that hold a lease.
         outcome: How the attempt ended.
         cause: Why the attempt ended.
-        requeue: Whether the retry rule queues the job again.
-        begun: Whether the job was paused, or had an attempt, before. With the cause `code_changed`
-            it is then paused again.
+        is_requeued: Whether the retry rule queues the job again.
+        has_begun: Whether the job was paused, or had an attempt, before. With the cause
+            `code_changed` it is then paused again.
     """
     if outcome is Outcome.SUCCEEDED:
         return (JobState.SUCCEEDED,)
     if outcome in {Outcome.FAILED, Outcome.LOST}:
-        if cause is not Cause.CODE_CHANGED or not begun:
-            return _after_failure(state, cause, requeue=requeue)
+        if cause is not Cause.CODE_CHANGED or not has_begun:
+            return _after_failure(state, cause, is_requeued=is_requeued)
         outcome = Outcome.PAUSED
     if state in _STOPPED:
         return (_STOPPED[state],)
@@ -44,16 +44,16 @@ def path(
     )
 
 
-def _after_failure(state: JobState, cause: Cause, *, requeue: bool) -> tuple[JobState, ...]:
-    if state is JobState.CANCELLING or (state is JobState.PAUSING and requeue):
+def _after_failure(state: JobState, cause: Cause, *, is_requeued: bool) -> tuple[JobState, ...]:
+    if state is JobState.CANCELLING or (state is JobState.PAUSING and is_requeued):
         return (_STOPPED[state],)
-    if requeue:
+    if is_requeued:
         return (JobState.LOST, JobState.QUEUED)
     infrastructure = cause in INFRASTRUCTURE_CAUSES and state is not JobState.PAUSING
     return (JobState.LOST, JobState.FAILED) if infrastructure else (JobState.FAILED,)
 
 
-def sentence(cause: Cause) -> str:
+def describe_cause(cause: Cause) -> str:
     """Returns the failure message for an attempt whose trainer reported none."""
     return _SENTENCES.get(cause, f"The attempt ended: {cause.value.replace('_', ' ')}.")
 

@@ -41,7 +41,7 @@ def run_state(latest_training_job: JobState) -> RunState:
     return _RUN_STATES[latest_training_job]
 
 
-def ended_run_state(outcome: Outcome) -> RunState:
+def derive_ended_run_state(outcome: Outcome) -> RunState:
     """Returns the state of a run that ended within a pack, independent of the job's state."""
     return RunState.SUCCEEDED if outcome is Outcome.SUCCEEDED else RunState.FAILED
 

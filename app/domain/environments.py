@@ -15,7 +15,7 @@ from palestra.contract.code import (
     GitCode,
     ModuleCode,
     add_environment,
-    shown_code,
+    describe_code,
 )
 from palestra.contract.definition import RlDefinition
 
@@ -78,8 +78,8 @@ def combine_code(
     if requested == BuiltinCode() or isinstance(requested, GitCode) or requested == installed:
         return installed
     message = (
-        f"The workers of the pool {pool} have {shown_code(installed)}, not "
-        f"{shown_code(requested)}, which is named here. "
+        f"The workers of the pool {pool} have {describe_code(installed)}, not "
+        f"{describe_code(requested)}, which is named here. "
         "Leave `code` out to take theirs, or install the other one on a worker of the pool."
     )
     raise InvalidError("code_mismatch", message, pointer="/code/environment")

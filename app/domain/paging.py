@@ -40,7 +40,7 @@ class Keyset:
     """Sort value and ID of the last row of the previous page."""
 
 
-def keyset(page: PageRequest, columns: Collection[str]) -> Keyset:
+def build_keyset(page: PageRequest, columns: Collection[str]) -> Keyset:
     """Validates a page request.
 
     Raises:
@@ -63,7 +63,7 @@ def keyset(page: PageRequest, columns: Collection[str]) -> Keyset:
     )
 
 
-def cursor(sort: str, value: Key, row_id: str) -> str:
+def encode_cursor(sort: str, value: Key, row_id: str) -> str:
     """Encodes the opaque cursor that continues after a row."""
     return base64.urlsafe_b64encode(json.dumps([sort, value, row_id]).encode()).decode().rstrip("=")
 

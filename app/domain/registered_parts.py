@@ -21,10 +21,10 @@ from palestra.contract.code import (
     BuiltinCode,
     EntrypointCode,
     add_environment,
-    shown_code,
+    describe_code,
 )
 from palestra.contract.definition import RlDefinition, SupervisedDefinition
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.problems import build_pointer, suggest_nearest
 
 _Definition = RlDefinition | SupervisedDefinition
@@ -177,7 +177,9 @@ def _replaced(definition: _Definition, found: Sequence[_Found]) -> _Definition:
         document[use.path[0]][use.member] = use.parameters
     try:
         return (
-            type(definition).model_validate_json(canonical_json(document)) if found else definition
+            type(definition).model_validate_json(encode_canonical_json(document))
+            if found
+            else definition
         )
     except ValidationError:
         message = (
@@ -191,7 +193,9 @@ def _replaced(definition: _Definition, found: Sequence[_Found]) -> _Definition:
 
 def _code_of(definition: _Definition, code: AnyCode, found: Sequence[_Found], pool: str) -> AnyCode:
     code = add_environment(code, None)
-    needed = {canonical_json(part.code): part.code for _, part in found if part.code is not None}
+    needed = {
+        encode_canonical_json(part.code): part.code for _, part in found if part.code is not None
+    }
     if len(needed) > 1:
         message = (
             "The parts of this definition are registered by more than one distribution. Put "
@@ -210,7 +214,7 @@ def _code_of(definition: _Definition, code: AnyCode, found: Sequence[_Found], po
     if isinstance(code, BuiltinCode) or code == installed:
         return installed
     message = (
-        f"The workers of the pool {pool} have {shown_code(installed)}, "
+        f"The workers of the pool {pool} have {describe_code(installed)}, "
         "not the code that is named here. Leave `code` out to take theirs, or install "
         "the other one on a worker of the pool."
     )

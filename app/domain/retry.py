@@ -36,7 +36,7 @@ class RetryDecision:
     history: FailureHistory
 
 
-def judge(
+def decide(
     cause: Cause, lived_seconds: float, history: FailureHistory, max_attempts: int
 ) -> RetryDecision:
     """Decides whether the job of an attempt that ended with `cause` is queued again.

@@ -19,13 +19,13 @@ token, `pls` browser session, `pll` setup or login link.
 """
 
 
-def new_secret(prefix: SecretPrefix) -> str:
+def generate_secret(prefix: SecretPrefix) -> str:
     """Returns a new secret: `PREFIX_`, 256 random bits in base 62, and a checksum."""
     body = _base62(int.from_bytes(secrets.token_bytes(32)), _LENGTH)
     return f"{prefix}_{body}{_checksum(prefix, body)}"
 
 
-def derivation_key(secret: str) -> str:
+def derive_key(secret: str) -> str:
     """Returns the key from which the secrets of the holder of `secret` are derived.
 
     The stored hash of the secret does not reveal it.
@@ -34,14 +34,14 @@ def derivation_key(secret: str) -> str:
 
 
 def derive_secret(prefix: SecretPrefix, key: str, label: str) -> str:
-    """Derives a secret in the format of `new_secret` from a key and a label.
+    """Derives a secret in the format of `generate_secret` from a key and a label.
 
     A request that is repeated because its answer was lost gets the same secret again, although only
     the hash is stored.
 
     Args:
         prefix: Kind of the secret.
-        key: The caller's `derivation_key`.
+        key: The result of `derive_key`.
         label: Purpose of the secret; unique among the secrets of one key.
 
     Raises:

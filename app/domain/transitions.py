@@ -42,14 +42,14 @@ arrived is `succeeded`.
 _HOLD_LEASE: Final = frozenset({_STARTING, _RUNNING, _PREEMPTING})
 
 
-def state_after_pause(state: JobState) -> JobState | None:
+def find_state_after_pause(state: JobState) -> JobState | None:
     """Returns the state to which a request to pause leads; `None` if it is paused or pausing."""
     if state in {_PAUSING, _PAUSED}:
         return None
     return _PAUSED if state is _QUEUED else _PAUSING
 
 
-def state_after_cancel(state: JobState) -> JobState | None:
+def find_state_after_cancel(state: JobState) -> JobState | None:
     """Returns the state to which a request to cancel leads; `None` if it is that already."""
     if state in {_CANCELLING, _CANCELLED}:
         return None

@@ -13,7 +13,7 @@ from app.db.repositories.experiment_moves import MovedBlob
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Membership, Principal
 from app.services.access import rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.artifacts.blob_store import BlobStore
 from app.services.audit import audit_log
 from app.services.events import event_log
@@ -155,7 +155,7 @@ def _record(
             action,
             experiment_id,
             project_id=project.project_id,
-            actor=actor(principal),
+            actor=describe_actor(principal),
             data=data,
         )
         event_log.record(

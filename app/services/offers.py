@@ -35,10 +35,10 @@ from palestra.contract.code import (
     EnvironmentCode,
     GitCode,
     ModuleCode,
-    shown_code,
+    describe_code,
 )
 from palestra.contract.definition import Definition, RlDefinition
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import JobRequest, Submission
 from palestra.contract.names import Schedule
 from palestra.contract.resources import CatalogueView
@@ -65,7 +65,7 @@ async def get(session: Session, principal: Principal, pool: str) -> CatalogueVie
 
     `known` is false until one has registered, and for a pool that the caller does not see.
     """
-    visible = await pools.visible_names(session, principal)
+    visible = await pools.list_visible_names(session, principal)
     workers = (
         []
         if visible is not None and pool not in visible
@@ -77,7 +77,7 @@ async def get(session: Session, principal: Principal, pool: str) -> CatalogueVie
 
 
 def _catalogue(worker: WorkerRow) -> Catalogue:
-    return Catalogue.model_validate_json(canonical_json(worker.catalogue))
+    return Catalogue.model_validate_json(encode_canonical_json(worker.catalogue))
 
 
 def merge(catalogues: Sequence[Catalogue]) -> Catalogue:
@@ -157,7 +157,9 @@ async def check_job(
     row = await pools.check(session, experiment.project_id, pool, "/pool")
     limits = pools.apply_default_wall_time(request.limits, row, "/limits")
     workers = [_catalogue(worker) for worker in await rows.list_for_pool(session, pool)]
-    code = BuiltinCode() if any_code else _CODE.validate_json(canonical_json(experiment.code))
+    code = (
+        BuiltinCode() if any_code else _CODE.validate_json(encode_canonical_json(experiment.code))
+    )
     registered_parts.resolve(definition, code, workers, pool)
     check(definition, request.schedule, workers, pool)
     named = request.evaluate.formats if request.schedule is Schedule.EXPORT else None
@@ -184,7 +186,8 @@ async def check_same_code(session: Session, experiment: ExperimentRow, pool: str
         equipment.has_code(worker.catalogue, experiment.code, experiment.env) for worker in workers
     ):
         made, there = (
-            shown_code(_ONE_CODE.validate_json(canonical_json(code))) for code in others[-1]
+            describe_code(_ONE_CODE.validate_json(encode_canonical_json(code)))
+            for code in others[-1]
         )
         raise ConflictError(
             "code_changed",

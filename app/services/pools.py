@@ -17,7 +17,7 @@ from palestra.contract.problems import suggest_nearest
 DEFAULT: Final = "default"
 
 
-async def visible_names(session: Session, principal: Principal) -> frozenset[str] | None:
+async def list_visible_names(session: Session, principal: Principal) -> frozenset[str] | None:
     """Returns the pools that admit one of the caller's projects; `None` for all pools.
 
     An administrator of the server sees all of them, but not within the path of one project.

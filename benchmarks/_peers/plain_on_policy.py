@@ -48,7 +48,7 @@ def build(task: Task, settings: PpoSettings | A2cSettings, seed: int, env_steps:
     return Loop(train, act, envs.close)
 
 
-class Learner:
+class ActorCriticLearner:
     """The networks, and the parts that the losses of PPO and A2C share."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Learner:
         optimizer.step()
 
 
-class PpoLearner(Learner):
+class PpoLearner(ActorCriticLearner):
     """Minimises the clipped surrogate loss in several passes over minibatches."""
 
     def __init__(self, actor: nn.Module, critic: nn.Module, settings: PpoSettings) -> None:
@@ -99,7 +99,7 @@ class PpoLearner(Learner):
                 )
 
 
-class A2cLearner(Learner):
+class A2cLearner(ActorCriticLearner):
     """Takes one gradient step per rollout."""
 
     def __init__(self, actor: nn.Module, critic: nn.Module, settings: A2cSettings) -> None:

@@ -22,7 +22,7 @@ def build(task: Task, settings: SacSettings, seed: int, env_steps: int) -> Loop:
         env.action_space.shape[0],
         float(env.action_space.high[0]),
     )
-    learner = Learner(settings, inputs, outputs)
+    learner = SacLearner(settings, inputs, outputs)
     replay = Replay(settings.buffer, inputs, ((outputs,), np.float32))
 
     def train() -> Measurements:
@@ -51,7 +51,7 @@ def build(task: Task, settings: SacSettings, seed: int, env_steps: int) -> Loop:
     return Loop(train, act, env.close)
 
 
-class Learner:
+class SacLearner:
     """The networks and optimizers of soft actor-critic, and one update of them."""
 
     def __init__(self, settings: SacSettings, inputs: int, outputs: int) -> None:

@@ -102,7 +102,7 @@ def measure(options: argparse.Namespace, started: float) -> dict[str, object]:
         peak = read_peak_mib() + done.children_mib
         returns = (
             [round(measure_greedy_return(task.env, act), 1) for act in (loop.act, *loop.others)]
-            if task.is_judged
+            if task.is_return_reported
             else []
         )
         loop.close()

@@ -58,7 +58,7 @@ class Results:
         """Returns the table of medians, with minimum and maximum in brackets."""
         return align_columns([HEAD, *map(self._row, self._by_peer)])
 
-    def verdicts(self) -> list[tuple[str, bool]]:
+    def compare_with_targets(self) -> list[tuple[str, bool]]:
         """Returns a line for each target, and whether the target is met."""
         return [*self._speed(), *self._memory(), *self._packing()]
 
@@ -153,7 +153,9 @@ class Results:
             f"{self._median(peer, 'warm_up_seconds'):.1f}",
             f"{self._median(peer, 'together_per_second'):,.0f}",
             f"{self._median(peer, MEMORY):,.0f}",
-            _spread(self._values(peer, "mean_return"), ".0f") if self._task.is_judged else "",
+            _spread(self._values(peer, "mean_return"), ".0f")
+            if self._task.is_return_reported
+            else "",
         )
 
 

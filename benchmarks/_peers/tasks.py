@@ -130,7 +130,7 @@ class Task:
     """
     peers: tuple[str, ...] = tuple(PEERS)
     """Names of the libraries to compare with."""
-    is_judged: bool = True
+    is_return_reported: bool = True
     """Whether episodes are evaluated after the training; false where it is too short to learn."""
 
 
@@ -177,7 +177,7 @@ TASKS: Final = {
             None,
             AtariSettings(),
             peers=("sb3",),
-            is_judged=False,
+            is_return_reported=False,
         ),
     )
 }

@@ -14,11 +14,11 @@ from palestra.cli.exec_commands import RAW, run_admin
 from palestra.cli.output import (
     build_table,
     emit_json,
+    fail_usage,
     remove_control_characters,
     say,
     shorten,
     show,
-    usage,
 )
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
@@ -126,7 +126,7 @@ def _output(file: Path) -> Iterator[BinaryIO]:
         # The log names people and addresses: nobody else on this machine reads it.
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        usage(f"{file}: {error.strerror}. Name a file that does not exist yet")
+        fail_usage(f"{file}: {error.strerror}. Name a file that does not exist yet")
     try:
         with os.fdopen(descriptor, "wb") as target:
             yield target

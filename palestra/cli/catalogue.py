@@ -7,7 +7,7 @@ import typer
 from palestra.cli.output import build_table, emit_json, say, show
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.catalogue import Catalogue, SpaceDescription
-from palestra.contract.code import shown_code
+from palestra.contract.code import describe_code
 
 _PART_KINDS = {
     "agents": "agent",
@@ -57,7 +57,7 @@ def catalogue(
 
 def _parts(found: Catalogue) -> list[tuple[str, str, str]]:
     return [
-        (word, part.name, shown_code(part.code) if part.code else "")
+        (word, part.name, describe_code(part.code) if part.code else "")
         for kind, word in _PART_KINDS.items()
         for part in getattr(found, kind)
     ]
@@ -70,7 +70,7 @@ def _environments(found: Catalogue) -> list[tuple[str, str, str, int | None, str
             _format_space(one.observation_space),
             _format_space(one.action_space),
             one.max_episode_steps,
-            shown_code(one.code) if one.code else "",
+            describe_code(one.code) if one.code else "",
         )
         for one in found.environments
     ]

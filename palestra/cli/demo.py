@@ -125,7 +125,7 @@ class _Demo:
             self._retry_failed(experiment.id, wanted)
         runs = self._train(experiment.id, wanted)
         say(f"\nEvaluating the last snapshot of each seed on {FRESH_EPISODES} new episodes ...")
-        results = self._judge(runs, submission.definition.stop.success_score)
+        results = self._compare_with_score(runs, submission.definition.stop.success_score)
         out.print()
         show(_table(results))
         say(f"\nExperiment  {experiment.id}")
@@ -150,7 +150,7 @@ class _Demo:
                         return runs
                 self._pause()
 
-    def _judge(self, runs: Sequence[RunView], score: float | None) -> list[_Result]:
+    def _compare_with_score(self, runs: Sequence[RunView], score: float | None) -> list[_Result]:
         trained = [run for run in runs if run.state is RunState.SUCCEEDED]
         jobs = {
             run.id: self._client.evaluate(run.id, episodes=FRESH_EPISODES).id for run in trained
@@ -236,7 +236,7 @@ def _table(results: Sequence[_Result]) -> Table:
 
 def _row(result: _Result) -> tuple[object, ...]:
     run = result.run
-    verdict = (
+    score_check = (
         Text("ok", "green")
         if result.is_good
         else Text("below the score" if result.fresh else "no result", "red")
@@ -248,7 +248,7 @@ def _row(result: _Result) -> tuple[object, ...]:
         f"{run.progress.env_step:,}",
         *_cells(run.latest_evaluation),
         *_cells(result.fresh),
-        verdict,
+        score_check,
     )
 
 

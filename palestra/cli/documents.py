@@ -14,7 +14,7 @@ import yaml
 from pydantic import ValidationError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from palestra.cli.output import usage
+from palestra.cli.output import fail_usage
 from palestra.contract.job_options import Submission
 from palestra.contract.problems import explain
 from palestra.contract.strict_json import MAX_DEPTH, JsonError, check_json
@@ -76,7 +76,7 @@ def read_submission(path: str) -> Submission:
     text = _read_text(path)
     node = _compose(path, text)
     if node is None:
-        usage(f"{path}: is empty")
+        fail_usage(f"{path}: is empty")
     _check(path, node)
     value = _construct(path, node)
     prefix: tuple[str, ...] = ()
@@ -89,15 +89,15 @@ def _read_text(path: str) -> str:
     try:
         raw = sys.stdin.buffer.read(MAX_BYTES + 1) if path == "-" else _read_file(Path(path))
     except OSError as error:
-        usage(f"{path}: {(error.strerror or str(error)).lower()}")
+        fail_usage(f"{path}: {(error.strerror or str(error)).lower()}")
     if len(raw) > MAX_BYTES:
-        usage(f"{path}: is larger than {MAX_BYTES} bytes")
+        fail_usage(f"{path}: is larger than {MAX_BYTES} bytes")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = raw[: error.start]
         line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
-        usage(f"{path}:{line}:{column}: is not UTF-8 text")
+        fail_usage(f"{path}:{line}:{column}: is not UTF-8 text")
 
 
 def _read_file(path: Path) -> bytes:
@@ -111,9 +111,9 @@ def _compose(path: str, text: str) -> Node | None:
         composed: Node | None = yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        usage(f"{_at(path, mark)}: {error.problem or 'is not YAML'}")
+        fail_usage(f"{_at(path, mark)}: {error.problem or 'is not YAML'}")
     except yaml.YAMLError as error:
-        usage(f"{path}: is not YAML: {str(error).splitlines()[0]}")
+        fail_usage(f"{path}: is not YAML: {str(error).splitlines()[0]}")
     return composed
 
 
@@ -124,9 +124,9 @@ def _check_tokens(path: str, text: str) -> None:
         depth += isinstance(token, _OPENING) - isinstance(token, _CLOSING)
         aliases += isinstance(token, yaml.AliasToken)
         if depth > MAX_DEPTH:
-            usage(f"{_at(path, token.start_mark)}: is nested deeper than {MAX_DEPTH}")
+            fail_usage(f"{_at(path, token.start_mark)}: is nested deeper than {MAX_DEPTH}")
         if aliases > MAX_ALIASES:
-            usage(f"{path}: has more than {MAX_ALIASES} aliases")
+            fail_usage(f"{path}: has more than {MAX_ALIASES} aliases")
 
 
 def _check(path: str, root: Node) -> None:
@@ -140,9 +140,9 @@ def _check(path: str, root: Node) -> None:
         node, depth = stack.pop()
         seen += 1
         if seen > MAX_NODES:
-            usage(f"{path}: is too large once its aliases are followed")
+            fail_usage(f"{path}: is too large once its aliases are followed")
         if depth > MAX_DEPTH:
-            usage(f"{_at(path, node.start_mark)}: is nested deeper than {MAX_DEPTH}")
+            fail_usage(f"{_at(path, node.start_mark)}: is nested deeper than {MAX_DEPTH}")
         if isinstance(node, MappingNode):
             _check_keys(path, node)
             stack += [(value, depth + 1) for _, value in node.value]
@@ -154,11 +154,11 @@ def _check_keys(path: str, node: MappingNode) -> None:
     known: set[str] = set()
     for key, _ in node.value:
         if not isinstance(key, ScalarNode):
-            usage(f"{_at(path, key.start_mark)}: a key must be a plain text")
+            fail_usage(f"{_at(path, key.start_mark)}: a key must be a plain text")
         if key.tag == "tag:yaml.org,2002:merge":
             continue
         if key.value in known:
-            usage(f"{_at(path, key.start_mark)}: has the key {key.value!r} twice")
+            fail_usage(f"{_at(path, key.start_mark)}: has the key {key.value!r} twice")
         known.add(key.value)
 
 
@@ -167,9 +167,9 @@ def _construct(path: str, node: Node) -> Any:
     try:
         return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        usage(f"{_at(path, error.problem_mark)}: {error.problem}")
+        fail_usage(f"{_at(path, error.problem_mark)}: {error.problem}")
     except (ValueError, OverflowError, RecursionError) as error:
-        usage(f"{path}: holds a value that cannot be read: {error}")
+        fail_usage(f"{path}: holds a value that cannot be read: {error}")
     finally:
         loader.dispose()
 
@@ -179,16 +179,18 @@ def _validate(path: str, value: Any, node: Node, prefix: Sequence[str]) -> Submi
         try:
             value = upgrade_submission(value)
         except UnsupportedSchemaError as error:
-            usage(f"{path}: {error}")
+            fail_usage(f"{path}: {error}")
     try:
         text = json.dumps(value, allow_nan=True)
     except (TypeError, ValueError):
-        usage(f"{path}: holds a value that has no JSON form, for example a date: put it in quotes")
+        fail_usage(
+            f"{path}: holds a value that has no JSON form, for example a date: put it in quotes"
+        )
     try:
         check_json(text.encode())
         return Submission.model_validate_json(text)
     except JsonError as error:
-        usage(
+        fail_usage(
             _sentence(
                 path,
                 node,
@@ -197,7 +199,7 @@ def _validate(path: str, value: Any, node: Node, prefix: Sequence[str]) -> Submi
             )
         )
     except ValidationError as error:
-        usage(
+        fail_usage(
             "\n".join(_sentence(path, node, prefix, fault) for fault in explain(error, Submission))
         )
 
@@ -245,11 +247,11 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         match = re.fullmatch(r"\s*(\d{1,10})(?:\s*-\s*(\d{1,10}))?\s*", part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first or last >= 2**32 or last - first >= 10_000:
-            usage(
+            fail_usage(
                 f"--seeds {text!r}: give numbers and ranges from 0 to 4294967295, at most 10000 of "
                 "them, for example 0-2,7"
             )
         seeds += range(first, last + 1)
     if len(set(seeds)) != len(seeds):
-        usage(f"--seeds {text!r}: names a seed twice")
+        fail_usage(f"--seeds {text!r}: names a seed twice")
     return tuple(seeds)

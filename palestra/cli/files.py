@@ -7,7 +7,14 @@ from typing import Annotated, Final, cast
 import typer
 from rich.table import Table
 
-from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show, usage
+from palestra.cli.output import (
+    build_table,
+    emit_json,
+    fail_usage,
+    remove_control_characters,
+    say,
+    show,
+)
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.names import ExportFormat
@@ -44,7 +51,7 @@ def artifacts(
 ) -> None:
     """Lists the files of a run: its snapshots', exports and videos."""
     if kind is not None and kind not in _KINDS:
-        usage(f"--kind {kind!r}: give one of {', '.join(_KINDS)}")
+        fail_usage(f"--kind {kind!r}: give one of {', '.join(_KINDS)}")
     with connect(server, token_file) as client:
         rows = list(client.artifacts(run, kind=cast("ArtifactKind | None", kind)))
     emit_json(rows) if json else show(build_artifact_table(rows))
@@ -91,9 +98,9 @@ def download(
 ) -> None:
     """Downloads a snapshot, an export or one file of a run, checked against its SHA-256."""
     if sum(choice is not None for choice in (snapshot, export, artifact)) > 1:
-        usage("--snapshot, --export and --artifact exclude each other: give one")
+        fail_usage("--snapshot, --export and --artifact exclude each other: give one")
     if export is not None and export not in _FORMATS:
-        usage(f"--export {export!r}: give one of {', '.join(_FORMATS)}")
+        fail_usage(f"--export {export!r}: give one of {', '.join(_FORMATS)}")
     directory = output or Path(run)
     with connect(server, token_file) as client:
         if export is not None:

@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show, usage
+from palestra.cli.output import (
+    build_table,
+    emit_json,
+    fail_usage,
+    remove_control_characters,
+    say,
+    show,
+)
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.people import InvitationView, InviteRequest, UserProjectView
@@ -39,7 +46,7 @@ def invite(
 ) -> None:
     """Makes a one-time link for each person; the links are shown once."""
     if len(names or ()) > 1 and (display_name or email):
-        usage("--display-name and --email are for one person: run the command for each")
+        fail_usage("--display-name and --email are for one person: run the command for each")
     shared = {
         "display_name": display_name,
         "email": email,
@@ -62,7 +69,7 @@ def invite(
 def _project_role(text: str) -> dict[str, str]:
     slug, _, role = text.partition("=")
     if role not in set(Role):
-        usage(f"--project {text}: write PROJECT=ROLE, where ROLE is {', '.join(Role)}")
+        fail_usage(f"--project {text}: write PROJECT=ROLE, where ROLE is {', '.join(Role)}")
     return {"project": slug, "role": role}
 
 

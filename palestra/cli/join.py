@@ -6,7 +6,7 @@ import typer
 
 from palestra.cli.invitation_commands import format_roles
 from palestra.cli.login import store_login
-from palestra.cli.output import CommandError, remove_control_characters, say, usage
+from palestra.cli.output import CommandError, fail_usage, remove_control_characters, say
 from palestra.cli.passwords import PasswordStdin, ask_password, require_input
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, keep_login, require_writable_logins
@@ -39,14 +39,14 @@ def join_server(
     try:
         place = InvitationLink.read(link)
     except ValueError as error:
-        usage(str(error))
+        fail_usage(str(error))
     if server is not None:
         place = InvitationLink(server.rstrip("/"), place.code)
     require_input(from_stdin=password_stdin)
     require_writable_logins()
     found = preview_link(place.server, SetupRequest(code=place.code))
     if found.kind != "invitation":
-        usage("this link logs a user in who exists: open it in a browser")
+        fail_usage("this link logs a user in who exists: open it in a browser")
     if not json:
         say(_describe(found, place.server))
     request = _build_request(place, found, user, from_stdin=password_stdin)
@@ -73,7 +73,7 @@ def _build_request(
     name = user
     if name is None and found.user is None:
         if from_stdin:
-            usage("the invitation has no login name: give one with --user")
+            fail_usage("the invitation has no login name: give one with --user")
         name = str(typer.prompt("Login name"))
     password = ask_password("New password", twice=True, from_stdin=from_stdin)
     members: dict[str, Any] = {"code": place.code, "user": name, "password": password}

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import CommandError, ask_secret, emit_json, say, usage
+from palestra.cli.output import CommandError, ask_secret, emit_json, fail_usage, say
 from palestra.cli.passwords import PasswordStdin, ask_password, require_input
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import (
@@ -42,16 +42,16 @@ def login(
 ) -> None:
     """Checks and stores an API token; other commands then need neither address nor token."""
     if not server.startswith(("http://", "https://")):
-        usage(f"{server}: give an address that begins with https:// or http://")
+        fail_usage(f"{server}: give an address that begins with https:// or http://")
     url = server.rstrip("/")
     if user is not None:
         if token_file is not None:
-            usage("--user makes a token: leave --token-file out")
+            fail_usage("--user makes a token: leave --token-file out")
         token = _new_token(url, user, from_stdin=password_stdin)
     else:
         token = read_token(token_file) if token_file else ask_secret("API token")
     if not token:
-        usage(
+        fail_usage(
             "no token: make one in the dashboard, or with --user NAME, which asks for the password"
         )
     store_login(url, token, json=json)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
-from palestra.cli.output import emit_json, say, usage
+from palestra.cli.output import emit_json, fail_usage, say
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.moves import MoveRequest
 
@@ -29,7 +29,7 @@ def move(
     try:
         MoveRequest(to=to)
     except ValidationError:
-        usage(f"--to {to}: this is no slug of a project; `palestra projects list` names yours")
+        fail_usage(f"--to {to}: this is no slug of a project; `palestra projects list` names yours")
     with connect(server, token_file) as client:
         moved = client.move_experiment(experiment, to)
     emit_json(moved) if json else say(f"moved  {moved.id} to {moved.project}")

@@ -54,7 +54,7 @@ class CommandError(Exception):
         self.exit_code = exit_code
 
 
-def usage(sentence: str) -> NoReturn:
+def fail_usage(sentence: str) -> NoReturn:
     """Ends the command with a usage error: exit code 2."""
     raise CommandError(sentence, USAGE)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import usage
+from palestra.cli.output import fail_usage
 
 PasswordStdin = Annotated[
     bool, typer.Option("--password-stdin", help="Read the password as a line of standard input.")
@@ -15,7 +15,7 @@ PasswordStdin = Annotated[
 def require_input(*, from_stdin: bool) -> None:
     """Ends the command as wrong usage where no terminal can be asked for a password."""
     if not (from_stdin or sys.stdin.isatty()):
-        usage("there is no terminal to ask for the password: use --password-stdin")
+        fail_usage("there is no terminal to ask for the password: use --password-stdin")
 
 
 def ask_password(prompt: str, *, twice: bool, from_stdin: bool) -> str:
@@ -30,4 +30,4 @@ def ask_password(prompt: str, *, twice: bool, from_stdin: bool) -> str:
     if not from_stdin:
         return str(typer.prompt(prompt, hide_input=True, confirmation_prompt=twice))
     typed = sys.stdin.readline().rstrip("\r\n")
-    return typed or usage(f"{prompt.lower()} is missing: write it as a line of standard input")
+    return typed or fail_usage(f"{prompt.lower()} is missing: write it as a line of standard input")

@@ -18,9 +18,9 @@ from palestra.cli.output import (
     INTERRUPTED,
     CommandError,
     emit_json,
+    fail_usage,
     format_number,
     say,
-    usage,
 )
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.play import PlayOrder
@@ -50,7 +50,7 @@ def play(
     Needs the worker's packages on this machine.
     """
     if video is not None and (video.suffix != ".mp4" or not video.absolute().parent.is_dir()):
-        usage(f"--video {video}: name a file that ends in .mp4, in a directory that exists")
+        fail_usage(f"--video {video}: name a file that ends in .mp4, in a directory that exists")
     if missing := [
         name for name in ("workers", "torch", "gymnasium") if importlib.util.find_spec(name) is None
     ]:

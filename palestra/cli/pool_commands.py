@@ -5,7 +5,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show, usage
+from palestra.cli.output import (
+    build_table,
+    emit_json,
+    fail_usage,
+    remove_control_characters,
+    say,
+    show,
+)
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.pools import EnrolmentTokenRequest, PoolChange, PoolRequest, PoolView
@@ -116,7 +123,7 @@ def change(
     if max_wall is not None:
         wanted["max_wall_seconds"] = _parse_seconds("--max-wall", max_wall)
     if not wanted:
-        usage(
+        fail_usage(
             "nothing to change: give --description, --default-wall, --max-wall, --shows-names or "
             "--no-shows-names"
         )
@@ -168,7 +175,7 @@ def admit(
 ) -> None:
     """Admits a project to a pool, or changes its share."""
     if not 0 < share <= 1_000_000:
-        usage(f"--share {share:g}: give a number above 0, up to 1000000")
+        fail_usage(f"--share {share:g}: give a number above 0, up to 1000000")
     with connect(server, token_file) as client:
         found = client.admit_project(pool, project, share=share)
     emit_json(found) if json else say(f"the pool {found.name} admits {project}")
@@ -277,4 +284,4 @@ def _parse_seconds(option: str, text: str | None) -> int | None:
     try:
         return int(float(number) * _UNITS[unit])
     except (ValueError, KeyError, OverflowError):
-        usage(f"{option} {text}: give a time such as 90m, 12h or 2d, or none")
+        fail_usage(f"{option} {text}: give a time such as 90m, 12h or 2d, or none")

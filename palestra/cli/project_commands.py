@@ -6,7 +6,14 @@ from typing import Annotated, Any, Final
 import typer
 
 from palestra.cli import deletion_commands
-from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show, usage
+from palestra.cli.output import (
+    build_table,
+    emit_json,
+    fail_usage,
+    remove_control_characters,
+    say,
+    show,
+)
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import (
     ALL_PROJECTS,
@@ -142,7 +149,7 @@ def change(
     if storage_limit is not None:
         wanted["storage_limit"] = _parse_bytes(storage_limit)
     if not wanted:
-        usage("nothing to change: give --name, --description or --storage-limit")
+        fail_usage("nothing to change: give --name, --description or --storage-limit")
     with connect(server, token_file) as client:
         found = client.change_project(project, read_request(ProjectChange, wanted))
     _print(found, json=json)
@@ -258,4 +265,4 @@ def _parse_bytes(text: str) -> int | None:
     try:
         return int(float(number) * _UNITS[unit])
     except (ValueError, KeyError, OverflowError):
-        usage(f"--storage-limit {text}: give a size such as 500M or 200G, or none")
+        fail_usage(f"--storage-limit {text}: give a size such as 500M or 200G, or none")

@@ -13,6 +13,7 @@ from palestra.cli.output import (
     describe_cause,
     emit_json,
     emit_json_line,
+    fail_usage,
     format_number,
     format_state,
     out,
@@ -20,7 +21,6 @@ from palestra.cli.output import (
     shorten,
     show,
     show_ids,
-    usage,
 )
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.client import Client
@@ -172,7 +172,7 @@ def jobs(
 
 def _person(user: str | None, *, mine: bool) -> str | None:
     if mine and user is not None:
-        usage("give --mine or --user, not both")
+        fail_usage("give --mine or --user, not both")
     return "me" if mine else user
 
 

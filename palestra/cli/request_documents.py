@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from palestra.cli.output import usage
-from palestra.contract.documents import canonical_json
+from palestra.cli.output import fail_usage
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.problems import explain
 from palestra.contract.views import FieldProblem
 
@@ -30,6 +30,6 @@ def read_request(
         sentence: Returns the message for the first fault; by default the member and the fault.
     """
     try:
-        return kind.model_validate_json(canonical_json(dict(members)))
+        return kind.model_validate_json(encode_canonical_json(dict(members)))
     except ValidationError as error:
-        usage(sentence(explain(error, kind)[0]))
+        fail_usage(sentence(explain(error, kind)[0]))

@@ -12,11 +12,11 @@ from palestra.cli.output import (
     build_table,
     describe_cause,
     emit_json,
+    fail_usage,
     format_number,
     format_spread,
     say,
     show,
-    usage,
 )
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
@@ -85,13 +85,13 @@ def evaluate(
 ) -> None:
     """Queues an evaluation of a run's snapshot, or with --follow of all that it will write."""
     if not follow and (on_train_data or throttle or delay or again):
-        usage("--on-train-data, --throttle, --delay and --again go with --follow")
+        fail_usage("--on-train-data, --throttle, --delay and --again go with --follow")
     if follow and snapshot != "newest":
-        usage("--follow takes the snapshots as they come: leave out --snapshot")
+        fail_usage("--follow takes the snapshots as they come: leave out --snapshot")
     if again and throttle < 1:
-        usage("--again goes on without end: give --throttle of 1 or more")
+        fail_usage("--again goes on without end: give --throttle of 1 or more")
     if on_train_data and (seed is not None or again):
-        usage("--on-train-data has the training's own episodes: leave out --seed and --again")
+        fail_usage("--on-train-data has the training's own episodes: leave out --seed and --again")
     with connect(server, token_file) as client:
         if follow:
             options = EvaluateOptions(
@@ -180,12 +180,12 @@ def _print_result(
 def _formats(named: Sequence[str]) -> tuple[ExportFormat, ...]:
     unknown = [name for name in named if name not in get_args(ExportFormat)]
     if unknown:
-        usage(
+        fail_usage(
             "--format: there is no format "
             f"{unknown[0]!r}{suggest_nearest(unknown[0], get_args(ExportFormat))}; give {_FORMATS}"
         )
     if len(set(named)) < len(named):
-        usage("--format: name each format once")
+        fail_usage("--format: name each format once")
     return tuple(cast("ExportFormat", name) for name in named)
 
 

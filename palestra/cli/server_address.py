@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from palestra.cli.embedded.datadir import DataDir, read_json, write_private
-from palestra.cli.output import CommandError, usage, warn
+from palestra.cli.output import CommandError, fail_usage, warn
 from palestra.client import Client
 
 DEFAULT_DATA_DIR: Final = ".palestra"
@@ -71,7 +71,7 @@ def find_server(server: str | None, token_file: Path | None) -> tuple[str, str]:
     embedded = find_embedded()
     url = server or str(embedded.get("url", "")) or str(read_logins().get("default", ""))
     if not url:
-        usage(
+        fail_usage(
             "no server: start one here with `palestra up`, or name one with --server URL or "
             "`palestra login URL`"
         )
@@ -87,7 +87,7 @@ def _token(url: str, token_file: Path | None, embedded: Mapping[str, Any]) -> st
         return read_token(Path(embedded["token_file"]))
     token = str(read_logins().get("tokens", {}).get(url, ""))
     if not token:
-        usage(
+        fail_usage(
             f"no token for {url}: log in with `palestra login {url}`, or name a file with "
             "--token-file"
         )
@@ -130,9 +130,9 @@ def read_token(path: Path) -> str:
             warn(f"warning: other users may read {path}: chmod 600 {path}")
         token = path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        usage(f"{path}: {getattr(error, 'strerror', None) or 'is not text'}")
+        fail_usage(f"{path}: {getattr(error, 'strerror', None) or 'is not text'}")
     if not token or not token.isascii() or not token.isprintable():
-        usage(f"{path}: holds no token")
+        fail_usage(f"{path}: holds no token")
     return token
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from palestra.cli.documents import parse_seeds, read_submission
-from palestra.cli.output import emit_json, say, usage, warn
+from palestra.cli.output import emit_json, fail_usage, say, warn
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.cli.watch_runs import follow
 from palestra.contract.job_options import GIT_CODE_IS_NOT_TAKEN, Submission
@@ -60,7 +60,7 @@ def submit(
     The same definition and code give the same experiment; missing seeds are added.
     """
     if code is not None:
-        usage(f"--code: {GIT_CODE_IS_NOT_TAKEN}")
+        fail_usage(f"--code: {GIT_CODE_IS_NOT_TAKEN}")
     submission = _with_options(
         read_submission(file),
         seeds=seeds,
@@ -105,7 +105,7 @@ def _with_options(
     submission: Submission, *, seeds: str | None, schedule: Schedule | None, **named: object
 ) -> Submission:
     if schedule is not None and not schedule.starts_runs:
-        usage(
+        fail_usage(
             f"--schedule {schedule.value} reads the snapshots of a run: submit a training, then "
             "see palestra evaluate --help"
         )

@@ -7,7 +7,14 @@ import typer
 
 from palestra.cli import invitation_commands
 from palestra.cli.invitation_commands import format_roles
-from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show, usage
+from palestra.cli.output import (
+    build_table,
+    emit_json,
+    fail_usage,
+    remove_control_characters,
+    say,
+    show,
+)
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.people import (
@@ -116,7 +123,7 @@ def change_of(kind: type[Change], options: Mapping[str, Any]) -> Change:
         name: None if value == "" else value for name, value in options.items() if value is not None
     }
     if not given:
-        usage("nothing to change: name at least one option; --help lists them")
+        fail_usage("nothing to change: name at least one option; --help lists them")
     return read_request(
         kind,
         given,
@@ -138,7 +145,7 @@ def disable(
 ) -> None:
     """Ends a person's logins, tokens and streams; workers and running attempts go on."""
     if (jobs == "transfer") != (transfer_to is not None):
-        usage("--jobs transfer and --transfer-to USER belong together")
+        fail_usage("--jobs transfer and --transfer-to USER belong together")
     with connect(server, token_file) as client:
         done = client.disable_user(user, DisableRequest(jobs=jobs, transfer_to=transfer_to))
     if json:

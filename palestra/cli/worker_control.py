@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from palestra.cli.output import emit_json, say, usage
+from palestra.cli.output import emit_json, fail_usage, say
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.pools import WorkerView
@@ -49,4 +49,4 @@ def _find(client: Client, wanted: str) -> WorkerView:
     workers = list(client.workers())
     found = next((worker for worker in workers if wanted in {worker.name, worker.id}), None)
     nearest = suggest_nearest(wanted, [worker.name for worker in workers])
-    return found or usage(f"there is no worker {wanted!r}{nearest}")
+    return found or fail_usage(f"there is no worker {wanted!r}{nearest}")

@@ -20,7 +20,7 @@ MANY_PROCESSES: Final = 256
 """Number of environment processes above which a warning is given."""
 
 
-def warnings_of(definition: Definition, options: JobOptions) -> tuple[SubmissionWarning, ...]:
+def list_warnings(definition: Definition, options: JobOptions) -> tuple[SubmissionWarning, ...]:
     """Returns the warnings for a submission."""
     if not options.schedule.writes_training_state:
         return ()

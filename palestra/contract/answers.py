@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from pydantic import BaseModel, GetCoreSchemaHandler, TypeAdapter, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -49,7 +49,7 @@ class _Exact:
             # from its own text. In Python mode the server passes a document that exists already.
             if info.mode != "json":
                 return inner(value)
-            return _adapter(source).validate_json(canonical_json(value))
+            return _adapter(source).validate_json(encode_canonical_json(value))
 
         return core_schema.with_info_wrap_validator_function(read, handler(source))
 

@@ -97,10 +97,12 @@ def add_environment(code: AnyCode, environment: DistributionCode | ModuleCode | 
     return code.model_copy(update={"environment": environment})
 
 
-def shown_code(code: AnyCode | DistributionCode | ModuleCode) -> str:
+def describe_code(code: AnyCode | DistributionCode | ModuleCode) -> str:
     """Returns a description of code for messages."""
     environment = getattr(code, "environment", None)
-    besides = f" and an environment of {shown_code(environment)}" if environment is not None else ""
+    besides = (
+        f" and an environment of {describe_code(environment)}" if environment is not None else ""
+    )
     match code:
         case EntrypointCode() | DistributionCode():
             return f"{code.distribution} {code.version} (digest {code.digest[:12]}){besides}"

@@ -58,7 +58,7 @@ class Patch(Document):
     """A change of a resource: members that are not set are not sent, and stay as they are."""
 
 
-def canonical_json(value: Any) -> bytes:
+def encode_canonical_json(value: Any) -> bytes:
     """Returns the canonical JSON of a value: sorted keys, no white space, UTF-8.
 
     In documents, defaults are filled in.
@@ -74,4 +74,4 @@ def canonical_json(value: Any) -> bytes:
 
 def hash_document(value: Any) -> str:
     """Returns the SHA-256 (64 hexadecimal digits) of the canonical form of `value`."""
-    return hashlib.sha256(canonical_json(value)).hexdigest()
+    return hashlib.sha256(encode_canonical_json(value)).hexdigest()

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 
 MAX_PARAMETERS_BYTES: Final = 65_536
 MAX_SCHEMA_BYTES: Final = 65_536
@@ -33,7 +33,7 @@ def _bounded(parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
             raise ValueError("must hold finite numbers only")
         if isinstance(value, int) and not -LARGEST <= value < LARGEST:
             raise ValueError("must not hold whole numbers of more than 63 bits")
-    if len(canonical_json(parameters)) > MAX_PARAMETERS_BYTES:
+    if len(encode_canonical_json(parameters)) > MAX_PARAMETERS_BYTES:
         raise ValueError(f"must have at most {MAX_PARAMETERS_BYTES} bytes as JSON")
     return parameters
 
@@ -47,7 +47,7 @@ def check_schema(schema: dict[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: With a message for the user.
     """
-    if len(canonical_json(schema)) > MAX_SCHEMA_BYTES:
+    if len(encode_canonical_json(schema)) > MAX_SCHEMA_BYTES:
         raise ValueError(f"a schema of parameters has at most {MAX_SCHEMA_BYTES} bytes as JSON")
     if _Expansion(schema).size() > MAX_SCHEMA_PARTS:
         raise ValueError(

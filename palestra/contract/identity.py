@@ -9,7 +9,7 @@ from palestra.contract.names import slugify
 from palestra.contract.versions import convert_to_oldest_form
 
 
-def definition_hash(definition: Definition) -> str:
+def hash_definition(definition: Definition) -> str:
     """Returns the SHA-256 of the definition with all defaults, without name and notes.
 
     Seeds are options of a job and no part of it.
@@ -26,7 +26,7 @@ def definition_hash(definition: Definition) -> str:
     )
 
 
-def identity_hash(definition: Definition, code: AnyCode) -> str:
+def hash_identity(definition: Definition, code: AnyCode) -> str:
     """Returns the SHA-256 that decides whether two submissions are one experiment.
 
     It covers the definition in its oldest form, that form's schema version, and the code.
@@ -34,7 +34,7 @@ def identity_hash(definition: Definition, code: AnyCode) -> str:
     return hash_document(
         {
             "code": code.model_dump(mode="json"),
-            "definition": definition_hash(definition),
+            "definition": hash_definition(definition),
             "schema_version": _oldest_form(definition)["schema_version"],
         }
     )
@@ -44,9 +44,9 @@ def _oldest_form(definition: Definition) -> dict[str, Any]:
     return convert_to_oldest_form(definition.model_dump(mode="json"))
 
 
-def experiment_id(definition: Definition, code: AnyCode) -> str:
+def compute_experiment_id(definition: Definition, code: AnyCode) -> str:
     """Returns the reproducible experiment ID: a slug of the name and 16 digits of a hash.
 
     The digits are the first of the identity hash.
     """
-    return f"{slugify(definition.name)}-{identity_hash(definition, code)[:16]}"
+    return f"{slugify(definition.name)}-{hash_identity(definition, code)[:16]}"

@@ -89,7 +89,7 @@ def _readable(text: str) -> str:
         raise ValueError("must not contain bidirectional or zero-width characters")
     if any(
         not beside or unicodedata.category(beside)[0] in "ZC"
-        for beside in _neighbours_of_joiners(normal)
+        for beside in _find_neighbours_of_joiners(normal)
     ):
         raise ValueError(
             "must not contain zero-width joiners but between other characters, as in emoji"
@@ -102,7 +102,7 @@ def _readable(text: str) -> str:
     return normal
 
 
-def _neighbours_of_joiners(text: str) -> Iterator[str]:
+def _find_neighbours_of_joiners(text: str) -> Iterator[str]:
     """Yields the characters before and after each zero-width joiner and non-joiner."""
     for place, character in enumerate(text):
         if character in _JOINERS:
@@ -154,7 +154,7 @@ def _safe_file_name(text: str) -> str:
     return normal
 
 
-def _at_most(limit: int) -> AfterValidator:
+def _check_length(limit: int) -> AfterValidator:
     """Returns a check of the length that a text has in NFC, which can be three times as long."""
 
     def check(text: str) -> str:
@@ -172,7 +172,7 @@ def _seen(text: str) -> str:
 
 
 StoredTitle = Annotated[
-    str, StringConstraints(min_length=1, max_length=64), AfterValidator(_title), _at_most(64)
+    str, StringConstraints(min_length=1, max_length=64), AfterValidator(_title), _check_length(64)
 ]
 """One line of at most 64 characters, NFC, without control or bidirectional characters."""
 
@@ -180,7 +180,7 @@ Title = Annotated[StoredTitle, AfterValidator(_seen)]
 """A `StoredTitle` of which something is seen."""
 
 Text = Annotated[
-    str, StringConstraints(max_length=16_384), AfterValidator(_readable), _at_most(16_384)
+    str, StringConstraints(max_length=16_384), AfterValidator(_readable), _check_length(16_384)
 ]
 """Free text with line breaks, NFC."""
 
@@ -188,7 +188,7 @@ Email = Annotated[
     str,
     StringConstraints(pattern=r"^[^\s@]+@[^\s@]+$", max_length=254),
     AfterValidator(_title),
-    _at_most(254),
+    _check_length(254),
 ]
 """An e-mail address, of which only the form `name@host` is checked."""
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from palestra.contract.views import FieldProblem
-from palestra.contract.wording import sentence
+from palestra.contract.wording import describe_fault
 
 MAX_PROBLEMS: Final = 50
 """Maximum number of faults in one answer."""
@@ -135,9 +135,9 @@ def _code(kind: str) -> str:
 
 def _message(details: ErrorDetails, parent: type[BaseModel] | None) -> str:
     if details["type"] != "extra_forbidden":
-        return sentence(details)
+        return describe_fault(details)
     name = str(details["loc"][-1])
-    return sentence(details) + (
+    return describe_fault(details) + (
         suggest_nearest(name[:_MAX_KEY], parent.model_fields) if parent else ""
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from palestra.contract.definition import SCHEMA_VERSION, Definition, read_definition
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.versions import STEPS, Step
 
 
@@ -66,4 +66,4 @@ def load_definition(raw: bytes | str) -> Definition:
         UnsupportedSchemaError: If its version cannot be read.
         pydantic.ValidationError: If it is not a definition.
     """
-    return read_definition(canonical_json(upgrade(json.loads(raw))))
+    return read_definition(encode_canonical_json(upgrade(json.loads(raw))))

@@ -85,7 +85,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
 """
 
 
-def sentence(details: ErrorDetails | Mapping[str, Any]) -> str:
+def describe_fault(details: ErrorDetails | Mapping[str, Any]) -> str:
     """Returns the message for one fault, without the value that was sent."""
     template = _SENTENCES.get(details["type"], _OTHERWISE)
     return _make_singular(template.format(**details.get("ctx", {})))
@@ -108,7 +108,7 @@ def _first_errors(error: ValidationError, most: int) -> Iterable[ErrorDetails]:
 
 
 def _placed(details: ErrorDetails, whole: str, skip: int) -> str:
-    return f"{'.'.join(map(str, details['loc'][skip:])) or whole}: {sentence(details)}"
+    return f"{'.'.join(map(str, details['loc'][skip:])) or whole}: {describe_fault(details)}"
 
 
 def _make_singular(text: str) -> str:

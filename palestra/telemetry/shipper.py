@@ -143,7 +143,7 @@ class Shipper:
         return b'{"first_seq":%d,"records":[%s]}' % (batch.first_seq, b",".join(payloads))
 
     def _act(self, reply: Reply, batch: SpoolBatch) -> None:
-        match reply.verdict:
+        match reply.result:
             case SendResult.ACKNOWLEDGED:
                 self._on_acknowledged(reply.seq, batch)
             case SendResult.REWIND:
@@ -189,7 +189,7 @@ class Shipper:
             self._max_records = len(batch.payloads) // 2
             self._pause = 0.0
             return
-        if reply.verdict is SendResult.CONFLICT:
+        if reply.result is SendResult.CONFLICT:
             self.counts.conflicts += 1
             self._report(f"record {batch.first_seq} is stored with another content: {reply.reason}")
             self._acked, self._pause = batch.first_seq, 0.0

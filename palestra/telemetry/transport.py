@@ -36,7 +36,7 @@ class SendResult(Enum):
 class Reply:
     """The answer to a batch."""
 
-    verdict: SendResult
+    result: SendResult
     seq: int = 0
     """With `ACKNOWLEDGED` the last committed record, with `REWIND` the expected one."""
     wait: float = 0.0

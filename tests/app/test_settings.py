@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import structlog
 
-from app.domain.secrets import hash_secret, is_well_formed, new_secret
+from app.domain.secrets import generate_secret, hash_secret, is_well_formed
 from app.logging import scrub, scrub_text
-from app.settings import Settings, SettingsError, load_settings, mask
+from app.settings import Settings, SettingsError, load_settings, mask_password
 
 
 def test_arguments_override_variables_which_override_the_file(tmp_path: Path) -> None:
@@ -83,11 +83,11 @@ def test_loopback_addresses_are_recognised(host: str, loopback: bool) -> None:
     ],
 )
 def test_passwords_in_urls_are_masked(url: str, masked: str) -> None:
-    assert mask(url) == masked
+    assert mask_password(url) == masked
 
 
 def test_secrets_are_removed_from_log_lines() -> None:
-    token = new_secret("plr")
+    token = generate_secret("plr")
     for text in (
         f"sent {token} on",
         "redis://:pw-marked@host/0",
@@ -153,7 +153,7 @@ def test_only_the_cancelled_reset_of_a_connection_is_left_out_of_the_log(
 
 
 def test_secrets_have_a_checksum_and_are_unique() -> None:
-    made = [new_secret("plr") for _ in range(100)]
+    made = [generate_secret("plr") for _ in range(100)]
     assert len(set(made)) == 100
     assert all(is_well_formed(secret) and len(hash_secret(secret)) == 64 for secret in made)
     changed = made[0][:-1] + ("0" if made[0][-1] != "0" else "1")

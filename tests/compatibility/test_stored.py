@@ -22,7 +22,7 @@ from app.domain.paging import PageRequest
 from app.services.curves import curves
 from app.services.experiments import experiments
 from app.services.snapshots import snapshots
-from palestra.contract.identity import definition_hash
+from palestra.contract.identity import hash_definition
 from palestra.contract.names import Scope
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.work_order import WorkOrder
@@ -53,7 +53,7 @@ def test_a_job_resumes_from_its_snapshot(stored_version: Path, tmp_path: Path, n
     order = WorkOrder.model_validate_json((stored_version / name / "order.json").read_text("utf-8"))
     (snapshot,) = (stored_version / name).glob("snp_*")
     found = load_snapshot(
-        snapshot, run_id=order.runs[0].run_id, definition_hash=definition_hash(order.definition)
+        snapshot, run_id=order.runs[0].run_id, definition_hash=hash_definition(order.definition)
     )
     resumed = TrainingAttempt(order, tmp_path / "resumed")
     resumed._snapshot = found

@@ -19,11 +19,13 @@ def test_the_processes_of_a_killed_instance_end_and_the_next_one_has_its_data(
     up_process: UpProcess, directory: Path
 ) -> None:
     from palestra.contract.definition import read_definition
-    from palestra.contract.documents import canonical_json
+    from palestra.contract.documents import encode_canonical_json
 
     told = up_process.wait_until_ready()
     with Client(told["url"], up_process.data.user_token.read_text().strip()) as client:
-        experiment = client.submit(read_definition(canonical_json(make_cartpole_definition(200))))
+        experiment = client.submit(
+            read_definition(encode_canonical_json(make_cartpole_definition(200)))
+        )
     up_process.process.kill()
     up_process.process.communicate()
     wait_for(
@@ -67,11 +69,13 @@ def test_ctrl_c_saves_a_running_training_which_the_next_start_resumes(
     up_process: UpProcess, directory: Path
 ) -> None:
     from palestra.contract.definition import read_definition
-    from palestra.contract.documents import canonical_json
+    from palestra.contract.documents import encode_canonical_json
 
     told = up_process.wait_until_ready()
     with Client(told["url"], up_process.data.user_token.read_text().strip()) as client:
-        experiment = client.submit(read_definition(canonical_json(make_cartpole_definition(LONG))))
+        experiment = client.submit(
+            read_definition(encode_canonical_json(make_cartpole_definition(LONG)))
+        )
         (run,) = client.runs(experiment.id)
         wait_for(lambda: client.run(run.id).progress.env_step > 500, 120, "the run trains")
     assert up_process.stop()[0] == 130

@@ -257,11 +257,11 @@ async def test_logging_out_leaves_the_browser_known(server: AppServer) -> None:
 
 async def test_codes_of_links_are_not_counted_as_guesses(server: AppServer) -> None:
     """A code has 256 bits; a wrong one costs one read of the database."""
-    from app.domain.secrets import new_secret
+    from app.domain.secrets import generate_secret
 
     transport = httpx.ASGITransport(server.app, client=("203.0.113.7", 1))
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
-        for code in [new_secret("pll") for _ in range(30)]:
+        for code in [generate_secret("pll") for _ in range(30)]:
             answer = await client.post("/api/v1/session:redeem", json={"code": code})
             assert answer.status_code == 401
     assert (await _redeem(server, "203.0.113.7")).status_code == 201

@@ -52,9 +52,9 @@ READS = ("BEGIN", "SELECT", "PRAGMA")
 
 def list_missing_revisions(url: str) -> list[str]:
     """Returns the revisions that a database lacks, the first one first."""
-    script = ScriptDirectory.from_config(migrate.config())
+    script = ScriptDirectory.from_config(migrate.build_config())
     with migrate._connection(url) as connection:
-        found = migrate.current(connection)
+        found = migrate.read_version(connection)
     missing = [revision.revision for revision in script.walk_revisions(found or "base", "head")]
     return [revision for revision in reversed(missing) if revision != found]
 
@@ -92,7 +92,7 @@ def read_content(url: str) -> dict[str, Any]:
         ]
         rows = connection.execute(sa.union_all(*counts)).all() if counts else []
         return {
-            "alembic_version": migrate.current(connection),
+            "alembic_version": migrate.read_version(connection),
             "schema": read_schema_texts(connection),
             "rows": {row[0]: row[1] for row in rows},
         }

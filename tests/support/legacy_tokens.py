@@ -5,7 +5,7 @@ The server makes none any more, and such tokens stay valid.
 
 from app.db.engine import Session
 from app.db.models import TokenRow
-from app.domain.secrets import hash_secret, new_secret
+from app.domain.secrets import generate_secret, hash_secret
 from palestra.contract.names import new_id
 
 
@@ -13,7 +13,7 @@ async def write_legacy_token(
     session: Session, project_id: str, user_id: str, name: str, *, parent_id: str | None = None
 ) -> tuple[str, str]:
     """Writes a token with which workers enrol; returns its ID and its secret."""
-    token_id, secret = new_id("tok"), new_secret("plr")
+    token_id, secret = new_id("tok"), generate_secret("plr")
     session.add(
         TokenRow(
             id=token_id,

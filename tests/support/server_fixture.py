@@ -14,7 +14,7 @@ from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import pools as pool_rows
 from app.domain.principal import Membership, Principal
 from app.domain.queue import usage
-from app.domain.secrets import derivation_key
+from app.domain.secrets import derive_key
 from app.services.access import principals
 from app.services.attempts import claims, leases
 from app.services.experiments import experiments
@@ -242,7 +242,7 @@ class World:
             answer = await workers.register(session, by or known, body, self.settings)
         if answer.secret is not None:
             async with self.database.read() as session:
-                own = await principals.principal_of_token(session, answer.secret)
+                own = await principals.find_by_token(session, answer.secret)
             assert own is not None
             self.own[answer.worker_id] = own
         return answer
@@ -282,7 +282,7 @@ class World:
                 busy_slots=tuple(busy),
             )
             return (
-                await heartbeats.heartbeat(
+                await heartbeats.record_heartbeat(
                     session, self.own[worker_id], worker_id, body, self.settings
                 )
             ).order
@@ -368,7 +368,7 @@ def make_principal(
             Membership(project_id=project.id, slug=project.slug, name=project.name, role=role),
         ),
         is_admin=bool(user.is_admin),
-        derivation_key=derivation_key(f"{user.id} {sorted(scopes)}"),
+        derivation_key=derive_key(f"{user.id} {sorted(scopes)}"),
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from palestra.contract.identity import definition_hash
+from palestra.contract.identity import hash_definition
 from palestra.contract.names import new_id
 from palestra.contract.telemetry import RunRecord
 from palestra.contract.work_order import WorkOrder
@@ -204,4 +204,4 @@ def _list_rows(record: dict[str, Any]) -> list[tuple[Any, ...]]:
 
 def load_order_snapshot(order: WorkOrder, directory: Path) -> LoadedSnapshot:
     """Returns the loaded snapshot of the order's run."""
-    return load_snapshot(directory, run_id=RUN, definition_hash=definition_hash(order.definition))
+    return load_snapshot(directory, run_id=RUN, definition_hash=hash_definition(order.definition))

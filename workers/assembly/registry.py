@@ -15,7 +15,7 @@ from palestra.contract.code import (
     GitCode,
     ModuleCode,
     add_environment,
-    shown_code,
+    describe_code,
 )
 from palestra.contract.definition import RlDefinition, SupervisedDefinition
 from palestra.contract.estimators import INPUT_FUNCTIONS, MODEL_FUNCTIONS
@@ -118,7 +118,8 @@ def check_code(
         return None
     if not allows_change or _origins(here) != _origins(code):
         raise CodeChangedError(
-            f"the experiment was made with {shown_code(code)}, this worker has {shown_code(here)}: "
+            f"the experiment was made with {describe_code(code)}, "
+            f"this worker has {describe_code(here)}: "
             "put the code back on the "
             "workers of the pool and resume the run, resume it with --allow-code-change, or submit "
             "the definition again to make "
@@ -167,7 +168,7 @@ def _installed_parts(
         if not isinstance(code, EntrypointCode):
             raise
         raise CodeChangedError(
-            f"the experiment was made with {shown_code(code)}, and here {error}"
+            f"the experiment was made with {describe_code(code)}, and here {error}"
         ) from error
 
 

@@ -16,7 +16,7 @@ import torch
 from pydantic import TypeAdapter
 
 from palestra.contract.definition import Definition, RlDefinition
-from palestra.contract.identity import definition_hash
+from palestra.contract.identity import hash_definition
 from palestra.contract.job_options import VIDEO_NEEDS_INLINE
 from palestra.contract.names import Schedule
 from palestra.contract.telemetry import SnapshotWritten
@@ -143,7 +143,7 @@ def _assemble(
         run_id=run.run_id,
         attempt_id=context.order.attempt_id,
         experiment_id=context.order.experiment_id,
-        definition_hash=definition_hash(definition),
+        definition_hash=hash_definition(definition),
         seed=run.seed,
         parent=run.snapshot.snapshot_id if run.snapshot else None,
         device=context.device,

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.names import Name, Title
 from palestra.contract.registration import Gpu
-from palestra.contract.wording import sentence
+from palestra.contract.wording import describe_fault
 from workers.ipc.gpus import list_gpus
 from workers.ipc.worker_imports import check_imports
 
@@ -229,4 +229,4 @@ def _check_text(adapter: TypeAdapter[str], text: str, option: str) -> str:
     try:
         return adapter.validate_python(text)
     except ValidationError as error:
-        raise UsageError(f"{option}: {sentence(error.errors()[0])}") from None
+        raise UsageError(f"{option}: {describe_fault(error.errors()[0])}") from None

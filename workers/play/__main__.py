@@ -17,7 +17,7 @@ from typing import Final, TextIO
 import gymnasium as gym
 
 from palestra.contract.definition import Definition, RlDefinition
-from palestra.contract.identity import definition_hash
+from palestra.contract.identity import hash_definition
 from palestra.contract.play import PlayOrder
 from workers.assembly.registry import check_code
 from workers.assembly.training import fresh_agent
@@ -79,7 +79,7 @@ def play(order: PlayOrder, on_episode: EpisodeCallback) -> None:
         )
     _check_code(order)
     snapshot = load_snapshot(
-        Path(order.snapshot), run_id=None, definition_hash=definition_hash(definition)
+        Path(order.snapshot), run_id=None, definition_hash=hash_definition(definition)
     )
     agent = fresh_agent(definition, snapshot.manifest.seed, order.device)
     agent.load_state_dict(snapshot.state["agent"])

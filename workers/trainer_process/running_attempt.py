@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from palestra.contract.code import AnyCode
-from palestra.contract.identity import definition_hash
+from palestra.contract.identity import hash_definition
 from palestra.contract.states import Cause, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure, RunEnd, RunOrder, WorkOrder
 from palestra.telemetry.spool import SpoolWriter
@@ -84,7 +84,7 @@ class RunningAttempt:
             )
         directory = self.directory.inputs / reference.snapshot_id
         return load_snapshot(
-            directory, run_id=run.run_id, definition_hash=definition_hash(self.order.definition)
+            directory, run_id=run.run_id, definition_hash=hash_definition(self.order.definition)
         )
 
     def exports(self, run: RunOrder) -> Path:

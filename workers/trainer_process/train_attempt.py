@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from palestra.contract.code import shown_code
+from palestra.contract.code import describe_code
 from palestra.contract.names import Schedule
 from palestra.contract.states import ResumeQuality
 from palestra.contract.work_order import AttemptReport, RunEnd, RunOrder
@@ -141,9 +141,8 @@ def _training(attempt: RunningAttempt, sink: Sink, snapshots: Path) -> Training:
 
 def _note_code(attempt: RunningAttempt, training: Training) -> None:
     if attempt.other_code is not None:
-        message = (
-            f"This attempt runs other code than the experiment's: {shown_code(attempt.other_code)}"
-        )
+        code = describe_code(attempt.other_code)
+        message = f"This attempt runs other code than the experiment's: {code}"
         training.recorder.record_note("code_changed", message)
 
 

@@ -8,8 +8,8 @@ from app.api.auth import AccountOwner, forget_login
 from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from app.api.login_rate import count_guess
 from app.api.origin import read_origin
-from app.api.paging import page_request
-from app.api.strict_body import TINY, json_body
+from app.api.paging import declare_page_request
+from app.api.strict_body import TINY, declare_json_body
 from app.domain.paging import PageRequest
 from app.services.access import accounts
 from palestra.contract.account import AccountView, LoginSessionView, PasswordChange, PasswordChanged
@@ -19,7 +19,7 @@ from palestra.contract.views import Page
 router = APIRouter(tags=["account"])
 
 SessionPage = Annotated[
-    PageRequest, Depends(page_request("-created_at", ("created_at", "last_used_at")))
+    PageRequest, Depends(declare_page_request("-created_at", ("created_at", "last_used_at")))
 ]
 
 
@@ -32,7 +32,7 @@ async def get_account(principal: AccountOwner, session: ReadSession) -> AccountV
 @router.patch("/account")
 async def change_account(
     principal: AccountOwner,
-    body: Annotated[AccountChange, json_body(AccountChange, limit=TINY)],
+    body: Annotated[AccountChange, declare_json_body(AccountChange, limit=TINY)],
     session: WriteSession,
 ) -> AccountView:
     """Changes the caller's display name and e-mail address."""
@@ -43,7 +43,7 @@ async def change_account(
 async def set_password(
     request: Request,
     principal: AccountOwner,
-    body: Annotated[PasswordChange, json_body(PasswordChange, limit=TINY)],
+    body: Annotated[PasswordChange, declare_json_body(PasswordChange, limit=TINY)],
     database: DatabaseDep,
 ) -> PasswordChanged:
     """Sets the caller's password.

@@ -9,8 +9,8 @@ from app.api.auth import AttemptCaller, Reader, ReaderOrAttempt
 from app.api.deps import DatabaseDep, ReadSession, StoreDep
 from app.api.download import parse_range, respond_with_attachment
 from app.api.errors import HttpProblemError
-from app.api.paging import page_request
-from app.api.strict_body import json_body
+from app.api.paging import declare_page_request
+from app.api.strict_body import declare_json_body
 from app.domain.paging import PageRequest
 from app.services.artifacts import artifacts
 from palestra.contract.resources import ArtifactDeclaration, ArtifactKind, ArtifactView
@@ -18,7 +18,9 @@ from palestra.contract.views import Page
 
 router = APIRouter(tags=["artifacts"])
 
-ArtifactPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "name")))]
+ArtifactPage = Annotated[
+    PageRequest, Depends(declare_page_request("-created_at", ("created_at", "name")))
+]
 
 _BINARY: dict[str, Any] = {
     "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
@@ -37,7 +39,7 @@ _CONTENT: dict[int | str, dict[str, Any]] = {
 async def declare_artifact(
     attempt_id: str,
     _caller: AttemptCaller,
-    body: Annotated[ArtifactDeclaration, json_body(ArtifactDeclaration)],
+    body: Annotated[ArtifactDeclaration, declare_json_body(ArtifactDeclaration)],
     database: DatabaseDep,
     store: StoreDep,
 ) -> ArtifactView:

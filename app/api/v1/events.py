@@ -39,7 +39,7 @@ async def _stream_filter(
     kind: Annotated[list[EventType], Query(alias="type", max_length=MAX_FILTERS)] = [],  # noqa: B006
 ) -> StreamFilter:
     async with get_database(request).read() as session:
-        visible = await pools.visible_names(session, principal)
+        visible = await pools.list_visible_names(session, principal)
     return StreamFilter(
         project_ids=principal.project_ids,
         pools=visible,

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, Query, Response
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
-from app.api.paging import page_request
-from app.api.strict_body import LARGE, json_body
+from app.api.paging import declare_page_request
+from app.api.strict_body import LARGE, declare_json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.access import rights
@@ -32,9 +32,11 @@ project_router = APIRouter(prefix="/experiments", tags=["experiments"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 Text = Annotated[str | None, Query(max_length=128)]
-RunPage = Annotated[PageRequest, Depends(page_request("seed", ("created_at", "seed", "env_step")))]
+RunPage = Annotated[
+    PageRequest, Depends(declare_page_request("seed", ("created_at", "seed", "env_step")))
+]
 ExperimentPage = Annotated[
-    PageRequest, Depends(page_request("-created_at", ("created_at", "name")))
+    PageRequest, Depends(declare_page_request("-created_at", ("created_at", "name")))
 ]
 
 
@@ -65,7 +67,9 @@ Wanted = Annotated[ExperimentFilter, Depends(read_experiment_filter)]
 )
 async def submit_experiment(
     principal: Submitter,
-    body: Annotated[Submission, json_body(Submission, limit=LARGE, upgraded=upgrade_submission)],
+    body: Annotated[
+        Submission, declare_json_body(Submission, limit=LARGE, upgraded=upgrade_submission)
+    ],
     session: WriteSession,
     once: OnceDep,
 ) -> Response:
@@ -83,7 +87,7 @@ async def submit_experiment(
         return answer(view, 201 if created else 200, f"/api/v1{within}/experiments/{view.id}")
 
     async def project() -> str:
-        return rights.project_to_submit_to(principal)
+        return rights.choose_project_to_submit_to(principal)
 
     return await once(change, project)
 

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends
 
 from app.api.auth import UserManager
 from app.api.deps import ReadSession, ServerUrl, WriteSession
-from app.api.paging import page_request
-from app.api.strict_body import json_body
+from app.api.paging import declare_page_request
+from app.api.strict_body import declare_json_body
 from app.domain.paging import PageRequest
 from app.services.access import invitations
 from palestra.contract.people import InvitationsView, InvitationView, InviteRequest
@@ -16,14 +16,14 @@ from palestra.contract.views import Page
 router = APIRouter(tags=["people"])
 
 InvitationPage = Annotated[
-    PageRequest, Depends(page_request("-created_at", ("created_at", "expires_at")))
+    PageRequest, Depends(declare_page_request("-created_at", ("created_at", "expires_at")))
 ]
 
 
 @router.post("/users:invite", status_code=201, responses={409: {}})
 async def invite_users(
     principal: UserManager,
-    body: Annotated[InviteRequest, json_body(InviteRequest)],
+    body: Annotated[InviteRequest, declare_json_body(InviteRequest)],
     session: WriteSession,
     server_url: ServerUrl,
 ) -> InvitationsView:

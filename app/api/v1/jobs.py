@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Query
 
 from app.api.auth import Controller, JobCanceller, Reader
 from app.api.deps import ReadSession, WriteSession
-from app.api.paging import page_request
-from app.api.strict_body import json_body
+from app.api.paging import declare_page_request
+from app.api.strict_body import declare_json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.jobs import explanation, jobs, unstored_results
@@ -22,13 +22,15 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 project_router = APIRouter(prefix="/jobs", tags=["jobs"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
-JobPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "priority")))]
+JobPage = Annotated[
+    PageRequest, Depends(declare_page_request("-created_at", ("created_at", "priority")))
+]
 Text = Annotated[str | None, Query(max_length=128)]
-Action = Annotated[JobAction, json_body(JobAction, required=False)]
-Resume = Annotated[ResumeAction, json_body(ResumeAction, required=False)]
+Action = Annotated[JobAction, declare_json_body(JobAction, required=False)]
+Resume = Annotated[ResumeAction, declare_json_body(ResumeAction, required=False)]
 
 
-def job_filter(
+def read_job_filter(
     user: SubmittedBy,
     experiment: Text = None,
     run: Text = None,
@@ -47,7 +49,7 @@ async def list_jobs(
     principal: Reader,
     session: ReadSession,
     page: JobPage,
-    wanted: Annotated[JobFilter, Depends(job_filter)],
+    wanted: Annotated[JobFilter, Depends(read_job_filter)],
 ) -> Page[JobView]:
     """Lists jobs."""
     return await jobs.list_jobs(session, principal, wanted, page)

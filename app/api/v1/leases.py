@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from app.api.answer_route import AnswerRoute
 from app.api.auth import OfAttempt, WorkerCaller
 from app.api.deps import DatabaseDep, SettingsDep, WriteSession
-from app.api.strict_body import LARGE, json_body
+from app.api.strict_body import LARGE, declare_json_body
 from app.services.attempts import adoption, claims, continuous_evaluation, leases
 from palestra.contract.resources import AttemptView
 from palestra.contract.work_order import (
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/leases", tags=["leases"], route_class=AnswerRoute)
 @router.post("", status_code=201, responses={404: {}, 409: {}})
 async def claim_lease(
     principal: WorkerCaller,
-    body: Annotated[Claim, json_body(Claim)],
+    body: Annotated[Claim, declare_json_body(Claim)],
     session: WriteSession,
     settings: SettingsDep,
 ) -> ClaimAnswer:
@@ -39,7 +39,7 @@ async def claim_lease(
 @router.post("/{attempt_id}:renew", dependencies=[OfAttempt], responses={409: {}})
 async def renew_lease(
     attempt_id: str,
-    body: Annotated[Renewal, json_body(Renewal)],
+    body: Annotated[Renewal, declare_json_body(Renewal)],
     session: WriteSession,
     settings: SettingsDep,
 ) -> RenewalAnswer:
@@ -49,20 +49,22 @@ async def renew_lease(
 
 @router.post("/{attempt_id}:follow", dependencies=[OfAttempt], responses={409: {}})
 async def follow_run(
-    attempt_id: str, body: Annotated[FollowRequest, json_body(FollowRequest)], database: DatabaseDep
+    attempt_id: str,
+    body: Annotated[FollowRequest, declare_json_body(FollowRequest)],
+    database: DatabaseDep,
 ) -> FollowAnswer:
     """Returns the next snapshot that a continuous evaluation shall evaluate.
 
     The run must be one of the attempt's runs.
     """
-    return await continuous_evaluation.next_snapshot(database, attempt_id, body)
+    return await continuous_evaluation.find_next_snapshot(database, attempt_id, body)
 
 
 @router.post("/{attempt_id}:adopt", responses={404: {}, 409: {}})
 async def adopt_attempt(
     attempt_id: str,
     principal: WorkerCaller,
-    body: Annotated[Adoption, json_body(Adoption)],
+    body: Annotated[Adoption, declare_json_body(Adoption)],
     session: WriteSession,
     settings: SettingsDep,
 ) -> AdoptionAnswer:
@@ -73,7 +75,7 @@ async def adopt_attempt(
 @router.post("/{attempt_id}:release", dependencies=[OfAttempt], responses={409: {}})
 async def release_lease(
     attempt_id: str,
-    body: Annotated[Release, json_body(Release, limit=LARGE)],
+    body: Annotated[Release, declare_json_body(Release, limit=LARGE)],
     session: WriteSession,
 ) -> AttemptView:
     """Ends an attempt; repeating it changes nothing."""

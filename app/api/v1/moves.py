@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path
 
 from app.api.auth import ExperimentMover
 from app.api.deps import StoreDep, WriteSession
-from app.api.strict_body import TINY, json_body
+from app.api.strict_body import TINY, declare_json_body
 from app.services import moves
 from palestra.contract.moves import MoveRequest
 from palestra.contract.resources import ExperimentDetail
@@ -23,7 +23,7 @@ async def move_experiment(
     slug: Annotated[str, Path(max_length=64, description="Slug of the project.")],
     experiment_id: str,
     principal: ExperimentMover,
-    body: Annotated[MoveRequest, json_body(MoveRequest, limit=TINY)],
+    body: Annotated[MoveRequest, declare_json_body(MoveRequest, limit=TINY)],
     session: WriteSession,
     store: StoreDep,
 ) -> ExperimentDetail:

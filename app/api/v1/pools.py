@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path
 
 from app.api.auth import PoolManager, Reader
 from app.api.deps import ReadSession, WriteSession
-from app.api.strict_body import json_body
+from app.api.strict_body import declare_json_body
 from app.services.workers import enrolment_tokens, pools
 from palestra.contract.pools import (
     EnrolmentTokenRequest,
@@ -37,7 +37,7 @@ async def list_pools(principal: Reader, session: ReadSession) -> Page[PoolView]:
 @router.post("", status_code=201, responses={409: {}})
 async def create_pool(
     principal: PoolManager,
-    body: Annotated[PoolRequest, json_body(PoolRequest)],
+    body: Annotated[PoolRequest, declare_json_body(PoolRequest)],
     session: WriteSession,
 ) -> PoolView:
     """Creates a pool."""
@@ -54,7 +54,7 @@ async def get_pool(pool: PoolName, principal: Reader, session: ReadSession) -> P
 async def change_pool(
     pool: PoolName,
     principal: PoolManager,
-    body: Annotated[PoolChange, json_body(PoolChange)],
+    body: Annotated[PoolChange, declare_json_body(PoolChange)],
     session: WriteSession,
 ) -> PoolView:
     """Describes a pool, or changes its wall times or whether it shows names."""
@@ -71,7 +71,7 @@ async def delete_pool(pool: PoolName, principal: PoolManager, session: WriteSess
 async def pause_pool(
     pool: PoolName,
     principal: PoolManager,
-    body: Annotated[PoolPause, json_body(PoolPause)],
+    body: Annotated[PoolPause, declare_json_body(PoolPause)],
     session: WriteSession,
 ) -> PoolView:
     """Pauses a pool: its queued jobs wait and show the reason; its running jobs go on."""
@@ -89,7 +89,7 @@ async def admit_project(
     pool: PoolName,
     slug: ProjectSlug,
     principal: PoolManager,
-    body: Annotated[PoolAdmission, json_body(PoolAdmission, required=False)],
+    body: Annotated[PoolAdmission, declare_json_body(PoolAdmission, required=False)],
     session: WriteSession,
 ) -> PoolView:
     """Admits a project to a pool, or changes its share."""
@@ -116,7 +116,7 @@ async def list_enrolment_tokens(
 async def create_enrolment_token(
     pool: PoolName,
     principal: PoolManager,
-    body: Annotated[EnrolmentTokenRequest, json_body(EnrolmentTokenRequest)],
+    body: Annotated[EnrolmentTokenRequest, declare_json_body(EnrolmentTokenRequest)],
     session: WriteSession,
 ) -> EnrolmentTokenView:
     """Creates a token with which workers enrol in a pool; only this answer holds its secret."""

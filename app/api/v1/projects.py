@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, Path, Query
 
 from app.api.auth import MemberManager, ProjectManager, Reader, ServerProjectManager
 from app.api.deps import ReadSession, SettingsDep, WriteSession
-from app.api.paging import page_request
-from app.api.strict_body import json_body
+from app.api.paging import declare_page_request
+from app.api.strict_body import declare_json_body
 from app.domain.paging import PageRequest
 from app.services.projects import deletion, members, projects
 from palestra.contract.projects import (
@@ -26,8 +26,10 @@ from palestra.contract.views import Page
 
 router = APIRouter(prefix="/projects", tags=["projects"])
 
-ProjectPage = Annotated[PageRequest, Depends(page_request("name", ("name", "created_at")))]
-DeletedPage = Annotated[PageRequest, Depends(page_request("-deleted_at", ("deleted_at", "name")))]
+ProjectPage = Annotated[PageRequest, Depends(declare_page_request("name", ("name", "created_at")))]
+DeletedPage = Annotated[
+    PageRequest, Depends(declare_page_request("-deleted_at", ("deleted_at", "name")))
+]
 ProjectSlug = Annotated[str, Path(max_length=64, description="Slug of the project.")]
 UserName = Annotated[str, Path(max_length=64, description="Login name of the user.")]
 
@@ -43,7 +45,7 @@ async def list_projects(
 @router.post("", status_code=201, responses={409: {}})
 async def create_project(
     principal: ServerProjectManager,
-    body: Annotated[ProjectRequest, json_body(ProjectRequest)],
+    body: Annotated[ProjectRequest, declare_json_body(ProjectRequest)],
     session: WriteSession,
 ) -> ProjectView:
     """Creates a project, of which the caller becomes a maintainer."""
@@ -68,7 +70,7 @@ async def get_project(slug: ProjectSlug, principal: Reader, session: ReadSession
 async def change_project(
     slug: ProjectSlug,
     principal: ProjectManager,
-    body: Annotated[ProjectChange, json_body(ProjectChange)],
+    body: Annotated[ProjectChange, declare_json_body(ProjectChange)],
     session: WriteSession,
 ) -> ProjectView:
     """Renames or describes a project, or sets its storage limit."""
@@ -128,7 +130,7 @@ async def set_member(
     slug: ProjectSlug,
     user: UserName,
     principal: MemberManager,
-    body: Annotated[MembershipRequest, json_body(MembershipRequest)],
+    body: Annotated[MembershipRequest, declare_json_body(MembershipRequest)],
     session: WriteSession,
 ) -> MemberView:
     """Adds a user to a project, or gives a member another role."""

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Depends, Query, Response
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
-from app.api.paging import page_request
-from app.api.strict_body import json_body
+from app.api.paging import declare_page_request
+from app.api.strict_body import declare_json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.idempotency import Answer
@@ -33,11 +33,11 @@ project_router = APIRouter(prefix="/runs", tags=["runs"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 RunPage = Annotated[
-    PageRequest, Depends(page_request("-created_at", ("created_at", "seed", "env_step")))
+    PageRequest, Depends(declare_page_request("-created_at", ("created_at", "seed", "env_step")))
 ]
-Retry = Annotated[RetryRequest, json_body(RetryRequest, required=False)]
+Retry = Annotated[RetryRequest, declare_json_body(RetryRequest, required=False)]
 CreatedPage = Annotated[
-    PageRequest, Depends(page_request("-created_at", ("created_at", "env_step")))
+    PageRequest, Depends(declare_page_request("-created_at", ("created_at", "env_step")))
 ]
 
 
@@ -115,7 +115,7 @@ async def retry_run(
 async def submit_job(
     run_id: str,
     principal: Submitter,
-    body: Annotated[JobRequest, json_body(JobRequest)],
+    body: Annotated[JobRequest, declare_json_body(JobRequest)],
     session: WriteSession,
     once: OnceDep,
 ) -> Response:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 
 from app.api.auth import Reader
 from app.api.deps import DatabaseDep, ReadSession
-from app.api.strict_body import json_body
+from app.api.strict_body import declare_json_body
 from app.domain.paging import MAX_LIMIT
 from app.services.curves import curves, logs, series
 from palestra.contract.names import MAX_STEP
@@ -24,7 +24,7 @@ MAX_QUERY = 262_144
 @router.post("/series:query", response_model=SeriesResult, responses={404: {}})
 async def query_series(
     principal: Reader,
-    body: Annotated[SeriesQuery, json_body(SeriesQuery, limit=MAX_QUERY)],
+    body: Annotated[SeriesQuery, declare_json_body(SeriesQuery, limit=MAX_QUERY)],
     database: DatabaseDep,
 ) -> Response:
     """Returns curves and statistics over groups of runs on one common grid.

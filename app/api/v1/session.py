@@ -8,7 +8,7 @@ from app.api.auth import Anyone, check_same_origin, forget_login, get_cookie_nam
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.login_rate import check_address, count_guess, remember_browser
 from app.api.origin import read_origin
-from app.api.strict_body import TINY, json_body
+from app.api.strict_body import TINY, declare_json_body
 from app.domain.permissions import OF_NO_PROJECT
 from app.domain.principal import Membership, Principal
 from app.services.access import link_preview, logins, principals, sessions
@@ -52,7 +52,7 @@ async def login_options(session: ReadSession) -> LoginOptions:
 async def log_in(
     request: Request,
     response: Response,
-    body: Annotated[LoginRequest, json_body(LoginRequest, limit=TINY)],
+    body: Annotated[LoginRequest, declare_json_body(LoginRequest, limit=TINY)],
     database: DatabaseDep,
 ) -> SessionView:
     """Logs a browser in with user name and password."""
@@ -71,7 +71,7 @@ async def log_in(
 async def redeem_link(
     request: Request,
     response: Response,
-    body: Annotated[SetupRequest, json_body(SetupRequest, limit=TINY)],
+    body: Annotated[SetupRequest, declare_json_body(SetupRequest, limit=TINY)],
     database: DatabaseDep,
 ) -> SessionView | LinkPreview:
     """Logs a browser in with the code of a one-time link or an invitation.

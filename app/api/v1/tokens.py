@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends
 
 from app.api.auth import TokenManager
 from app.api.deps import ReadSession, SettingsDep, WriteSession
-from app.api.paging import page_request
-from app.api.strict_body import TINY, json_body
+from app.api.paging import declare_page_request
+from app.api.strict_body import TINY, declare_json_body
 from app.domain.paging import PageRequest
 from app.services.access import tokens
 from palestra.contract.access import TokenRequest, TokenRotation, TokenView
@@ -15,13 +15,15 @@ from palestra.contract.views import Page
 
 router = APIRouter(prefix="/tokens", tags=["access"])
 
-TokenPage = Annotated[PageRequest, Depends(page_request("-created_at", ("created_at", "name")))]
+TokenPage = Annotated[
+    PageRequest, Depends(declare_page_request("-created_at", ("created_at", "name")))
+]
 
 
 @router.post("", status_code=201)
 async def create_token(
     principal: TokenManager,
-    body: Annotated[TokenRequest, json_body(TokenRequest, limit=TINY)],
+    body: Annotated[TokenRequest, declare_json_body(TokenRequest, limit=TINY)],
     session: WriteSession,
     settings: SettingsDep,
 ) -> TokenView:
@@ -46,7 +48,7 @@ async def list_tokens(
 async def rotate_token(
     token_id: str,
     principal: TokenManager,
-    body: Annotated[TokenRotation, json_body(TokenRotation, limit=TINY, required=False)],
+    body: Annotated[TokenRotation, declare_json_body(TokenRotation, limit=TINY, required=False)],
     session: WriteSession,
 ) -> TokenView:
     """Gives a token a new secret, which only this answer holds.

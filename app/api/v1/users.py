@@ -6,10 +6,10 @@ from fastapi import APIRouter, Depends, Query
 
 from app.api.auth import UserManager
 from app.api.deps import ReadSession, ServerUrl, SettingsDep, WriteSession
-from app.api.paging import page_request
-from app.api.strict_body import TINY, json_body
+from app.api.paging import declare_page_request
+from app.api.strict_body import TINY, declare_json_body
 from app.domain.paging import PageRequest
-from app.services import departures
+from app.services import user_removal
 from app.services.access import users
 from app.services.access.users import UserFilter
 from palestra.contract.people import (
@@ -27,7 +27,7 @@ from palestra.contract.views import Page
 
 router = APIRouter(prefix="/users", tags=["people"])
 
-UserPage = Annotated[PageRequest, Depends(page_request("name", ("name", "created_at")))]
+UserPage = Annotated[PageRequest, Depends(declare_page_request("name", ("name", "created_at")))]
 
 
 @router.get("")
@@ -55,7 +55,7 @@ async def get_user(user_id: str, principal: UserManager, session: ReadSession) -
 async def change_user(
     user_id: str,
     principal: UserManager,
-    body: Annotated[UserChange, json_body(UserChange, limit=TINY)],
+    body: Annotated[UserChange, declare_json_body(UserChange, limit=TINY)],
     session: WriteSession,
 ) -> UserDetail:
     """Changes display name, e-mail address, and whether a person administers the server."""
@@ -66,14 +66,14 @@ async def change_user(
 async def disable_user(
     user_id: str,
     principal: UserManager,
-    body: Annotated[DisableRequest, json_body(DisableRequest, limit=TINY, required=False)],
+    body: Annotated[DisableRequest, declare_json_body(DisableRequest, limit=TINY, required=False)],
     session: WriteSession,
 ) -> UserDisabled:
     """Ends a person's logins, tokens and streams at once.
 
     Workers and running attempts go on; `jobs` says what becomes of the person's jobs.
     """
-    return await departures.disable(session, principal, user_id, body)
+    return await user_removal.disable(session, principal, user_id, body)
 
 
 @router.post("/{user_id}:enable")
@@ -111,4 +111,4 @@ async def delete_user(
     ] = None,
 ) -> UserDeleted:
     """Deletes a person; what the person owns is transferred."""
-    return await departures.delete(session, principal, user_id, transfer_to)
+    return await user_removal.delete(session, principal, user_id, transfer_to)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Request
 from app.api.answer_route import AnswerRoute, read_contract_version
 from app.api.auth import Enroller, PoolManager, Reader, WorkerCaller
 from app.api.deps import ReadSession, SettingsDep, WriteSession
-from app.api.strict_body import json_body
+from app.api.strict_body import declare_json_body
 from app.services import offers
 from app.services.workers import heartbeats, workers
 from palestra.contract.names import NAME_PATTERN
@@ -30,7 +30,7 @@ MAX_REGISTRATION = 2**20
 @router.post("/workers", status_code=201, responses={409: {}})
 async def register_worker(
     principal: Enroller,
-    body: Annotated[Registration, json_body(Registration, limit=MAX_REGISTRATION)],
+    body: Annotated[Registration, declare_json_body(Registration, limit=MAX_REGISTRATION)],
     session: WriteSession,
     settings: SettingsDep,
     request: Request,
@@ -47,12 +47,12 @@ async def register_worker(
 async def heartbeat_worker(
     worker_id: str,
     principal: WorkerCaller,
-    body: Annotated[WorkerHeartbeat, json_body(WorkerHeartbeat)],
+    body: Annotated[WorkerHeartbeat, declare_json_body(WorkerHeartbeat)],
     session: WriteSession,
     settings: SettingsDep,
 ) -> WorkerHeartbeatAnswer:
     """Stores a worker's heartbeat; attempts that the worker does not list are marked as lost."""
-    return await heartbeats.heartbeat(session, principal, worker_id, body, settings)
+    return await heartbeats.record_heartbeat(session, principal, worker_id, body, settings)
 
 
 @router.post("/workers/{worker_id}:drain")

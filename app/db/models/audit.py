@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
 from app.db.models.base import Base, BigKey
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 
 
 class CanonicalJson(TypeDecorator[dict[str, Any]]):
@@ -24,7 +24,7 @@ class CanonicalJson(TypeDecorator[dict[str, Any]]):
 
     def process_bind_param(self, value: dict[str, Any] | None, _dialect: Dialect) -> str | None:
         """Returns the stored form."""
-        return None if value is None else canonical_json(value).decode()
+        return None if value is None else encode_canonical_json(value).decode()
 
     def process_result_value(self, value: str | None, _dialect: Dialect) -> dict[str, Any] | None:
         """Returns the object; text that is no JSON as the member `unreadable` of one."""

@@ -153,13 +153,13 @@ async def list_page(
             | ExperimentRow.id.contains(wanted.text.lower(), autoescape=True)
         )
     if wanted.state is not None:
-        query = _in_state(query, wanted.state)
+        query = _build_state_condition(query, wanted.state)
     return (
         await session.scalars(select_page(query, keys, EXPERIMENT_COLUMNS, ExperimentRow.id))
     ).all()
 
 
-def _in_state(query: Select[ExperimentRow], state: RunState) -> Select[ExperimentRow]:
+def _build_state_condition(query: Select[ExperimentRow], state: RunState) -> Select[ExperimentRow]:
     """The rule of `app.domain.derived_states.derive_experiment_state` as an SQL condition."""
     same_experiment = (
         RunRow.project_id == ExperimentRow.project_id,

@@ -125,12 +125,12 @@ def may_start_now() -> ColumnElement[bool]:
     return or_(JobRow.not_before.is_(None), JobRow.not_before <= db_now())
 
 
-def columns_at_end() -> Mapping[str, Any]:
+def get_end_columns() -> Mapping[str, Any]:
     """The columns to write when a job enters a final state."""
     return {"finished_at": db_now()}
 
 
-def columns_at_queueing(delay: float = 0.0, *, keeps_place: bool) -> Mapping[str, Any]:
+def get_queueing_columns(delay: float = 0.0, *, keeps_place: bool) -> Mapping[str, Any]:
     """The columns to write when a job is queued.
 
     The job may start after `delay` seconds. `keeps_place` leaves its age in the queue as it was.
@@ -148,7 +148,7 @@ def columns_of_assignment(to: JobState) -> Mapping[str, Any]:
     return ended if to in LIVE_JOB_STATES else {**ended, "charged_weight": None}
 
 
-def columns_at_claim(attempt: int) -> Mapping[str, Any]:
+def get_claim_columns(attempt: int) -> Mapping[str, Any]:
     """The columns to write when a job is claimed."""
     return {
         "attempt": attempt,

@@ -10,10 +10,10 @@ from app.db.models.access import LoginSessionRow
 from app.db.models.projects import UserRow
 from app.db.repositories import accounts as rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
 from app.services.access import passwords, users
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.access.logins import Account
 from app.services.access.sessions import end_all
 from app.services.audit import audit_log
@@ -163,7 +163,7 @@ async def list_sessions(
     session: Session, principal: Principal, settings: Settings, page: PageRequest
 ) -> Page[LoginSessionView]:
     """Returns a page of the caller's browser logins that have not ended."""
-    keys = keyset(page, rows.COLUMNS)
+    keys = build_keyset(page, rows.COLUMNS)
     found = await rows.list_live_sessions(
         session,
         principal.user_id,
@@ -214,4 +214,6 @@ async def sign_out(session: Session, principal: Principal) -> SignedOut:
 def _record(
     session: Session, action: str, object_id: str, principal: Principal, data: Mapping[str, object]
 ) -> None:
-    audit_log.record(session, action, object_id, project_id=None, actor=actor(principal), data=data)
+    audit_log.record(
+        session, action, object_id, project_id=None, actor=describe_actor(principal), data=data
+    )

@@ -3,7 +3,7 @@
 from app.domain.principal import Principal
 
 
-def actor(principal: Principal) -> str:
+def describe_actor(principal: Principal) -> str:
     """Returns `attempt:ID`, `worker:ID`, `enrolment:ID`, `token:ID` or `user:ID`."""
     if principal.attempt_id is not None:
         return f"attempt:{principal.attempt_id}"

@@ -16,11 +16,11 @@ from app.domain.errors import (
     LoginRefusedError,
     NotFoundError,
 )
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
-from app.domain.secrets import hash_secret, new_secret
+from app.domain.secrets import generate_secret, hash_secret
 from app.services.access import passwords, present_rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.access.login_names import build_name_taken, normalise_login_name
 from app.services.access.sessions import Login, open_login
 from app.services.audit import audit_log
@@ -67,7 +67,7 @@ async def invite(
         roles = _read_roles(wanted, projects, pointer)
         if wanted.name is not None and await access_rows.find_user_by_name(session, wanted.name):
             raise build_name_taken(f"{pointer}/name")
-        code = new_secret("pll")
+        code = generate_secret("pll")
         row = InvitationRow(
             id=new_id("inv"),
             code_hash=hash_secret(code),
@@ -127,7 +127,7 @@ async def list_invitations(
 ) -> Page[InvitationView]:
     """Returns all invitations without their links."""
     require_user_management(principal)
-    keys = keyset(page, rows.COLUMNS)
+    keys = build_keyset(page, rows.COLUMNS)
     return await pages.cut(
         await rows.list_page(session, keys), page, keys, partial(build_views, session)
     )
@@ -269,7 +269,9 @@ def _record(session: Session, action: str, principal: Principal, row: Invitation
         "is_admin": row.is_admin,
         "memberships": row.memberships,
     }
-    audit_log.record(session, action, row.id, project_id=None, actor=actor(principal), data=data)
+    audit_log.record(
+        session, action, row.id, project_id=None, actor=describe_actor(principal), data=data
+    )
 
 
 def require_user_management(principal: Principal) -> None:

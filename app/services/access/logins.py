@@ -8,7 +8,7 @@ from app.db.engine import Database, Session
 from app.db.models.projects import UserRow
 from app.db.repositories import access as rows
 from app.domain.errors import LoginRefusedError
-from app.domain.secrets import hash_secret, is_well_formed, new_secret
+from app.domain.secrets import generate_secret, hash_secret, is_well_formed
 from app.services.access import invitations, passwords
 from app.services.access.login_names import build_name_taken, normalise_login_name
 from app.services.access.sessions import Login, end_all, open_login
@@ -104,7 +104,7 @@ async def make_link(
         action: What the audit log calls it.
         data: What the audit log keeps about it.
     """
-    code = new_secret("pll")
+    code = generate_secret("pll")
     await rows.insert_link(session, hash_secret(code), user_id, seconds)
     maker = by or f"user:{user_id}"
     audit_log.record(session, action, user_id, project_id=None, actor=maker, data=data)

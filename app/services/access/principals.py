@@ -10,7 +10,7 @@ from app.db.repositories import access as rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import tokens as token_rows
 from app.domain.principal import Principal, Via
-from app.domain.secrets import derivation_key, derive_csrf_token, hash_secret, is_well_formed
+from app.domain.secrets import derive_csrf_token, derive_key, hash_secret, is_well_formed
 from app.services.access.present_rights import build_user_gone
 from app.settings import Settings
 from palestra.contract.names import Scope
@@ -27,7 +27,7 @@ class Identity:
     csrf: str | None
 
 
-async def principal_of_token(session: Session, secret: str) -> Principal | None:
+async def find_by_token(session: Session, secret: str) -> Principal | None:
     """Returns the principal of a bearer token: a user, a pool's enrolment, a worker or an attempt.
 
     `None` if the token is not valid.
@@ -47,7 +47,7 @@ async def principal_of_token(session: Session, secret: str) -> Principal | None:
     )
     if token is None or found is None:
         return None
-    return replace(find_user_by_token(token, found), derivation_key=derivation_key(secret))
+    return replace(find_user_by_token(token, found), derivation_key=derive_key(secret))
 
 
 def find_user_by_token(token: TokenRow, found: rows.Holder) -> Principal:
@@ -86,7 +86,7 @@ async def _principal_of_enrolment(session: Session, secret: str, digest: str) ->
         scopes=frozenset({Scope.WORKER}),
         enrolment_id=token.id,
         pool=pool.name,
-        derivation_key=derivation_key(secret),
+        derivation_key=derive_key(secret),
     )
 
 
@@ -102,7 +102,7 @@ async def _principal_of_worker(session: Session, secret: str, digest: str) -> Pr
         worker_id=worker.id,
         pool=worker.pool,
         uses_next_secret=worker.secret_hash != digest,
-        derivation_key=derivation_key(secret),
+        derivation_key=derive_key(secret),
     )
 
 

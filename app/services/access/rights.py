@@ -43,7 +43,7 @@ def require_control(principal: Principal, project_id: str, submitted_by: str) ->
         )
 
 
-def project_to_submit_to(principal: Principal) -> str:
+def choose_project_to_submit_to(principal: Principal) -> str:
     """Returns the ID of the project that a submission goes to if its path names none.
 
     Raises:
@@ -100,7 +100,7 @@ def require_pool_management(principal: Principal) -> None:
         )
 
 
-def only_project(principal: Principal) -> str:
+def find_only_project(principal: Principal) -> str:
     """Returns the ID of the one project that a caller's credential covers.
 
     Raises:

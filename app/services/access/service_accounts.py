@@ -9,7 +9,7 @@ from app.db.repositories import tokens as token_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.services.access import present_rights, rights, tokens
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from palestra.contract.access import TokenRequest, TokenView
 from palestra.contract.names import Scope, new_id
@@ -105,7 +105,7 @@ async def create_token(
 
 
 def _project(principal: Principal) -> str:
-    project_id = rights.only_project(principal)
+    project_id = rights.find_only_project(principal)
     rights.require(principal, Permission.PROJECT_CREDENTIALS, project_id)
     return project_id
 
@@ -130,7 +130,7 @@ def _record(
         action,
         user_id,
         project_id=project_id,
-        actor=actor(principal),
+        actor=describe_actor(principal),
         data={"name": name},
     )
 

@@ -10,7 +10,7 @@ from app.db.repositories import users as user_rows
 from app.domain.browsers import describe_browser
 from app.domain.errors import UnauthenticatedError
 from app.domain.principal import Principal
-from app.domain.secrets import derive_csrf_token, hash_secret, new_secret
+from app.domain.secrets import derive_csrf_token, generate_secret, hash_secret
 from app.services.access.principals import find_user_by_login
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
@@ -49,7 +49,7 @@ async def open_login(
     found = await rows.find_holder(session, user_id)
     if found is None:
         raise UnauthenticatedError("wrong_login", "This login is disabled. Ask an administrator.")
-    secret = new_secret("pls")
+    secret = generate_secret("pls")
     opened = LoginSessionRow(
         id=new_id("ses"),
         user_id=user_id,

@@ -17,11 +17,11 @@ from app.domain.errors import (
     NotFoundError,
     UnauthenticatedError,
 )
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
-from app.domain.secrets import hash_secret, new_secret
+from app.domain.secrets import generate_secret, hash_secret
 from app.services.access import present_rights, rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.views import pages
 from app.services.views.tokens import build_token_views
@@ -99,7 +99,9 @@ async def create_for(
     shorter = parent is not None and await rows.expires_within(session, parent, days)
     if "expires_in_days" in request.model_fields_set:
         await _check_end(session, parent, days)
-    origin = TokenOrigin(parent_id=parent, ends_with_parent=shorter, actor=actor(principal))
+    origin = TokenOrigin(
+        parent_id=parent, ends_with_parent=shorter, actor=describe_actor(principal)
+    )
     return await issue_token(session, project_id, user_id, request, origin=origin)
 
 
@@ -149,7 +151,7 @@ def _choose_project(principal: Principal, request: TokenRequest) -> str | None:
         (membership,) = rights.limit_to_project(principal, request.project).memberships
         return membership.project_id
     if principal.is_bound:
-        return rights.only_project(principal)
+        return rights.find_only_project(principal)
     return None
 
 
@@ -183,7 +185,7 @@ async def issue_token(
         origin: What creates it; its user without a token by default.
     """
     origin = origin or TokenOrigin(actor=f"user:{user_id}")
-    secret = new_secret("plr")
+    secret = generate_secret("plr")
     scopes = sorted({scope.value for scope in request.scopes})
     token = TokenRow(
         id=new_id("tok"),
@@ -218,7 +220,7 @@ async def list_tokens(session: Session, principal: Principal, page: PageRequest)
 
     A token of one project sees that project's tokens alone.
     """
-    keys = keyset(page, rows.TOKEN_COLUMNS)
+    keys = build_keyset(page, rows.TOKEN_COLUMNS)
     found = await rows.list_page(session, _seen_by(principal), keys)
     return await pages.cut(found, page, keys, partial(build_token_views, session))
 
@@ -267,7 +269,7 @@ async def rotate_token(
             "missing_scope", f"This token has the scope {min(missing)}, which you do not have."
         )
     await _check_still_live(session, principal)
-    secret = new_secret("plr")
+    secret = generate_secret("plr")
     if not await rows.rotate(session, token.id, hash_secret(secret), request.overlap_hours):
         raise ConflictError(
             "token_ended", "This token was revoked or has expired. Create a new one."
@@ -279,7 +281,7 @@ async def rotate_token(
         "token.rotate",
         token.id,
         project_id=token.project_id,
-        actor=actor(principal),
+        actor=describe_actor(principal),
         data={"name": token.name, "overlap_hours": request.overlap_hours},
     )
     announce(session, ACCESS)
@@ -347,7 +349,7 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
                 "token.revoke",
                 ended.id,
                 project_id=ended.project_id,
-                actor=actor(principal),
+                actor=describe_actor(principal),
                 data={"name": ended.name},
             )
         # Read after their parents were revoked, which waits for those who just create one.

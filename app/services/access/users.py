@@ -9,10 +9,10 @@ from app.db.models.projects import UserRow
 from app.db.repositories import users as rows
 from app.db.repositories.users import UserFilter
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
 from app.services.access import logins
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.access.invitations import require_user_management
 from app.services.access.sessions import end_all
 from app.services.audit import audit_log
@@ -50,7 +50,7 @@ async def list_users(
 ) -> Page[UserView]:
     """Returns a page of all people; sorts by `name` and `created_at`."""
     require_user_management(principal)
-    keys = keyset(page, rows.COLUMNS)
+    keys = build_keyset(page, rows.COLUMNS)
     found = await rows.list_page(session, wanted, keys)
     return await pages.cut(found, page, keys, partial(_views, session))
 
@@ -180,7 +180,7 @@ async def reset_password(
     user = await find(session, wanted)
     if user.disabled_at is not None:
         raise ConflictError("user_disabled", "This user is disabled. Enable the user first.")
-    code = await logins.make_link(session, user.id, seconds, by=actor(principal))
+    code = await logins.make_link(session, user.id, seconds, by=describe_actor(principal))
     # The page of a login link logs in at once; with `reset` it asks for the new password first.
     url = f"{server_url}/login?reset=true#code={code}"
     return LoginLinkView(url=url, expires_in_seconds=seconds)
@@ -222,7 +222,9 @@ async def find_receiver(session: Session, wanted: str, giver: UserRow, pointer: 
 def _record(
     session: Session, action: str, principal: Principal, user: UserRow, data: dict[str, object]
 ) -> None:
-    audit_log.record(session, action, user.id, project_id=None, actor=actor(principal), data=data)
+    audit_log.record(
+        session, action, user.id, project_id=None, actor=describe_actor(principal), data=data
+    )
 
 
 async def load_detail(session: Session, user: UserRow) -> UserDetail:

@@ -12,7 +12,7 @@ from app.db.models.artifacts import ArtifactRow
 from app.db.repositories import artifacts as rows
 from app.db.repositories import attempts as attempt_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
 from app.services.artifacts.blob_store import BlobStore, ReceivedContent
 from app.services.projects import storage_limits
@@ -25,7 +25,7 @@ from palestra.contract.resources import ArtifactDeclaration, ArtifactKind, Artif
 from palestra.contract.states import SnapshotState
 from palestra.contract.telemetry import SnapshotId
 from palestra.contract.views import Page
-from palestra.contract.wording import sentence
+from palestra.contract.wording import describe_fault
 
 _NAME: TypeAdapter[str] = TypeAdapter(ArtifactName)
 _SHA256: TypeAdapter[str] = TypeAdapter(Sha256)
@@ -223,7 +223,7 @@ async def list_for_run(
         NotFoundError: If the project has no such run.
     """
     run = await runs.find(session, principal, run_id)
-    keys = keyset(request, rows.COLUMNS)
+    keys = build_keyset(request, rows.COLUMNS)
     return await pages.cut(await rows.list_page(session, run.id, kind, keys), request, keys, _views)
 
 
@@ -300,7 +300,7 @@ def _valid(kind: TypeAdapter[str], value: str, pointer: str) -> str:
     try:
         return kind.validate_python(value, strict=True)
     except ValidationError as error:
-        reason = sentence(error.errors(include_url=False, include_input=False)[0])
+        reason = describe_fault(error.errors(include_url=False, include_input=False)[0])
         raise InvalidError("invalid_value", reason, pointer=pointer) from None
 
 

@@ -37,6 +37,6 @@ async def adopt(
                 "wanted any more."
             ),
         )
-    token = claims.token_of(principal, attempt.id)
+    token = claims.derive_attempt_token(principal, attempt.id)
     await rows.renew(session, attempt, {"token_hash": hash_secret(token)}, settings.lease_seconds)
     return AdoptionAnswer(token=token, slot=attempt.slot, renew_seconds=settings.renew_seconds)

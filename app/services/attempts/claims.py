@@ -52,7 +52,7 @@ async def claim(
     """
     worker = await _worker(session, principal, body)
     job = await _job(session, worker, body)
-    held = await _repeated_claim(session, principal, worker, job, body, settings)
+    held = await _repeat_claim(session, principal, worker, job, body, settings)
     if held is not None:
         orders = await work_orders.repeat_run_orders(session, job, held)
         return await _answer(session, principal, job, held, orders, settings)
@@ -87,7 +87,7 @@ async def _answer(
 ) -> ClaimAnswer:
     return ClaimAnswer(
         work_order=await work_orders.make_work_order(session, job, attempt, orders),
-        token=token_of(principal, attempt.id),
+        token=derive_attempt_token(principal, attempt.id),
         lease_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
     )
@@ -119,7 +119,7 @@ async def _job(session: Session, worker: WorkerRow, body: Claim) -> JobRow:
     return job
 
 
-async def _repeated_claim(
+async def _repeat_claim(
     session: Session,
     principal: Principal,
     worker: WorkerRow,
@@ -140,7 +140,7 @@ async def _repeated_claim(
         body.slot,
     ):
         return None
-    token_hash = hash_secret(token_of(principal, attempt.id))
+    token_hash = hash_secret(derive_attempt_token(principal, attempt.id))
     if attempt.token_hash != token_hash and not _was_rotated_since(worker, attempt):
         return None
     if not await rows.restart_lease(session, attempt, settings.lease_seconds):
@@ -154,7 +154,7 @@ def _was_rotated_since(worker: WorkerRow, attempt: AttemptRow) -> bool:
     return worker.secret_since is not None and worker.secret_since >= attempt.started_at
 
 
-def token_of(principal: Principal, attempt_id: str) -> str:
+def derive_attempt_token(principal: Principal, attempt_id: str) -> str:
     """Returns the token of an attempt that a worker's credential claimed.
 
     The same arguments give the same token.
@@ -238,7 +238,7 @@ async def _insert(
         "worker_id": worker.id,
         "slot": body.slot,
         "boot_id": worker.boot_id,
-        "token_hash": hash_secret(token_of(principal, attempt_id)),
+        "token_hash": hash_secret(derive_attempt_token(principal, attempt_id)),
         "state": AttemptState.STARTING.value,
         "ran_with": {
             "code": experiment.code,

@@ -20,7 +20,9 @@ from palestra.contract.states import LIVE_JOB_STATES, JobState, SnapshotState
 from palestra.contract.work_order import FollowAnswer, FollowRequest
 
 
-async def next_snapshot(database: Database, attempt_id: str, body: FollowRequest) -> FollowAnswer:
+async def find_next_snapshot(
+    database: Database, attempt_id: str, body: FollowRequest
+) -> FollowAnswer:
     """Returns the newest verified snapshot that a continuous evaluation has not evaluated yet.
 
     The snapshot is marked as in use by the attempt, so that its files are not deleted, until the

@@ -15,8 +15,8 @@ from app.services.events import event_log
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
 from app.services.snapshots import snapshots
-from app.services.views.jobs import attempt_views
-from palestra.contract.documents import canonical_json
+from app.services.views.jobs import build_attempt_views
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import Limits
 from palestra.contract.names import Schedule
 from palestra.contract.states import AttemptState, Cause, JobState, Outcome, ResumeQuality
@@ -112,17 +112,21 @@ async def _follow(
         Outcome(attempt.outcome or Outcome.LOST),
         Cause(attempt.cause or Cause.WORKER_LOST),
     )
-    verdict = _judge(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
+    decision = _decide_retry(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
     await usage_entries.book(session, job, attempt)
     await _clear_speed(session, attempt)
     await snapshots.skip_rest(session, attempt.id)
-    await job_rows.set_history(session, job, verdict.history)
-    begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
-    states = attempt_end.path(
-        JobState(job.state), outcome, verdict.cause, requeue=verdict.is_requeued, begun=begun
+    await job_rows.set_history(session, job, decision.history)
+    has_begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
+    states = attempt_end.list_states(
+        JobState(job.state),
+        outcome,
+        decision.cause,
+        is_requeued=decision.is_requeued,
+        has_begun=has_begun,
     )
     for state in states:
-        details = _transition_details(attempt, actor, verdict, outcome, last=state is states[-1])
+        details = _transition_details(attempt, actor, decision, outcome, last=state is states[-1])
         await job_state.move(session, job, state, details)
     await append_attempt_event(session, job, attempt)
 
@@ -135,7 +139,7 @@ async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool
     return attempt.number > 1 or any(row.data.get("to") == JobState.PAUSED for row in moves)
 
 
-def _judge(job: JobRow, outcome: Outcome, cause: Cause, lived: float) -> RetryDecision:
+def _decide_retry(job: JobRow, outcome: Outcome, cause: Cause, lived: float) -> RetryDecision:
     history = FailureHistory(
         infrastructure_failures=job.infrastructure_failures,
         counted_failures=job.counted_failures,
@@ -144,8 +148,8 @@ def _judge(job: JobRow, outcome: Outcome, cause: Cause, lived: float) -> RetryDe
     if outcome not in {Outcome.FAILED, Outcome.LOST}:
         kept = FailureHistory(infrastructure_failures=history.infrastructure_failures)
         return RetryDecision(is_requeued=False, delay=0, cause=cause, history=kept)
-    limits = Limits.model_validate_json(canonical_json(job.limits))
-    return retry.judge(cause, lived, history, limits.max_attempts)
+    limits = Limits.model_validate_json(encode_canonical_json(job.limits))
+    return retry.decide(cause, lived, history, limits.max_attempts)
 
 
 def _lived(attempt: AttemptRow) -> float:
@@ -154,21 +158,21 @@ def _lived(attempt: AttemptRow) -> float:
 
 
 def _transition_details(
-    attempt: AttemptRow, actor: str, verdict: RetryDecision, outcome: Outcome, *, last: bool
+    attempt: AttemptRow, actor: str, decision: RetryDecision, outcome: Outcome, *, last: bool
 ) -> TransitionDetails:
     failure = (
         None
         if attempt.failure is None
-        else Failure.model_validate_json(canonical_json(attempt.failure))
+        else Failure.model_validate_json(encode_canonical_json(attempt.failure))
     )
     if failure is None and outcome in {Outcome.FAILED, Outcome.LOST}:
-        failure = Failure(message=attempt_end.sentence(verdict.cause))
+        failure = Failure(message=attempt_end.describe_cause(decision.cause))
     quality = None if attempt.resume_quality is None else ResumeQuality(attempt.resume_quality)
     return TransitionDetails(
         actor=actor,
-        cause=verdict.cause,
+        cause=decision.cause,
         failure=failure,
-        delay=verdict.delay if last else 0.0,
+        delay=decision.delay if last else 0.0,
         resume_quality=quality,
     )
 
@@ -181,7 +185,7 @@ async def _clear_speed(session: Session, attempt: AttemptRow) -> None:
 
 async def append_attempt_event(session: Session, job: JobRow, attempt: AttemptRow) -> None:
     """Appends the event of a changed attempt."""
-    (view,) = await attempt_views(session, [attempt])
+    (view,) = await build_attempt_views(session, [attempt])
     run_id = next(iter(view.fences)) if len(view.fences) == 1 else None
     event_log.record(
         session,

@@ -10,8 +10,8 @@ from app.domain.errors import ConflictError, NotFoundError
 from app.services.attempts import endings
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
-from app.services.views.jobs import attempt_views
-from app.services.views.runs import backlog_view
+from app.services.views.jobs import build_attempt_views
+from app.services.views.runs import build_backlog_view
 from app.settings import Settings
 from palestra.contract.resources import AttemptView
 from palestra.contract.states import AttemptState, JobState, Order
@@ -47,7 +47,7 @@ async def renew(
     values: dict[str, Any] = body.model_dump(
         include={"env_step", "update", "spooled_seq", "trainer_pid"}
     )
-    shown = backlog_view(attempt.backlog)
+    shown = build_backlog_view(attempt.backlog)
     values["backlog"] = endings.clean_document(body.backlog.model_dump(mode="json"))
     if not await rows.renew(session, attempt, values, settings.lease_seconds):
         return RenewalAnswer(
@@ -57,7 +57,7 @@ async def renew(
         await job_state.move(
             session, job, JobState.RUNNING, TransitionDetails(actor=f"attempt:{attempt.id}")
         )
-    if backlog_view(attempt.backlog) != shown:
+    if build_backlog_view(attempt.backlog) != shown:
         await job_state.append_events(session, job)
     order = _ORDERS.get(JobState(job.state), Order.CONTINUE)
     return RenewalAnswer(
@@ -90,7 +90,7 @@ async def release(session: Session, attempt_id: str, body: Release) -> AttemptVi
             detail = "Records of this attempt are missing. Send them, then release again."
             raise ConflictError("telemetry_missing", detail, expected_seq=attempt.acked_seq + 1)
         await endings.end_by_report(session, job, attempt, body.report)
-    (view,) = await attempt_views(session, [attempt])
+    (view,) = await build_attempt_views(session, [attempt])
     return view
 
 

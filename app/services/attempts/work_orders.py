@@ -9,8 +9,8 @@ from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
 from app.db.repositories import attempts as rows
 from app.db.repositories import experiments as experiment_rows
 from app.services.snapshots import snapshots
-from app.services.views.experiments import definition_of
-from palestra.contract.documents import canonical_json
+from app.services.views.experiments import read_definition
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import EvaluateOptions
 from palestra.contract.names import Schedule
 from palestra.contract.work_order import (
@@ -65,7 +65,7 @@ async def make_run_orders(session: Session, job: JobRow, runs: list[RunRow]) -> 
             RunOrder(run_id=run.id, seed=run.seed, replicate=run.replicate, fence=run.fence)
             for run in runs
         ]
-    options = EvaluateOptions.model_validate_json(canonical_json(job.evaluate or {}))
+    options = EvaluateOptions.model_validate_json(encode_canonical_json(job.evaluate or {}))
     return [await _reading_order(session, job, run, options) for run in runs]
 
 
@@ -104,7 +104,7 @@ def derive_fresh_seed(job_id: str, run_id: str) -> int:
 async def _export_formats(session: Session, job: JobRow) -> tuple[Any, ...]:
     if job.schedule != Schedule.EXPORT:
         return ()
-    return definition_of(await experiment_of(session, job)).export.formats or ("weights",)
+    return read_definition(await experiment_of(session, job)).export.formats or ("weights",)
 
 
 async def make_work_order(
@@ -117,14 +117,14 @@ async def make_work_order(
         "job_id": job.id,
         "experiment_id": job.experiment_id,
         "schedule": job.schedule,
-        "definition": definition_of(experiment).model_dump(mode="json"),
+        "definition": read_definition(experiment).model_dump(mode="json"),
         "code": experiment.code,
         "resources": job.resources,
         "limits": job.limits,
         "allow_code_change": job.allow_code_change,
         "runs": [order.model_dump(mode="json") for order in orders],
     }
-    return WorkOrder.model_validate_json(canonical_json(document))
+    return WorkOrder.model_validate_json(encode_canonical_json(document))
 
 
 async def experiment_of(session: Session, job: JobRow) -> ExperimentRow:

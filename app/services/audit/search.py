@@ -8,7 +8,7 @@ from app.db.engine import Database, Session
 from app.db.models.audit import AuditRow
 from app.db.repositories import audit_entries
 from app.db.repositories.audit_entries import AuditFilter
-from app.domain.paging import PageRequest, cursor, keyset
+from app.domain.paging import PageRequest, build_keyset, encode_cursor
 from app.domain.principal import Principal
 from palestra.contract.audit import AuditEntry
 from palestra.contract.permissions import Permission
@@ -29,7 +29,7 @@ async def search(
     Raises:
         InvalidError: `invalid_cursor` if the cursor is not of this search.
     """
-    keys = keyset(request, ("id",))
+    keys = build_keyset(request, ("id",))
     before = None if keys.after is None else int(keys.after[0])
     found = await audit_entries.list_newest_first(
         session, _restrict_to_permitted(principal, wanted), before=before, limit=keys.limit + 1
@@ -38,7 +38,7 @@ async def search(
     more = len(found) > keys.limit
     return Page(
         items=await _views(session, shown),
-        next_cursor=cursor(request.sort, shown[-1].id, str(shown[-1].id)) if more else None,
+        next_cursor=encode_cursor(request.sort, shown[-1].id, str(shown[-1].id)) if more else None,
     )
 
 

@@ -10,22 +10,22 @@ from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories.experiments import ExperimentFilter, RunFilter
 from app.domain.errors import ConflictError, NotFoundError
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
 from app.services import offers
 from app.services.access import rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.experiments import unapplied_options
 from app.services.jobs import job_state, jobs, priority_classes
 from app.services.projects import storage_limits
 from app.services.runs import runs
 from app.services.views import pages
-from app.services.views.experiments import definition_of, experiment_views
+from app.services.views.experiments import build_experiment_views, read_definition
 from palestra.contract import advice
 from palestra.contract.definition import RlDefinition
-from palestra.contract.documents import canonical_json
-from palestra.contract.identity import definition_hash, experiment_id, identity_hash
+from palestra.contract.documents import encode_canonical_json
+from palestra.contract.identity import compute_experiment_id, hash_definition, hash_identity
 from palestra.contract.job_options import JobOptions, Submission
 from palestra.contract.names import new_id
 from palestra.contract.resources import (
@@ -67,7 +67,7 @@ async def submit(
         ConflictError: If another experiment of the project happens to have the same ID;
             `storage_limit_reached`.
     """
-    project_id = rights.project_to_submit_to(principal)
+    project_id = rights.choose_project_to_submit_to(principal)
     await storage_limits.check_submission(session, project_id)
     submission = await offers.resolve(session, project_id, submission)
     options = submission.options
@@ -89,7 +89,7 @@ async def submit(
     if submission.options.schedule.writes_training_state:
         added = [
             *added,
-            *await _runs_to_train(
+            *await _find_runs_to_train(
                 session, experiment, submission.options.seeds, {run.id for run in added}
             ),
         ]
@@ -98,11 +98,11 @@ async def submit(
     if added and not new:
         _audit(session, principal, experiment, "experiment.extend", runs=len(added))
     await job_state.append_experiment_event(session, experiment)
-    warnings = advice.warnings_of(submission.definition, submission.options)
+    warnings = advice.list_warnings(submission.definition, submission.options)
     kept = (
         ()
         if new
-        else await unapplied_options.warnings_of(
+        else await unapplied_options.list_warnings(
             session, experiment, submission.options, {run.id for run in added}
         )
     )
@@ -131,11 +131,11 @@ def _row(principal: Principal, project_id: str, submission: Submission) -> dict[
     definition, code = submission.definition, submission.code
     return {
         "project_id": project_id,
-        "id": experiment_id(definition, code),
-        "identity_hash": identity_hash(definition, code),
-        "definition_hash": definition_hash(definition),
+        "id": compute_experiment_id(definition, code),
+        "identity_hash": hash_identity(definition, code),
+        "definition_hash": hash_definition(definition),
         "schema_version": definition.schema_version,
-        "definition": canonical_json(definition).decode(),
+        "definition": encode_canonical_json(definition).decode(),
         "code": code.model_dump(mode="json"),
         "name": definition.name,
         "notes": definition.notes,
@@ -177,7 +177,7 @@ async def _add_runs(
     return added
 
 
-async def _runs_to_train(
+async def _find_runs_to_train(
     session: Session, experiment: ExperimentRow, seeds: Collection[int], new: Collection[str]
 ) -> list[RunRow]:
     """Returns the runs of some seeds that were only tested so far.
@@ -197,9 +197,11 @@ async def list_experiments(
     session: Session, principal: Principal, wanted: ExperimentFilter, request: PageRequest
 ) -> Page[ExperimentView]:
     """Returns a page of the project's experiments; sorts by `created_at` and `name`."""
-    keys = keyset(request, rows.EXPERIMENT_COLUMNS)
+    keys = build_keyset(request, rows.EXPERIMENT_COLUMNS)
     found = await rows.list_page(session, principal.project_ids, wanted, keys)
-    return await pages.cut(found, request, keys, lambda shown: experiment_views(session, shown))
+    return await pages.cut(
+        found, request, keys, lambda shown: build_experiment_views(session, shown)
+    )
 
 
 async def list_runs_for_experiment(
@@ -274,12 +276,12 @@ async def _find(session: Session, principal: Principal, experiment_id: str) -> E
 
 
 async def _detail(session: Session, experiment: ExperimentRow) -> ExperimentDetail:
-    (view,) = await experiment_views(session, [experiment])
-    definition = definition_of(experiment)
+    (view,) = await build_experiment_views(session, [experiment])
+    definition = read_definition(experiment)
     return ExperimentDetail(
         **dict(view),
         definition=definition,
-        warnings=list(advice.warnings_of(definition, JobOptions())),
+        warnings=list(advice.list_warnings(definition, JobOptions())),
     )
 
 
@@ -295,6 +297,6 @@ def _audit(
         action,
         experiment.id,
         project_id=experiment.project_id,
-        actor=actor(principal),
+        actor=describe_actor(principal),
         data={"definition_hash": experiment.definition_hash, **data},
     )

@@ -14,7 +14,7 @@ from palestra.contract.views import SubmissionWarning
 _MEMBERS = ("schedule", "pool", "priority", "resources", "limits")
 
 
-async def warnings_of(
+async def list_warnings(
     session: Session, experiment: ExperimentRow, options: JobOptions, queued: Collection[str]
 ) -> list[SubmissionWarning]:
     """Returns a warning for each option that differs from that of an existing run.

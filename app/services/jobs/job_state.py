@@ -16,12 +16,12 @@ from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import start_order
 from app.domain import transitions
-from app.domain.derived_states import ended_run_state, run_state
+from app.domain.derived_states import derive_ended_run_state, run_state
 from app.domain.errors import ConflictError
 from app.services.audit import audit_log
 from app.services.events import event_log
-from app.services.views.experiments import experiment_views
-from app.services.views.jobs import job_views
+from app.services.views.experiments import build_experiment_views
+from app.services.views.jobs import build_job_views
 from app.services.views.runs import run_views
 from palestra.contract.names import Schedule
 from palestra.contract.states import FINAL_JOB_STATES, Cause, JobState, Outcome, ResumeQuality
@@ -89,13 +89,13 @@ def _values(
 ) -> Mapping[str, Any]:
     values = dict(job_rows.columns_of_assignment(to))
     if claim is not None:
-        values |= job_rows.columns_at_claim(claim)
+        values |= job_rows.get_claim_columns(claim)
     if to is JobState.QUEUED:
         # Who pauses a job gives up its place; who lost a machine does not.
         keeps_place = old is not JobState.PAUSED
-        values |= job_rows.columns_at_queueing(details.delay, keeps_place=keeps_place)
+        values |= job_rows.get_queueing_columns(details.delay, keeps_place=keeps_place)
     if to in FINAL_JOB_STATES:
-        values |= job_rows.columns_at_end()
+        values |= job_rows.get_end_columns()
     if details.cause is not None:
         values |= {
             "cause": details.cause.value,
@@ -140,14 +140,12 @@ async def _derive_runs(session: Session, job: JobRow, details: TransitionDetails
     ended = await job_rows.load_run_ends(session, job.id)
     for run in await experiment_rows.list_runs_for_job(session, job.id):
         if run.job_id == job.id:
-            values = (
-                _ended(ended[run.id]) if run.id in ended else derived_columns(job, run, details)
-            )
+            values = _ended(ended[run.id]) if run.id in ended else derive_columns(job, run, details)
             await experiment_rows.set_run(session, run.id, values)
 
 
 def _ended(end: JobRunRow) -> dict[str, Any]:
-    state = ended_run_state(Outcome(end.outcome or Outcome.SUCCEEDED))
+    state = derive_ended_run_state(Outcome(end.outcome or Outcome.SUCCEEDED))
     return {
         "state": state.value,
         "cause": end.cause,
@@ -156,7 +154,7 @@ def _ended(end: JobRunRow) -> dict[str, Any]:
     }
 
 
-def derived_columns(job: JobRow, run: RunRow, details: TransitionDetails) -> dict[str, Any]:
+def derive_columns(job: JobRow, run: RunRow, details: TransitionDetails) -> dict[str, Any]:
     """Returns the columns of a run that are derived from its latest training job."""
     quality = (
         details.resume_quality.value if details.resume_quality is not None else run.resume_quality
@@ -184,7 +182,9 @@ async def append_events(session: Session, job: JobRow) -> None:
 
 async def append_job_events(session: Session, jobs: Sequence[JobRow]) -> None:
     """Appends the events of changed jobs."""
-    for row, view in zip(jobs, await job_views(session, jobs, with_places=False), strict=True):
+    for row, view in zip(
+        jobs, await build_job_views(session, jobs, with_places=False), strict=True
+    ):
         run_id = view.run_ids[0] if len(view.run_ids) == 1 else None
         event_log.record(
             session,
@@ -213,7 +213,7 @@ async def append_run_events(session: Session, runs: Sequence[RunRow]) -> None:
 
 async def append_experiment_event(session: Session, experiment: ExperimentRow) -> None:
     """Appends the event of a changed experiment."""
-    (view,) = await experiment_views(session, [experiment])
+    (view,) = await build_experiment_views(session, [experiment])
     event_log.record(
         session, "experiment", view, project_id=experiment.project_id, experiment_id=experiment.id
     )

@@ -15,18 +15,18 @@ from app.db.repositories import start_order
 from app.db.repositories.jobs import JobFilter
 from app.domain import transitions
 from app.domain.errors import ConflictError, NotFoundError
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
 from app.services import offers
 from app.services.access import rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.jobs import job_state, priority_classes
 from app.services.jobs.job_state import TransitionDetails
 from app.services.projects import storage_limits
 from app.services.runs import runs
 from app.services.snapshots import snapshots
 from app.services.views import pages
-from app.services.views.jobs import job_views
+from app.services.views.jobs import build_job_views
 from palestra.contract.agents import PACKABLE_AGENTS
 from palestra.contract.job_options import EvaluateOptions, JobOptions, JobRequest
 from palestra.contract.names import Schedule, new_id
@@ -73,7 +73,7 @@ async def queue_training(
     columns = _columns(principal, experiment, options, options.schedule)
     # IDs created within one millisecond are not ordered. Sorting them makes the queue train the
     # seeds in the order of the submission.
-    packs = packs_of(new, options, experiment.agent)
+    packs = group_into_packs(new, options, experiment.agent)
     ids = sorted(new_id("job") for _ in packs)
     earlier = await experiment_rows.count_runs_of_experiment(
         session, experiment.project_id, experiment.id
@@ -116,7 +116,9 @@ async def _queue_packs(
     await asyncio.sleep(0)
 
 
-def packs_of(runs: Sequence[RunRow], options: JobOptions, agent: str) -> list[Sequence[RunRow]]:
+def group_into_packs(
+    runs: Sequence[RunRow], options: JobOptions, agent: str
+) -> list[Sequence[RunRow]]:
     """Groups runs into packs; one job trains each pack.
 
     Args:
@@ -175,7 +177,7 @@ async def submit(
     await storage_limits.check_submission(session, run.project_id)
     experiment = await experiment_rows.find(session, run.project_id, run.experiment_id)
     assert experiment is not None
-    pool = request.pool or await _training_pool(session, run)
+    pool = request.pool or await _find_training_pool(session, run)
     request = request.model_copy(update={"pool": pool})
     start = start or JobStart()
     request = await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
@@ -201,7 +203,7 @@ async def submit(
     if leads:
         await _make_current(session, principal, job, run)
     await _record_queued(session, [job], [run] if leads else [])
-    job_state.record_creation(session, job, run, actor(principal))
+    job_state.record_creation(session, job, run, describe_actor(principal))
     return await _view(session, job)
 
 
@@ -217,7 +219,7 @@ async def find_run(
     return run
 
 
-async def _training_pool(session: Session, run: RunRow) -> str:
+async def _find_training_pool(session: Session, run: RunRow) -> str:
     """Returns the pool of the job from which the run's state is derived.
 
     That job is the run's latest training, or a test before the first training.
@@ -237,7 +239,7 @@ async def _make_current(session: Session, principal: Principal, job: JobRow, run
 
     Resets the run's start and end times if the earlier job was a test.
     """
-    values = job_state.derived_columns(job, run, TransitionDetails(actor=actor(principal)))
+    values = job_state.derive_columns(job, run, TransitionDetails(actor=describe_actor(principal)))
     if run.fence == 0:
         values |= {"started_at": None, "finished_at": None}
     run.job_id = job.id
@@ -295,9 +297,9 @@ async def list_jobs(
     session: Session, principal: Principal, wanted: JobFilter, request: PageRequest
 ) -> Page[JobView]:
     """Returns a page of the project's jobs; sorts by `created_at` and `priority`."""
-    keys = keyset(request, rows.COLUMNS)
+    keys = build_keyset(request, rows.COLUMNS)
     found = await rows.list_page(session, principal.project_ids, wanted, keys)
-    return await pages.cut(found, request, keys, lambda shown: job_views(session, shown))
+    return await pages.cut(found, request, keys, lambda shown: build_job_views(session, shown))
 
 
 async def get(session: Session, principal: Principal, job_id: str) -> JobView:
@@ -319,7 +321,7 @@ async def pause(session: Session, principal: Principal, job_id: str, reason: str
         ConflictError: If the job has ended or is being cancelled.
     """
     job = await find_to_control(session, principal, job_id)
-    if (to := transitions.state_after_pause(JobState(job.state))) is not None:
+    if (to := transitions.find_state_after_pause(JobState(job.state))) is not None:
         await job_state.move(session, job, to, _reason(principal, reason))
     return await _view(session, job)
 
@@ -375,7 +377,7 @@ async def cancel(
         ConflictError: With the code `already_final` if the job succeeded or failed.
     """
     job = await _find_to_cancel(session, principal, job_id)
-    if (to := transitions.state_after_cancel(JobState(job.state))) is not None:
+    if (to := transitions.find_state_after_cancel(JobState(job.state))) is not None:
         await job_state.move(session, job, to, _reason(principal, reason))
     if job.project_id not in principal.projects_with(Permission.PROJECT_READ):
         return CancelledJobView(id=job.id, state=JobState(job.state))
@@ -392,7 +394,7 @@ async def _find_to_cancel(session: Session, principal: Principal, job_id: str) -
 
 
 def _reason(principal: Principal, reason: str) -> TransitionDetails:
-    return TransitionDetails(actor=actor(principal), cause=Cause.USER, reason=reason)
+    return TransitionDetails(actor=describe_actor(principal), cause=Cause.USER, reason=reason)
 
 
 async def find(
@@ -422,5 +424,5 @@ async def find_to_control(session: Session, principal: Principal, job_id: str) -
 
 
 async def _view(session: Session, job: JobRow) -> JobView:
-    (view,) = await job_views(session, [job])
+    (view,) = await build_job_views(session, [job])
     return view

@@ -9,12 +9,12 @@ from app.domain.errors import ConflictError
 from app.domain.principal import Principal
 from app.services import offers
 from app.services.access import rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobStart
 from app.services.runs import runs
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import JobRequest, RetryRequest
 from palestra.contract.resources import JobView
 from palestra.contract.states import RunState
@@ -83,7 +83,7 @@ async def _latest(session: Session, run: RunRow) -> JobRow:
 def _same(job: JobRow) -> JobRequest:
     names = ("schedule", "pool", "priority", "resources", "limits")
     return JobRequest.model_validate_json(
-        canonical_json({name: getattr(job, name) for name in names})
+        encode_canonical_json({name: getattr(job, name) for name in names})
     )
 
 
@@ -95,6 +95,6 @@ def _audit(
         "run.retry",
         run.id,
         project_id=run.project_id,
-        actor=actor(principal),
+        actor=describe_actor(principal),
         data={"job": view.id, "origin": request.origin, "reason": request.reason},
     )

@@ -7,10 +7,10 @@ from app.db.engine import Session
 from app.db.repositories import attempts as rows
 from app.domain.errors import ConflictError
 from app.domain.principal import Principal
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.jobs import job_state, jobs
-from app.services.views.jobs import job_views
+from app.services.views.jobs import build_job_views
 from palestra.contract.resources import JobView
 
 __all__ = ["give_up"]
@@ -40,9 +40,9 @@ async def give_up(session: Session, principal: Principal, job_id: str, reason: s
             "job.give_up",
             job.id,
             project_id=job.project_id,
-            actor=actor(principal),
+            actor=describe_actor(principal),
             data={"attempt": attempt.number, "reason": reason, **shown},
         )
         await job_state.append_events(session, job)
-    (view,) = await job_views(session, [job])
+    (view,) = await build_job_views(session, [job])
     return view

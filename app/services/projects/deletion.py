@@ -16,9 +16,9 @@ from app.db.repositories import deleted_projects as rows
 from app.db.repositories import projects as project_rows
 from app.domain import transitions
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
@@ -69,7 +69,7 @@ async def delete(
             "project_not_archived",
             "Only an archived project can be deleted. Archive it first.",
         )
-    cancelled = await cancel_jobs(session, project.id, actor(principal))
+    cancelled = await cancel_jobs(session, project.id, describe_actor(principal))
     deleted = await rows.find_by_slug(session, slug)
     assert deleted is not None
     _record(session, principal, "project.delete", deleted, cancelled_jobs=cancelled)
@@ -97,7 +97,7 @@ async def cancel_jobs(session: Session, project_id: str, by: str) -> int:
     details = TransitionDetails(actor=by, cause=Cause.USER, reason="The project was deleted.")
     found = await rows.list_jobs_to_cancel(session, project_id, JOBS_AT_ONCE)
     for job in found:
-        to = transitions.state_after_cancel(JobState(job.state))
+        to = transitions.find_state_after_cancel(JobState(job.state))
         assert to is not None
         await job_state.move(session, job, to, details)
     return len(found)
@@ -135,7 +135,7 @@ async def list_deleted(
     session: Session, principal: Principal, request: PageRequest
 ) -> Page[DeletedProjectView]:
     """Returns a page of deleted projects; nothing without the permission to manage projects."""
-    keys = keyset(request, rows.COLUMNS)
+    keys = build_keyset(request, rows.COLUMNS)
     is_manager = principal.permits(Permission.SERVER_PROJECTS)
     found = await rows.list_page(session, keys) if is_manager else []
     return await pages.cut(found, request, keys, partial(_views, session))
@@ -188,6 +188,6 @@ def _record(
         action,
         project.id,
         project_id=project.id,
-        actor=actor(principal),
+        actor=describe_actor(principal),
         data={"slug": project.slug, "name": project.name, **data},
     )

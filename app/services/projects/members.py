@@ -7,7 +7,7 @@ from app.db.repositories import projects as rows
 from app.domain.errors import ConflictError
 from app.domain.principal import Principal
 from app.services.access import present_rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.projects.projects import find
 from palestra.contract.permissions import Permission, Role
@@ -145,7 +145,7 @@ def _record(
         action,
         user.id,
         project_id=project.id,
-        actor=actor(principal),
+        actor=describe_actor(principal),
         data={"user": user.name, "role": role.value, "project": project.slug},
     )
 

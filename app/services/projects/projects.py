@@ -9,10 +9,10 @@ from app.db.engine import ACCESS, Session, announce
 from app.db.models.projects import MembershipRow, ProjectRow
 from app.db.repositories import projects as rows
 from app.domain.errors import ConflictError, ForbiddenError, NotFoundError
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Membership, Principal
 from app.services.access import rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.access.members import free_slug
 from app.services.audit import audit_log
 from app.services.views import pages
@@ -51,7 +51,7 @@ async def create(session: Session, principal: Principal, request: ProjectRequest
     _record(session, principal, "project.create", project_id, slug=slug, name=request.name)
     audit_log.record(
         session, "membership.create", principal.user_id, project_id=project_id,
-        actor=actor(principal),
+        actor=describe_actor(principal),
         data={"user": principal.user, "role": role.value, "project": slug},
     )  # fmt: skip
     await pools.admit_new_project(session, principal, project_id, request.pools)
@@ -75,7 +75,7 @@ async def list_projects(
     session: Session, principal: Principal, request: PageRequest
 ) -> Page[ProjectView]:
     """Returns the caller's projects; those of everybody for an administrator of the server."""
-    keys = keyset(request, rows.COLUMNS)
+    keys = build_keyset(request, rows.COLUMNS)
     is_manager = principal.permits(Permission.SERVER_PROJECTS)
     found = await rows.list_page(session, None if is_manager else principal.project_ids, keys)
     return await pages.cut(found, request, keys, partial(_views, session, principal))
@@ -200,5 +200,10 @@ def _record(
     session: Session, principal: Principal, action: str, project_id: str, **data: Any
 ) -> None:
     audit_log.record(
-        session, action, project_id, project_id=project_id, actor=actor(principal), data=data
+        session,
+        action,
+        project_id,
+        project_id=project_id,
+        actor=describe_actor(principal),
+        data=data,
     )

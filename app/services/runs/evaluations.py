@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
 from app.db.repositories import evaluations as rows
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
 from app.services.runs import runs
 from app.services.views import pages
@@ -32,7 +32,7 @@ async def list_for_run(
         NotFoundError: If the project has no such run.
     """
     run = await runs.find(session, principal, run_id)
-    keys = keyset(request, rows.COLUMNS)
+    keys = build_keyset(request, rows.COLUMNS)
     found = await rows.list_page(session, run.id, keys, superseded=superseded, source=source)
     return await pages.cut(found, request, keys, _views)
 

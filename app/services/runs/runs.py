@@ -9,11 +9,11 @@ from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
 from app.db.repositories.experiments import RunFilter
 from app.domain.errors import NotFoundError
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
 from app.services.views import pages
-from app.services.views.experiments import definition_of
-from app.services.views.jobs import attempt_views, job_views
+from app.services.views.experiments import read_definition
+from app.services.views.jobs import build_attempt_views, build_job_views
 from app.services.views.runs import run_views
 from palestra.contract.resources import ProvenanceView, RunDetail, RunView
 from palestra.contract.views import Page
@@ -33,7 +33,7 @@ async def list_runs(
         session, principal.project_ids, wanted.experiment_id
     ):
         raise NotFoundError("experiment")
-    keys = keyset(request, rows.RUN_COLUMNS)
+    keys = build_keyset(request, rows.RUN_COLUMNS)
     found = await rows.list_run_page(session, principal.project_ids, wanted, keys)
     return await pages.cut(found, request, keys, lambda shown: run_views(session, shown))
 
@@ -58,12 +58,12 @@ async def get(session: Session, principal: Principal, run_id: str) -> RunDetail:
     """
     run = await find(session, principal, run_id)
     (view,) = await run_views(session, [run])
-    attempts = await attempt_views(session, await rows.list_attempts_for_run(session, run.id))
-    jobs = await job_views(session, await job_rows.list_for_run(session, run.id))
+    attempts = await build_attempt_views(session, await rows.list_attempts_for_run(session, run.id))
+    jobs = await build_job_views(session, await job_rows.list_for_run(session, run.id))
     experiment = await rows.find(session, run.project_id, run.experiment_id)
     assert experiment is not None
     return RunDetail(
-        **dict(view), attempts=attempts, jobs=jobs, definition=definition_of(experiment)
+        **dict(view), attempts=attempts, jobs=jobs, definition=read_definition(experiment)
     )
 
 

@@ -11,7 +11,7 @@ from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.repositories import artifacts as artifact_rows
 from app.db.repositories import snapshots as rows
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
-from app.domain.paging import PageRequest, keyset
+from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
 from app.services.events import event_log
 from app.services.runs import runs
@@ -103,7 +103,7 @@ async def list_for_run(
         NotFoundError: If the project has no such run.
     """
     run = await runs.find(session, principal, run_id)
-    keys = keyset(request, rows.COLUMNS)
+    keys = build_keyset(request, rows.COLUMNS)
 
     async def shown(found: Sequence[SnapshotRow]) -> list[SnapshotView]:
         return await build_views(session, run.id, found)

@@ -8,7 +8,7 @@ from palestra.contract.views import View
 _View = TypeVar("_View", bound=View)
 
 
-def view_of(kind: type[_View], values: Mapping[str, Any]) -> _View:
+def build_view(kind: type[_View], values: Mapping[str, Any]) -> _View:
     """Returns a view of columns, some of which hold JSON.
 
     The models in a view are strict and accept only tuples and enumerations, but a JSON column

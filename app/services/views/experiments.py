@@ -11,8 +11,8 @@ from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories.experiments import ExperimentKey, FailedRuns
 from app.domain.derived_states import derive_experiment_state
-from app.services.views.columns import columns_of, view_of
-from app.services.views.login_names import login_names
+from app.services.views.columns import build_view, columns_of
+from app.services.views.login_names import load_login_names
 from palestra.contract.definition import Definition, SupervisedEvaluation
 from palestra.contract.resources import (
     ExperimentView,
@@ -25,7 +25,9 @@ _FAILURES: Final = 5
 """Largest number of failure reasons in an experiment's view."""
 
 
-async def experiment_views(session: Session, rows: Sequence[ExperimentRow]) -> list[ExperimentView]:
+async def build_experiment_views(
+    session: Session, rows: Sequence[ExperimentRow]
+) -> list[ExperimentView]:
     """Returns the views of experiments in the order of their rows."""
     if not rows:
         return []
@@ -33,7 +35,7 @@ async def experiment_views(session: Session, rows: Sequence[ExperimentRow]) -> l
     counts = await experiment_rows.count_runs(session, keys)
     scores = await _scores(session, keys)
     failed = await experiment_rows.list_failures(session, keys, _FAILURES)
-    names = await login_names(session, {row.created_by for row in rows})
+    names = await load_login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
     return [
         _experiment_view(
@@ -64,7 +66,7 @@ def _experiment_view(
     failures: Sequence[FailedRuns],
     named: Mapping[str, str],
 ) -> ExperimentView:
-    return view_of(
+    return build_view(
         ExperimentView,
         {
             **columns_of(
@@ -107,6 +109,6 @@ def _score_view(row: ExperimentRow, scores: Sequence[float]) -> ScoreView | None
     )
 
 
-def definition_of(row: ExperimentRow) -> Definition:
+def read_definition(row: ExperimentRow) -> Definition:
     """Returns an experiment's definition in the current schema."""
     return load_definition(row.definition)

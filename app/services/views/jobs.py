@@ -11,9 +11,9 @@ from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
 from app.domain.queue.waiting import explain
 from app.services.queue import queue_facts
-from app.services.views.columns import columns_of, view_of
-from app.services.views.login_names import login_names
-from app.services.views.runs import backlog_view
+from app.services.views.columns import build_view, columns_of
+from app.services.views.login_names import load_login_names
+from app.services.views.runs import build_backlog_view
 from palestra.contract.resources import (
     AttemptView,
     JobView,
@@ -21,7 +21,7 @@ from palestra.contract.resources import (
 from palestra.contract.states import JobState
 
 
-async def job_views(
+async def build_job_views(
     session: Session, rows: Sequence[JobRow], *, with_places: bool = True
 ) -> list[JobView]:
     """Returns the views of jobs in the order of their rows.
@@ -37,14 +37,14 @@ async def job_views(
     ids = [row.id for row in rows]
     runs = await job_rows.load_run_ids(session, ids)
     workers = await job_rows.load_workers(session, ids)
-    names = await login_names(session, {row.created_by for row in rows})
+    names = await load_login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
     queued = [row for row in rows if row.state == JobState.QUEUED]
     places = await queue_facts.places(session, {row.pool for row in queued}) if with_places else {}
     sentences = await _sentences(session, queued, places if with_places else None)
     backlogs = await attempt_rows.load_backlogs_by_job(session, ids)
     return [
-        view_of(
+        build_view(
             JobView,
             {
                 **columns_of(
@@ -76,7 +76,7 @@ async def job_views(
                 "project": slugs[row.project_id],
                 "position": places.get(row.id),
                 "waiting": sentences.get(row.id),
-                "not_uploaded": backlog_view(backlogs.get(row.id)),
+                "not_uploaded": build_backlog_view(backlogs.get(row.id)),
             },
         )
         for row in rows
@@ -103,14 +103,14 @@ async def _sentences(
     return sentences
 
 
-async def attempt_views(session: Session, rows: Sequence[AttemptRow]) -> list[AttemptView]:
+async def build_attempt_views(session: Session, rows: Sequence[AttemptRow]) -> list[AttemptView]:
     """Returns the views of attempts."""
     if not rows:
         return []
     carried = await attempt_rows.load_runs(session, [row.id for row in rows])
     names = await worker_rows.load_names(session, {row.worker_id for row in rows})
     return [
-        view_of(
+        build_view(
             AttemptView,
             {
                 **columns_of(

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from app.db.repositories.keyset_pages import encode_key
-from app.domain.paging import Keyset, PageRequest, cursor
+from app.domain.paging import Keyset, PageRequest, encode_cursor
 from palestra.contract.views import Page
 
 Row = TypeVar("Row")
@@ -23,7 +23,7 @@ async def cut(
     last = _place(shown[-1], keys.column) if more else None
     return Page(
         items=list(await view(shown)),
-        next_cursor=None if last is None else cursor(request.sort, *last),
+        next_cursor=None if last is None else encode_cursor(request.sort, *last),
     )
 
 

@@ -11,8 +11,8 @@ from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import snapshots as snapshot_rows
-from app.services.views.columns import columns_of, view_of
-from app.services.views.login_names import login_names
+from app.services.views.columns import build_view, columns_of
+from app.services.views.login_names import load_login_names
 from palestra.contract import telemetry
 from palestra.contract.definition import LoopSpec, SupervisedLoop
 from palestra.contract.resources import (
@@ -38,7 +38,7 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
         session, {(row.project_id, row.experiment_id) for row in rows}
     )
     loops = {key: load_definition(raw).loop for key, raw in stored.items()}
-    users = await login_names(session, {row.created_by for row in rows})
+    users = await load_login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
     progress = await snapshot_rows.load_progress(session, ids)
     backlogs = await attempt_rows.load_backlogs_by_run(session, ids)
@@ -78,7 +78,7 @@ def _run_view(  # noqa: PLR0913 - three positional ones of one kind; the rest is
         "resume_quality",
         "job_id",
     )
-    return view_of(
+    return build_view(
         RunView,
         {
             **columns_of(row, *columns, "created_at", "started_at", "finished_at"),
@@ -87,12 +87,12 @@ def _run_view(  # noqa: PLR0913 - three positional ones of one kind; the rest is
             "latest_evaluation": None if latest is None else build_evaluation_view(latest),
             "best_evaluation": None if best is None else build_evaluation_view(best),
             "snapshots": SnapshotProgressView(written=saved[0], verified=saved[1]),
-            "not_uploaded": backlog_view(backlog),
+            "not_uploaded": build_backlog_view(backlog),
         },
     )
 
 
-def backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:
+def build_backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:
     """Returns the public form of an attempt's `Backlog`.
 
     `None` while nothing is wrong: uploads continue during the training.
@@ -130,4 +130,4 @@ def build_evaluation_view(row: EvaluationRow) -> EvaluationView:
     columns = columns_of(
         row, "id", "run_id", "job_id", "attempt_id", "snapshot_id", "superseded", "created_at"
     )
-    return view_of(EvaluationView, {**record, "returns": list(record["returns"]), **columns})
+    return build_view(EvaluationView, {**record, "returns": list(record["returns"]), **columns})

@@ -12,7 +12,7 @@ from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
 from app.domain.derived_states import derive_worker_state
 from app.domain.principal import Principal
-from app.services.views.columns import columns_of, view_of
+from app.services.views.columns import build_view, columns_of
 from palestra.contract.permissions import Permission
 from palestra.contract.pools import SecretRotation, SlotView, WorkerView
 
@@ -42,7 +42,7 @@ EVERYBODY: Final = SlotReader()
 """Sees which slots are busy."""
 
 
-async def worker_views(
+async def build_worker_views(
     session: Session, rows: Sequence[WorkerRow], reader: SlotReader
 ) -> list[WorkerView]:
     """Returns the views of workers as a reader sees them."""
@@ -53,7 +53,7 @@ async def worker_views(
     live = await attempt_rows.list_live_for_workers(session, ids)
     slots = await _group_slots_in_use(session, rows, live, reader)
     return [
-        view_of(
+        build_view(
             WorkerView,
             {
                 **columns_of(row, "id", "name", "pool", "host", "version", "gpus", "secret_since"),

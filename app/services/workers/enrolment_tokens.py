@@ -10,9 +10,9 @@ from app.db.repositories import pools as rows
 from app.db.repositories import tokens as token_rows
 from app.domain.errors import NotFoundError
 from app.domain.principal import Principal
-from app.domain.secrets import hash_secret, new_secret
+from app.domain.secrets import generate_secret, hash_secret
 from app.services.access import rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.workers import pools
 from palestra.contract.names import new_id
@@ -31,7 +31,9 @@ async def create(
         NotFoundError: If there is no such pool.
     """
     rights.require_pool_management(principal)
-    return await issue(session, pool, request, user_id=principal.user_id, by=actor(principal))
+    return await issue(
+        session, pool, request, user_id=principal.user_id, by=describe_actor(principal)
+    )
 
 
 async def issue(
@@ -48,7 +50,7 @@ async def issue(
         NotFoundError: If there is no such pool.
     """
     found = await pools.find(session, pool, lock=True)
-    secret = new_secret("ple")
+    secret = generate_secret("ple")
     values = {
         "id": new_id("ent"),
         "pool_id": found.id,
@@ -106,7 +108,9 @@ async def revoke(session: Session, principal: Principal, pool: str, token_id: st
             raise NotFoundError("enrolment token")
         await token_rows.revoke_tokens(session, [token_id])
     data = {"pool": pool, "name": name}
-    audit_log.record(session, action, token_id, project_id=None, actor=actor(principal), data=data)
+    audit_log.record(
+        session, action, token_id, project_id=None, actor=describe_actor(principal), data=data
+    )
     announce(session, ACCESS)
 
 

@@ -23,7 +23,7 @@ The claim may have been answered after the worker wrote the heartbeat.
 _RENEWALS_OF_GRACE: Final = 3
 
 
-async def heartbeat(
+async def record_heartbeat(
     session: Session,
     principal: Principal,
     worker_id: str,

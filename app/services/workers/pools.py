@@ -14,7 +14,7 @@ from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.services import pools
 from app.services.access import rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.events import event_log
 from app.services.queue.queue_facts import pool_facts
@@ -35,7 +35,7 @@ _WALL_TIMES: Final = ("default_wall_seconds", "max_wall_seconds")
 
 async def list_pools(session: Session, principal: Principal) -> Page[PoolView]:
     """Returns the pools that the caller sees, by name."""
-    found = await rows.list_by_names(session, await pools.visible_names(session, principal))
+    found = await rows.list_by_names(session, await pools.list_visible_names(session, principal))
     return Page(items=await _views(session, principal, found), next_cursor=None)
 
 
@@ -45,7 +45,7 @@ async def get(session: Session, principal: Principal, name: str) -> PoolView:
     Raises:
         NotFoundError: If it does not exist for the caller.
     """
-    visible = await pools.visible_names(session, principal)
+    visible = await pools.list_visible_names(session, principal)
     if visible is not None and name not in visible:
         raise NotFoundError("pool")
     return await _view(session, principal, await find(session, name))
@@ -304,7 +304,7 @@ def _record(
         action,
         pool.id,
         project_id=None if of is None else of.id,
-        actor=actor(principal),
+        actor=describe_actor(principal),
         data={"pool": pool.name, **admitted, **data},
     )
 

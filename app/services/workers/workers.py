@@ -11,15 +11,15 @@ from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as rows
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
-from app.domain.secrets import derive_secret, hash_secret, new_secret
+from app.domain.secrets import derive_secret, generate_secret, hash_secret
 from app.services import pools
 from app.services.access import rights
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.access.own_worker import confirm_own
 from app.services.attempts import endings
 from app.services.audit import audit_log
 from app.services.events import event_log
-from app.services.views.workers import EVERYBODY, SlotReader, worker_views
+from app.services.views.workers import EVERYBODY, SlotReader, build_worker_views
 from app.settings import Settings
 from palestra.contract.answers import CONTRACT_VERSION
 from palestra.contract.names import new_id, worker_queue
@@ -107,11 +107,11 @@ async def _enrol(
     """Creates a worker with its secret, or enrols one anew whose name is free again."""
     label = f"{body.name} {body.enrolment}"
     secret = (
-        new_secret("plw")
+        generate_secret("plw")
         if body.enrolment is None
         else derive_secret("plw", principal.derivation_key, label)
     )
-    row |= {"pool": await _pool_of(session, principal, body), "secret_hash": hash_secret(secret)}
+    row |= {"pool": await _find_pool(session, principal, body), "secret_hash": hash_secret(secret)}
     row["created_by"] = await _enrolled_by(session, principal)
     is_new = await rows.add(session, row)
     worker = await rows.lock_by_name(session, body.name)
@@ -124,11 +124,11 @@ async def _enrol(
     return worker, secret
 
 
-async def _pool_of(session: Session, principal: Principal, body: Registration) -> str:
+async def _find_pool(session: Session, principal: Principal, body: Registration) -> str:
     """Returns the pool in which a worker enrols."""
     if principal.pool is None:
         wanted = body.pool or pools.DEFAULT
-        await pools.check(session, rights.only_project(principal), wanted, "/pool")
+        await pools.check(session, rights.find_only_project(principal), wanted, "/pool")
         return wanted
     if body.pool not in {None, principal.pool}:
         raise InvalidError(
@@ -283,7 +283,7 @@ def _record(
         action,
         worker.id,
         project_id=None,
-        actor=actor(principal),
+        actor=describe_actor(principal),
         data=data,
     )
 
@@ -293,14 +293,14 @@ async def append_worker_event(session: Session, worker: WorkerRow) -> None:
 
     It holds what all of them may see: of each slot, whether it is busy.
     """
-    (view,) = await worker_views(session, [worker], EVERYBODY)
+    (view,) = await build_worker_views(session, [worker], EVERYBODY)
     event_log.record(session, "worker", view, project_id=None)
 
 
 async def list_workers(session: Session, principal: Principal) -> Page[WorkerView]:
     """Returns the workers of the pools that the caller sees, by name."""
-    found = await rows.list_for_pools(session, await pools.visible_names(session, principal))
-    views = await worker_views(session, found, SlotReader.from_principal(principal))
+    found = await rows.list_for_pools(session, await pools.list_visible_names(session, principal))
+    views = await build_worker_views(session, found, SlotReader.from_principal(principal))
     return Page(items=views, next_cursor=None)
 
 
@@ -315,7 +315,7 @@ async def get(session: Session, principal: Principal, worker_id: str) -> WorkerV
 
 async def _find(session: Session, principal: Principal, worker_id: str) -> WorkerRow:
     worker = await rows.find(session, worker_id)
-    visible = await pools.visible_names(session, principal)
+    visible = await pools.list_visible_names(session, principal)
     if worker is None or (visible is not None and worker.pool not in visible):
         raise NotFoundError("worker")
     return worker
@@ -334,5 +334,5 @@ async def find_own(session: Session, worker_id: str) -> WorkerRow:
 
 
 async def _view(session: Session, principal: Principal, worker: WorkerRow) -> WorkerView:
-    (view,) = await worker_views(session, [worker], SlotReader.from_principal(principal))
+    (view,) = await build_worker_views(session, [worker], SlotReader.from_principal(principal))
     return view

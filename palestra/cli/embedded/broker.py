@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from palestra.cli.embedded.broker_users import user_lines
+from palestra.cli.embedded.broker_users import build_user_lines
 from palestra.cli.embedded.child_processes import Program
 from palestra.cli.embedded.datadir import DataDir, write_private
 from palestra.cli.output import CommandError
@@ -43,7 +43,7 @@ def build_broker_program(data: DataDir, port: int, passwords: Mapping[str, str])
         "databases": "1",
     }
     path = data.valkey / "valkey.conf"
-    lines = [f"{key} {value}" for key, value in settings.items()] + user_lines(passwords)
+    lines = [f"{key} {value}" for key, value in settings.items()] + build_user_lines(passwords)
     write_private(path, "".join(f"{line}\n" for line in lines))
     return Program("valkey", [str(find_binary()), str(path.resolve())], grace=10)
 

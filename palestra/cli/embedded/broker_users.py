@@ -34,7 +34,7 @@ RULES: Final[Mapping[str, str]] = {
 }
 
 
-def user_lines(passwords: Mapping[str, str]) -> list[str]:
+def build_user_lines(passwords: Mapping[str, str]) -> list[str]:
     """Returns the lines of Valkey's configuration that make the users.
 
     They hold hashes of the passwords.

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from app.db.models import AuditRow
 from app.domain.login_limits import LoginLimits
-from app.domain.secrets import new_secret
+from app.domain.secrets import generate_secret
 from app.services.audit.refusals import Refusals
 from palestra.contract.audit import AuditEntry
 from palestra.contract.documents import hash_document
@@ -239,7 +239,7 @@ async def test_refused_requests_are_counted_by_credential_and_route(shared: AppS
             assert (await client.get(f"/api/v1/runs/{run}")).status_code == status
     async with shared.client() as client:
         assert (await client.get("/api/v1/runs")).status_code == 401
-        for secret in ("plr_x", new_secret("plr")):
+        for secret in ("plr_x", generate_secret("plr")):
             headers = {"Authorization": f"Bearer {secret}"}
             assert (await client.get("/api/v1/runs", headers=headers)).status_code == 401
     found = await flush_and_read(shared)
@@ -297,7 +297,7 @@ async def test_refused_logins_name_the_account_and_never_what_was_typed(shared: 
             body = {"user": user, "password": "not this one at all"}
             answer = await client.post("/api/v1/session", json=body, headers={"Origin": ORIGIN})
             assert answer.status_code == 401, answer.text
-        link = {"code": new_secret("pll")}
+        link = {"code": generate_secret("pll")}
         answer = await client.post("/api/v1/session:redeem", json=link, headers={"Origin": ORIGIN})
         assert answer.status_code == 401, answer.text
         assert "user_id" not in answer.text

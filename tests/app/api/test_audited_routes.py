@@ -13,7 +13,7 @@ from app.api.auth import SAFE_METHODS
 from app.db.models import AuditRow, LoginSessionRow, UserRow
 from app.main import create_app
 from app.services.access import logins, principals
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.settings import Settings
 from palestra.contract.names import new_id
 from tests.app.api.audited_calls import CALLS, NOT_AUDITED, AuditedCall
@@ -121,9 +121,9 @@ class _Caller:
         if who in {"browser", "anonymous"}:
             return f"user:{admin}", admin, self._values["browser"] if who == "browser" else None
         async with self._served.database.read() as session:
-            found = await principals.principal_of_token(session, self._served.tokens[who])
+            found = await principals.find_by_token(session, self._served.tokens[who])
         assert found is not None
-        return actor(found), found.user_id or None, found.credential_id
+        return describe_actor(found), found.user_id or None, found.credential_id
 
     async def _read_last_entry(self) -> int:
         async with self._served.database.read() as session:

@@ -15,7 +15,7 @@ from alembic import command
 
 from app.db import migrate
 from app.db.engine import Database
-from app.db.migrate import config, current, head, upgrade
+from app.db.migrate import build_config, read_required_version, read_version, upgrade
 from app.db.startup_check import DatabaseStartError
 from migrations.types import big_key, document, instant
 from tests.app.services.test_audit_chain import check_chain
@@ -114,12 +114,12 @@ async def assert_migrated(url: str, count: int) -> None:
 
 async def test_entries_of_an_older_database_are_chained_in_their_order(old_url: str) -> None:
     add_entries(old_url, 12_345)
-    assert upgrade(old_url) == head()
+    assert upgrade(old_url) == read_required_version()
     await assert_migrated(old_url, 12_345)
 
 
 def test_a_database_without_entries_is_migrated(old_url: str) -> None:
-    assert upgrade(old_url) == head()
+    assert upgrade(old_url) == read_required_version()
     with migrate._connection(old_url) as connection:
         for table in ("audit", "audit_chain"):
             assert connection.execute(sa.text(f"SELECT COUNT(*) FROM {table}")).scalar() == 0
@@ -177,10 +177,10 @@ async def test_the_migration_can_be_downgraded(old_url: str) -> None:
                 )
             )
         connection.commit()
-        configuration = config()
+        configuration = build_config()
         configuration.attributes["connection"] = connection
         command.downgrade(configuration, "0009")
-        assert current(connection) == "0009"
+        assert read_version(connection) == "0009"
         kept = connection.execute(sa.select(OLD_AUDIT).order_by(OLD_AUDIT.c.id)).all()
         assert [row.object_id for row in kept] == [f"job_{i}" for i in range(40)]
         assert kept[3].data == {"reason": "Grüße 🙂", "b": 3, "a": [0.5, None, 10**20]}

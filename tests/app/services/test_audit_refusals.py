@@ -8,7 +8,7 @@ import pytest
 
 from app.db.engine import Database
 from app.db.repositories.credentials import Credential
-from app.domain.secrets import hash_secret, new_secret
+from app.domain.secrets import generate_secret, hash_secret
 from app.services.access import tokens
 from app.services.audit import refusals
 from app.services.audit.refusals import MAX_KEYS, Refusal, Refusals
@@ -98,7 +98,7 @@ async def test_a_credential_that_has_ended_is_named(
         token = await tokens.issue_token(session, world.project_id, world.admin.user_id, request)
         await tokens.revoke_token(session, world.admin, token.id)
     worker = await world.register()
-    for secret in (token.secret, worker.secret, new_secret("plr"), new_secret("pls")):
+    for secret in (token.secret, worker.secret, generate_secret("plr"), generate_secret("pls")):
         counted_refusals.note(
             make_refusal(caller=None, code="unauthenticated", secret_hash=hash_secret(secret or ""))
         )

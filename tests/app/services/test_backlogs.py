@@ -93,7 +93,7 @@ async def test_a_worker_adopts_only_its_own_live_attempt(
     other = (await live_run.world.register(name="w2")).worker_id
     with pytest.raises(NotFoundError):
         await _adopt(live_run, other)
-    assert await _adopt(live_run) == claims.token_of(
+    assert await _adopt(live_run) == claims.derive_attempt_token(
         live_run.world.own[live_run.worker_id], live_run.attempt_id
     )
     assert (await live_run.put("policy", b"result")).stored

@@ -14,7 +14,7 @@ from app.services.offers import check_definition
 from palestra.contract.catalogue import Catalogue
 from palestra.contract.code import BuiltinCode, GitCode
 from palestra.contract.definition import read_definition
-from palestra.contract.identity import experiment_id
+from palestra.contract.identity import compute_experiment_id
 from palestra.contract.job_options import JobRequest
 from palestra.contract.queries import SeriesQuery
 from tests.support import records
@@ -47,8 +47,8 @@ async def test_a_registered_agent_is_stored_with_its_code_and_its_defaults(world
     assert experiment.code.model_dump(mode="json") == TINY_CODE
     assert (
         experiment.id
-        == experiment_id(experiment.definition, experiment.code)
-        != experiment_id(experiment.definition, BuiltinCode())
+        == compute_experiment_id(experiment.definition, experiment.code)
+        != compute_experiment_id(experiment.definition, BuiltinCode())
     )
     again, created = await world.submit(
         make_definition(agent={"name": "tiny", "parameters": {"rate": 0.5}})

@@ -26,7 +26,7 @@ async def make_token(world: World, pool: str, days: int | None = None) -> Enrolm
 
 async def authenticate(world: World, secret: str | None) -> Principal | None:
     async with world.database.read() as session:
-        return await principals.principal_of_token(session, secret or "")
+        return await principals.find_by_token(session, secret or "")
 
 
 async def authenticate_machine(world: World, secret: str | None) -> Principal:
@@ -48,7 +48,7 @@ async def rotate(world: World, worker_id: str) -> WorkerView:
 async def send_heartbeat(world: World, own: Principal) -> str | None:
     """Sends a heartbeat without attempts; returns the new secret in the answer."""
     async with world.database.write() as session:
-        answer = await heartbeats.heartbeat(
+        answer = await heartbeats.record_heartbeat(
             session, own, own.worker_id or "", WorkerHeartbeat(), world.settings
         )
     return answer.secret
@@ -274,7 +274,7 @@ async def send_heartbeat_with(world: World, worker_id: str, attempt_id: str) -> 
     """Sends a heartbeat with a live attempt; returns the new secret in the answer."""
     body = WorkerHeartbeat(live_attempts=(attempt_id,), busy_slots=(0,))
     async with world.database.write() as session:
-        answer = await heartbeats.heartbeat(
+        answer = await heartbeats.record_heartbeat(
             session, world.own[worker_id], worker_id, body, world.settings
         )
     return answer.secret

@@ -158,13 +158,13 @@ async def test_evaluations_of_an_older_schema_have_the_source_evaluation(
 ) -> None:
     from alembic import command
 
-    from app.db.migrate import _connection, config, upgrade
+    from app.db.migrate import _connection, build_config, upgrade
 
     await live_run.send(records.make_evaluation(live_run.run_id, 50, 3.0))
     await live_run.database.dispose()
     try:
         with _connection(database_url) as connection:
-            configuration = config()
+            configuration = build_config()
             configuration.attributes["connection"] = connection
             command.downgrade(configuration, "0001")
     finally:

@@ -3,12 +3,12 @@ import asyncio
 import pytest
 
 from app.db.engine import Database
-from app.db.migrate import current, head, upgrade
+from app.db.migrate import read_required_version, read_version, upgrade
 from app.db.models import Base
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest
 from app.services.experiments import experiments
-from palestra.contract.identity import experiment_id
+from palestra.contract.identity import compute_experiment_id
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
 from tests.support.server_fixture import World, make_definition
@@ -17,7 +17,7 @@ from tests.support.server_fixture import World, make_definition
 async def test_a_submission_makes_an_experiment_with_a_run_and_a_job_per_seed(world: World) -> None:
     experiment, created = await world.submit(seeds=[3, 1, 2])
     assert created
-    assert experiment.id == experiment_id(experiment.definition, experiment.code)
+    assert experiment.id == compute_experiment_id(experiment.definition, experiment.code)
     assert experiment.runs == {RunState.QUEUED: 3}
     assert experiment.state is RunState.QUEUED
     assert experiment.created_by == "admin"
@@ -122,11 +122,11 @@ async def test_pages_list_every_experiment_once(world: World, database: Database
 async def test_a_cursor_with_a_value_of_another_kind_is_refused(
     world: World, database: Database, sort: str
 ) -> None:
-    from app.domain.paging import cursor
+    from app.domain.paging import encode_cursor
 
     value: int | str = 5 if sort == "name" else "five"
     async with database.read() as session:
-        request = PageRequest(sort=sort, cursor=cursor(sort, value, "x"))
+        request = PageRequest(sort=sort, cursor=encode_cursor(sort, value, "x"))
         with pytest.raises(InvalidError):
             await experiments.list_experiments(
                 session, world.admin, experiments.ExperimentFilter(), request
@@ -303,11 +303,11 @@ def test_the_migrations_make_the_tables_of_the_models(database_url: str) -> None
             },
         )
         assert compare_metadata(context, Base.metadata) == []
-        assert current(connection) == head()
+        assert read_version(connection) == read_required_version()
 
 
 def test_upgrading_twice_changes_nothing(database_url: str) -> None:
-    assert upgrade(database_url) == upgrade(database_url) == head()
+    assert upgrade(database_url) == upgrade(database_url) == read_required_version()
 
 
 def test_a_newer_schema_is_refused(database_url: str) -> None:
@@ -325,7 +325,8 @@ def test_a_newer_schema_is_refused(database_url: str) -> None:
     finally:
         with _connection(database_url) as connection:
             connection.execute(
-                text("UPDATE alembic_version SET version_num = :head"), {"head": head()}
+                text("UPDATE alembic_version SET version_num = :head"),
+                {"head": read_required_version()},
             )
             connection.commit()
 

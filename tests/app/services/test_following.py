@@ -41,7 +41,7 @@ async def request_next_snapshot(
     one: AttemptWithStore, *evaluated: str, again: bool = False, run_id: str | None = None
 ) -> FollowAnswer:
     request = FollowRequest(run_id=run_id or one.run_id, evaluated=evaluated, again=again)
-    return await continuous_evaluation.next_snapshot(one.database, one.attempt_id, request)
+    return await continuous_evaluation.find_next_snapshot(one.database, one.attempt_id, request)
 
 
 def get_snapshot_and_training_state(answer: FollowAnswer) -> tuple[str | None, str]:

@@ -11,7 +11,7 @@ from app.db.engine import Session
 from app.db.models import InvitationRow, UserRow
 from app.domain.errors import ForbiddenError, NotFoundError, UnauthenticatedError
 from app.domain.principal import Principal
-from app.services import departures
+from app.services import user_removal
 from app.services.access import invitations, service_accounts, tokens, users
 from app.services.projects import members
 from palestra.contract.access import TokenRequest
@@ -38,7 +38,7 @@ async def _demote(session: Session, by: Principal) -> object:
 
 
 async def _disable(session: Session, by: Principal) -> object:
-    return await departures.disable(session, by, "bea", DisableRequest())
+    return await user_removal.disable(session, by, "bea", DisableRequest())
 
 
 async def _make_viewer(session: Session, by: Principal) -> object:

@@ -24,16 +24,16 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, worker_id: str) -> str:
 
 
 def test_each_step_back_restores_the_former_schema(url: str) -> None:
-    script = ScriptDirectory.from_config(migrate.config())
+    script = ScriptDirectory.from_config(migrate.build_config())
     revisions = [step.revision for step in script.walk_revisions(FIRST, "head")]
     schemas = {}
     for revision in reversed(revisions):
         migrate.upgrade(url, revision)
         schemas[revision] = read_schema(url)
-    assert schemas[FIRST] != schemas[migrate.head()]
+    assert schemas[FIRST] != schemas[migrate.read_required_version()]
     for revision in revisions[1:]:
         with migrate._connection(url) as connection:
-            configuration = migrate.config()
+            configuration = migrate.build_config()
             configuration.attributes["connection"] = connection
             command.downgrade(configuration, revision)
         assert read_schema(url) == schemas[revision], f"after the step back to {revision}"

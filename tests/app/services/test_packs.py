@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.db.models.experiments import RunRow
-from app.services.jobs.jobs import packs_of
+from app.services.jobs.jobs import group_into_packs
 from palestra.contract.job_options import JobOptions, Resources
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, JobState, Outcome, RunState
@@ -56,7 +56,7 @@ def test_pack_sizes_follow_the_option_and_the_agents_default(
 ) -> None:
     runs = [RunRow(id=str(seed), seed=seed) for seed in range(3)]
     options = JobOptions(schedule=Schedule(schedule), resources=Resources(pack=pack))
-    assert [len(one) for one in packs_of(runs, options, agent)] == sizes
+    assert [len(one) for one in group_into_packs(runs, options, agent)] == sizes
 
 
 async def test_each_run_of_a_pack_has_its_own_outcome(world: World) -> None:

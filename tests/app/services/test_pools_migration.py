@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from alembic import command
 
 from app.db import migrate
-from app.db.migrate import config, upgrade
+from app.db.migrate import build_config, upgrade
 from migrations.types import document, instant
 from tests.support import postgres
 
@@ -117,7 +117,7 @@ def test_of_workers_with_one_name_the_latest_keeps_it(old_url: str) -> None:
 def test_the_step_back_gives_workers_to_a_project_of_their_pool(old_url: str) -> None:
     upgrade(old_url, "0017")
     with migrate._connection(old_url) as connection:
-        configuration = config()
+        configuration = build_config()
         configuration.attributes["connection"] = connection
         command.downgrade(configuration, BEFORE)
     workers = "SELECT id, project_id, name, created_by FROM workers ORDER BY id"

@@ -3,14 +3,14 @@
 from sqlalchemy import select
 
 from app.db.models import ExperimentRow, JobRow, RunRow
-from app.services import departures
+from app.services import user_removal
 from app.services.access import users
 from app.services.access.users import UserFilter
 from app.services.audit import search
 from app.services.audit.search import AuditFilter
 from app.services.experiments import experiments
-from app.services.views.experiments import experiment_views
-from app.services.views.jobs import job_views
+from app.services.views.experiments import build_experiment_views
+from app.services.views.jobs import build_job_views
 from app.services.views.login_names import DELETED_USER
 from app.services.views.runs import run_views
 from palestra.contract.people import UserChange
@@ -50,11 +50,11 @@ async def test_a_user_deleted_between_two_queries_leaves_the_rows_readable(world
         runs = (await reading.scalars(select(RunRow))).all()
         jobs = (await reading.scalars(select(JobRow))).all()
         async with world.database.write() as session:
-            await departures.delete(session, world.admin, "bea", "admin")
+            await user_removal.delete(session, world.admin, "bea", "admin")
         views = [
-            *await experiment_views(reading, rows),
+            *await build_experiment_views(reading, rows),
             *await run_views(reading, runs),
-            *await job_views(reading, jobs),
+            *await build_job_views(reading, jobs),
         ]
     assert len(views) == 3
     assert {view.created_by for view in views} == shown

@@ -56,7 +56,7 @@ def test_existing_projects_count_the_bytes_of_their_blobs(old_url: str) -> None:
 def test_the_migration_counts_anew_after_a_step_back(old_url: str) -> None:
     migrate.upgrade(old_url, AFTER)
     with migrate._connection(old_url) as connection:
-        configuration = migrate.config()
+        configuration = migrate.build_config()
         configuration.attributes["connection"] = connection
         command.downgrade(configuration, BEFORE)
         connection.execute(sa.text("DELETE FROM blobs WHERE size = 3"))

@@ -27,7 +27,7 @@ async def register_and_get_refusal(world: World, **changes: str | int) -> str:
 async def is_good(world: World, answer: RegistrationAnswer) -> bool:
     assert answer.secret is not None
     async with world.database.read() as session:
-        return await principals.principal_of_token(session, answer.secret) is not None
+        return await principals.find_by_token(session, answer.secret) is not None
 
 
 async def test_enrolment_gives_a_secret_once_and_keeps_its_hash(world: World) -> None:
@@ -93,7 +93,7 @@ async def test_a_worker_sends_heartbeats_only_for_itself(world: World) -> None:
     for caller in (world.own[other], world.machine):
         async with world.database.write() as session:
             with pytest.raises(ForbiddenError) as refused:
-                await heartbeats.heartbeat(
+                await heartbeats.record_heartbeat(
                     session, caller, mine, WorkerHeartbeat(dead_attempts=(attempt,)), world.settings
                 )
             assert refused.value.code == "other_worker"

@@ -11,7 +11,7 @@ import palestra
 from palestra import errors
 from palestra.client import Client
 from palestra.contract.definition import Definition, read_definition
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import EvaluateOptions, JobOptions
 from palestra.contract.names import EvaluationSource
 from palestra.contract.queries import SeriesQuery
@@ -35,7 +35,7 @@ def client(peer: FakeHttpServer) -> Iterator[Client]:
 
 
 def make_definition() -> Definition:
-    return read_definition(canonical_json(api_samples.make_definition()))
+    return read_definition(encode_canonical_json(api_samples.make_definition()))
 
 
 def test_the_package_exports_the_client() -> None:

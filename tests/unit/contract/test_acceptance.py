@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from palestra.contract.definition import read_definition
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import EvaluateOptions, Submission
 from palestra.contract.names import Title
 from palestra.contract.problems import explain
@@ -85,7 +85,7 @@ def test_stored_definitions_with_contradictory_values_are_still_read() -> None:
         hooks=[SCHEDULE, SCHEDULE],
         export={"formats": ["weights", "weights"]},
     )
-    assert read_definition(canonical_json(read_definition(json.dumps(odd)))).name == "\u3164"
+    assert read_definition(encode_canonical_json(read_definition(json.dumps(odd)))).name == "\u3164"
 
 
 def test_a_repeated_export_format_is_refused() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from palestra.contract.advice import warnings_of
+from palestra.contract.advice import list_warnings
 from palestra.contract.definition import read_definition
 from palestra.contract.job_options import JobOptions
 from tests.support.server_fixture import make_definition
@@ -20,10 +20,11 @@ PPO = {"name": "ppo", "rollout_steps": 128, "minibatch_size": 32}
 MLP = {member: {"name": "x"} for member in ("estimator", "train_input", "evaluation_input")}
 
 
-def list_warnings(document: dict[str, Any], **options: Any) -> list[tuple[str, str]]:
+def list_codes_and_pointers(document: dict[str, Any], **options: Any) -> list[tuple[str, str]]:
     jobs = JobOptions.model_validate_json(json.dumps(options))
     return [
-        (one.code, one.pointer) for one in warnings_of(read_definition(json.dumps(document)), jobs)
+        (one.code, one.pointer)
+        for one in list_warnings(read_definition(json.dumps(document)), jobs)
     ]
 
 
@@ -65,18 +66,21 @@ def list_warnings(document: dict[str, Any], **options: Any) -> list[tuple[str, s
 def test_definitions_that_cannot_learn_get_a_warning(
     changes: dict[str, Any], code: str, pointer: str
 ) -> None:
-    assert (code, pointer) in list_warnings(make_definition(**changes))
+    assert (code, pointer) in list_codes_and_pointers(make_definition(**changes))
 
 
 def test_supervised_definitions_get_warnings() -> None:
     document = {"kind": "supervised", "name": "s", "loop": {"updates": 50}, **MLP}
-    assert list_warnings(document) == []
+    assert list_codes_and_pointers(document) == []
     dear = {
         **document,
         "evaluation": {"every_updates": 5, "steps": 6},
         "snapshot": {"every_updates": 1},
     }
-    assert [code for code, _ in list_warnings(dear)] == ["costly_evaluation", "snapshot_every_step"]
+    assert [code for code, _ in list_codes_and_pointers(dear)] == [
+        "costly_evaluation",
+        "snapshot_every_step",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,14 +97,17 @@ def test_supervised_definitions_get_warnings() -> None:
     ],
 )
 def test_a_useful_definition_gets_no_warning(changes: dict[str, Any]) -> None:
-    assert list_warnings(make_definition(**changes)) == []
+    assert list_codes_and_pointers(make_definition(**changes)) == []
 
 
 def test_a_test_job_gets_no_warning() -> None:
-    assert list_warnings(make_definition(snapshot={"every_env_steps": 1}), schedule="test") == []
+    assert (
+        list_codes_and_pointers(make_definition(snapshot={"every_env_steps": 1}), schedule="test")
+        == []
+    )
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_our_own_examples_give_no_warning(example: Path) -> None:
     document = yaml.safe_load(example.read_text())
-    assert list_warnings(document.get("definition", document)) == []
+    assert list_codes_and_pointers(document.get("definition", document)) == []

@@ -191,4 +191,4 @@ def test_a_worker_does_not_start_a_work_order_that_it_does_not_know_whole(
 
 def test_an_acknowledgement_with_an_unknown_key_counts() -> None:
     reply = interpret(make_response({"acked_seq": 9, **UNKNOWN}))
-    assert (reply.verdict, reply.seq) == (SendResult.ACKNOWLEDGED, 9)
+    assert (reply.result, reply.seq) == (SendResult.ACKNOWLEDGED, 9)

@@ -17,9 +17,9 @@ from palestra.contract.code import (
     ModuleCode,
 )
 from palestra.contract.definition import Definition, read_definition
-from palestra.contract.documents import canonical_json, hash_document
+from palestra.contract.documents import encode_canonical_json, hash_document
 from palestra.contract.free_parameters import check_schema
-from palestra.contract.identity import definition_hash, experiment_id, identity_hash
+from palestra.contract.identity import compute_experiment_id, hash_definition, hash_identity
 from palestra.contract.job_options import Submission
 from palestra.contract.problems import explain
 from palestra.contract.upgrade import upgrade
@@ -55,11 +55,13 @@ def make_supervised_document(**changes: Any) -> dict[str, Any]:
 
 def test_defaults_are_part_of_the_canonical_form() -> None:
     written_out = make_minimal_document(agent={"name": "dqn", "gamma": 0.99, "batch_size": 64})
-    assert canonical_json(load(make_minimal_document())) == canonical_json(load(written_out))
+    assert encode_canonical_json(load(make_minimal_document())) == encode_canonical_json(
+        load(written_out)
+    )
 
 
 def test_name_and_notes_do_not_change_the_hash() -> None:
-    assert definition_hash(load(make_minimal_document())) == definition_hash(
+    assert hash_definition(load(make_minimal_document())) == hash_definition(
         load(make_minimal_document(name="other", notes="why"))
     )
 
@@ -77,15 +79,15 @@ def test_name_and_notes_do_not_change_the_hash() -> None:
     ],
 )
 def test_any_other_change_changes_the_hash(change: dict[str, Any]) -> None:
-    assert definition_hash(load(make_minimal_document())) != definition_hash(
+    assert hash_definition(load(make_minimal_document())) != hash_definition(
         load(make_minimal_document(**change))
     )
 
 
 def test_an_integer_and_the_equal_float_give_the_same_hash() -> None:
-    assert definition_hash(
+    assert hash_definition(
         load(make_minimal_document(stop={"success_score": 475}))
-    ) == definition_hash(load(make_minimal_document(stop={"success_score": 475.0})))
+    ) == hash_definition(load(make_minimal_document(stop={"success_score": 475.0})))
 
 
 @given(st.randoms(use_true_random=False))
@@ -98,12 +100,12 @@ def test_the_hash_ignores_key_order(random: Any) -> None:
         return dict(items)
 
     document = upgrade(json.loads((ASSETS / "v1-dqn.json").read_text()))
-    assert definition_hash(load(shuffle_keys(document))) == definition_hash(load(document))
+    assert hash_definition(load(shuffle_keys(document))) == hash_definition(load(document))
 
 
 def test_canonical_json_round_trips() -> None:
     definition = load(upgrade(json.loads((ASSETS / "v1-dqn.json").read_text())))
-    assert read_definition(canonical_json(definition)) == definition
+    assert read_definition(encode_canonical_json(definition)) == definition
 
 
 def test_code_is_part_of_the_identity() -> None:
@@ -115,7 +117,7 @@ def test_code_is_part_of_the_identity() -> None:
         for version, digest in ("1a", "2a", "1b")
     ]
     assert (
-        len({identity_hash(definition, code) for code in (BuiltinCode(), clean, dirty, *installed)})
+        len({hash_identity(definition, code) for code in (BuiltinCode(), clean, dirty, *installed)})
         == 6
     )
 
@@ -123,16 +125,16 @@ def test_code_is_part_of_the_identity() -> None:
 def test_the_code_of_an_environment_is_part_of_the_hash_only_if_present() -> None:
     """IDs of experiments without such an environment do not change."""
     definition = load(make_minimal_document())
-    assert canonical_json(BuiltinCode()) == b'{"kind":"builtin"}'
-    assert identity_hash(definition, BuiltinCode()) == hash_document(
+    assert encode_canonical_json(BuiltinCode()) == b'{"kind":"builtin"}'
+    assert hash_identity(definition, BuiltinCode()) == hash_document(
         {
             "code": {"kind": "builtin"},
-            "definition": definition_hash(definition),
+            "definition": hash_definition(definition),
             "schema_version": 1,
         }
     )
     agent = {"kind": "entrypoint", "distribution": "d", "version": "1", "digest": "a" * 64}
-    assert json.loads(canonical_json(EntrypointCode(**agent))) == agent
+    assert json.loads(encode_canonical_json(EntrypointCode(**agent))) == agent
     environments = [
         None,
         ModuleCode(module="m", digest="b" * 64),
@@ -144,8 +146,8 @@ def test_the_code_of_an_environment_is_part_of_the_hash_only_if_present() -> Non
         for one in (BuiltinCode(), EntrypointCode(**agent))
         for env in environments
     ]
-    assert len({identity_hash(definition, code) for code in codes}) == 8
-    assert [TypeAdapter(Code).validate_json(canonical_json(code)) for code in codes] == codes
+    assert len({hash_identity(definition, code) for code in codes}) == 8
+    assert [TypeAdapter(Code).validate_json(encode_canonical_json(code)) for code in codes] == codes
 
 
 def test_work_tree_code_is_refused_in_submissions() -> None:
@@ -168,8 +170,8 @@ def test_work_tree_code_is_refused_in_submissions() -> None:
 def test_the_id_is_a_slug_and_sixteen_digits() -> None:
     definition = load(make_minimal_document(name="Würfel & DQN!"))
     assert (
-        experiment_id(definition, BuiltinCode())
-        == f"wurfel-dqn-{identity_hash(definition, BuiltinCode())[:16]}"
+        compute_experiment_id(definition, BuiltinCode())
+        == f"wurfel-dqn-{hash_identity(definition, BuiltinCode())[:16]}"
     )
 
 
@@ -254,11 +256,11 @@ def test_a_supervised_definition_is_hashed_like_any_other() -> None:
         load(make_supervised_document()),
         load(make_supervised_document(name="other", notes="why")),
     )
-    assert definition_hash(first) == definition_hash(renamed)
-    assert definition_hash(first) != definition_hash(
+    assert hash_definition(first) == hash_definition(renamed)
+    assert hash_definition(first) != hash_definition(
         load(make_supervised_document(estimator={"name": "mlp", "params": {"units": 3}}))
     )
-    assert read_definition(canonical_json(first)) == first
+    assert read_definition(encode_canonical_json(first)) == first
 
 
 def test_parameters_of_registered_agents_are_part_of_the_identity_in_any_order() -> None:
@@ -266,7 +268,7 @@ def test_parameters_of_registered_agents_are_part_of_the_identity_in_any_order()
         load(make_minimal_document(agent={"name": "mine", "parameters": given}))
         for given in ({"a": 1, "b": [{}]}, {"b": [{}], "a": 1}, {"a": 2, "b": [{}]})
     )
-    assert definition_hash(first) == definition_hash(again) != definition_hash(other)
+    assert hash_definition(first) == hash_definition(again) != hash_definition(other)
 
 
 def make_exponential_schema(times: int) -> dict[str, Any]:
@@ -332,7 +334,7 @@ def test_no_agent_requires_parameters(name: str, num_envs: int) -> None:
     loaded = load(
         make_minimal_document(agent={"name": name}, env={"id": "CartPole-v1", "num_envs": num_envs})
     )
-    assert read_definition(canonical_json(loaded)) == loaded
+    assert read_definition(encode_canonical_json(loaded)) == loaded
 
 
 def test_a3c_needs_no_parameters_with_an_environment_per_process() -> None:
@@ -355,7 +357,7 @@ def test_the_default_minibatch_is_no_larger_than_the_rollout() -> None:
     }
     assert [definition.agent.minibatch_size for definition in sizes.values()] == [128, 256, 256]
     asked = load(make_minimal_document(agent={"name": "ppo", "minibatch_size": 128}))
-    assert definition_hash(asked) == definition_hash(sizes[1])
+    assert hash_definition(asked) == hash_definition(sizes[1])
     with pytest.raises(
         ValidationError, match=r"agent.minibatch_size 256 is larger than a rollout of 128"
     ):

@@ -5,9 +5,9 @@ import pytest
 from pydantic import ValidationError
 
 from palestra.contract.definition import read_definition
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.envs import EnvDefinition
-from palestra.contract.identity import definition_hash
+from palestra.contract.identity import hash_definition
 from palestra.contract.problems import explain
 
 
@@ -23,10 +23,10 @@ def make_definition(**env: Any) -> Any:
 
 
 def test_definitions_without_preprocessing_keep_their_hash() -> None:
-    assert definition_hash(make_definition()) == definition_hash(
+    assert hash_definition(make_definition()) == hash_definition(
         make_definition(preprocessing=None)
     )
-    assert b"preprocessing" not in canonical_json(make_definition())
+    assert b"preprocessing" not in encode_canonical_json(make_definition())
 
 
 def test_preprocessing_is_part_of_the_hash_with_its_defaults() -> None:
@@ -34,11 +34,11 @@ def test_preprocessing_is_part_of_the_hash_with_its_defaults() -> None:
         make_definition(preprocessing={}),
         make_definition(preprocessing={"name": "atari", "frame_stack": 4, "clip_rewards": True}),
     )
-    assert definition_hash(plain) == definition_hash(named) != definition_hash(make_definition())
-    assert definition_hash(plain) != definition_hash(
+    assert hash_definition(plain) == hash_definition(named) != hash_definition(make_definition())
+    assert hash_definition(plain) != hash_definition(
         make_definition(preprocessing={"frame_stack": 2})
     )
-    assert read_definition(canonical_json(plain)) == plain
+    assert read_definition(encode_canonical_json(plain)) == plain
 
 
 def test_a_native_vector_needs_preprocessing() -> None:

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from palestra.contract.code import BuiltinCode
 from palestra.contract.definition import SCHEMA_VERSION
-from palestra.contract.documents import canonical_json
-from palestra.contract.identity import definition_hash, experiment_id
+from palestra.contract.documents import encode_canonical_json
+from palestra.contract.identity import compute_experiment_id, hash_definition
 from palestra.contract.upgrade import (
     UnsupportedSchemaError,
     load_definition,
@@ -39,14 +39,14 @@ def write_document(version: int, agent: dict[str, Any], **changes: Any) -> str:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_samples_of_every_version_are_still_read_as_the_same_definition(sample: Path) -> None:
-    assert definition_hash(load_definition(sample.read_bytes())) == RELEASED_HASHES[sample.name]
+    assert hash_definition(load_definition(sample.read_bytes())) == RELEASED_HASHES[sample.name]
 
 
 @pytest.mark.parametrize("name", RELEASED_IDS)
 def test_documents_of_version_1_keep_their_id(name: str) -> None:
     """This includes documents that are submitted again to a server that supports version 2."""
     raw = next(sample for sample in SAMPLES if sample.name == name).read_bytes()
-    assert experiment_id(load_definition(raw), BuiltinCode()) == RELEASED_IDS[name]
+    assert compute_experiment_id(load_definition(raw), BuiltinCode()) == RELEASED_IDS[name]
 
 
 @pytest.mark.parametrize("name", ON_POLICY)
@@ -80,9 +80,13 @@ def test_equivalent_documents_of_both_versions_have_the_same_id(name: str) -> No
     same = load_definition(write_document(2, {"name": name, "value_coefficient": 0.35}))
     other = load_definition(write_document(2, {"name": name, "value_coefficient": 0.7}))
     code = BuiltinCode()
-    assert experiment_id(old, code) == experiment_id(same, code) != experiment_id(other, code)
-    assert definition_hash(old) == definition_hash(same) != definition_hash(other)
-    stored = canonical_json(old)
+    assert (
+        compute_experiment_id(old, code)
+        == compute_experiment_id(same, code)
+        != compute_experiment_id(other, code)
+    )
+    assert hash_definition(old) == hash_definition(same) != hash_definition(other)
+    stored = encode_canonical_json(old)
     assert load_definition(stored) == old, "what is stored in the new version stays as it is"
 
 
@@ -96,7 +100,9 @@ def test_agents_without_a_value_coefficient_are_the_same_in_both_versions() -> N
     ):
         one, two = (load_definition(write_document(version, agent)) for version in (1, 2))
         assert one == two
-        assert experiment_id(one, BuiltinCode()) == experiment_id(two, BuiltinCode())
+        assert compute_experiment_id(one, BuiltinCode()) == compute_experiment_id(
+            two, BuiltinCode()
+        )
 
 
 def test_submissions_are_upgraded_and_other_documents_are_not_changed() -> None:

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from pydantic_core._pydantic_core import list_all_errors
 
-from palestra.contract.wording import sentence
+from palestra.contract.wording import describe_fault
 from tests.support.phrases import find_pydantic_phrases
 
 
 @pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: kind["type"])
 def test_every_kind_of_validation_error_has_its_own_message(kind: dict[str, Any]) -> None:
     context = {**(kind["example_context"] or {}), "error": "must be even"}
-    told = sentence(
+    told = describe_fault(
         {"type": kind["type"], "loc": (), "msg": kind["example_message_python"], "ctx": context}
     )
     assert told
@@ -26,5 +26,11 @@ def test_the_searched_phrases_occur_in_pydantics_messages() -> None:
 
 
 def test_a_limit_of_one_is_written_in_the_singular() -> None:
-    assert sentence({"type": "too_short", "ctx": {"min_length": 1}}) == "must have at least 1 item"
-    assert sentence({"type": "too_long", "ctx": {"max_length": 11}}) == "must have at most 11 items"
+    assert (
+        describe_fault({"type": "too_short", "ctx": {"min_length": 1}})
+        == "must have at least 1 item"
+    )
+    assert (
+        describe_fault({"type": "too_long", "ctx": {"max_length": 11}})
+        == "must have at most 11 items"
+    )

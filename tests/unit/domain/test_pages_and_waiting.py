@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidError
-from app.domain.paging import PageRequest, cursor, keyset
+from app.domain.paging import PageRequest, build_keyset, encode_cursor
 from app.domain.queue.waiting import PoolFacts, WaitingJob, explain
 
 COLUMNS = ("created_at", "name")
@@ -18,7 +18,9 @@ COLUMNS = ("created_at", "name")
     )
 )
 def test_a_cursor_is_decoded_as_it_was_encoded(value: int | str) -> None:
-    page = keyset(PageRequest(sort="-name", cursor=cursor("-name", value, "exp-1")), COLUMNS)
+    page = build_keyset(
+        PageRequest(sort="-name", cursor=encode_cursor("-name", value, "exp-1")), COLUMNS
+    )
     assert page.after == (value, "exp-1")
     assert page.descending
 
@@ -40,32 +42,32 @@ def test_a_cursor_is_decoded_as_it_was_encoded(value: int | str) -> None:
 )
 def test_an_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidError) as refused:
-        keyset(PageRequest(sort="-name", cursor=text), COLUMNS)
+        build_keyset(PageRequest(sort="-name", cursor=text), COLUMNS)
     assert refused.value.code == "invalid_cursor"
 
 
 def test_a_cursor_of_another_order_is_refused() -> None:
     with pytest.raises(InvalidError):
-        keyset(PageRequest(sort="name", cursor=cursor("-name", "a", "x")), COLUMNS)
+        build_keyset(PageRequest(sort="name", cursor=encode_cursor("-name", "a", "x")), COLUMNS)
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63), 10**40])
 def test_a_number_that_no_column_holds_is_refused(value: int) -> None:
     with pytest.raises(InvalidError):
-        keyset(PageRequest(sort="name", cursor=cursor("name", value, "x")), COLUMNS)
+        build_keyset(PageRequest(sort="name", cursor=encode_cursor("name", value, "x")), COLUMNS)
 
 
 @pytest.mark.parametrize("sort", ["created;drop table", "__class__", "", "--name"])
 def test_only_listed_columns_sort(sort: str) -> None:
     with pytest.raises(InvalidError) as refused:
-        keyset(PageRequest(sort=sort), COLUMNS)
+        build_keyset(PageRequest(sort=sort), COLUMNS)
     assert refused.value.code == "invalid_sort"
 
 
 @pytest.mark.parametrize("limit", [0, -1, 501, 10**9])
 def test_limits_are_bounded(limit: int) -> None:
     with pytest.raises(InvalidError):
-        keyset(PageRequest(limit=limit), COLUMNS)
+        build_keyset(PageRequest(limit=limit), COLUMNS)
 
 
 JOB = {"gpus": 0, "version": 1, "slots": 4, "free_slots": 2, "ahead": 0}

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.retry import COUNTED_CAUSES, LONGEST_DELAY, FailureHistory, compute_backoff, judge
+from app.domain.retry import COUNTED_CAUSES, LONGEST_DELAY, FailureHistory, compute_backoff, decide
 from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
 
 LONG = 3_600.0
@@ -12,17 +12,17 @@ SHORT = 5.0
 def test_an_infrastructure_failure_is_retried_at_once_and_later_with_growing_delays() -> None:
     history, delays = FailureHistory(), []
     for _ in range(10):
-        verdict = judge(Cause.LEASE_EXPIRED, LONG, history, max_attempts=20)
-        assert verdict.is_requeued
-        delays.append(verdict.delay)
-        history = verdict.history
+        decision = decide(Cause.LEASE_EXPIRED, LONG, history, max_attempts=20)
+        assert decision.is_requeued
+        delays.append(decision.delay)
+        history = decision.history
     assert delays == [0, 10, 20, 40, 80, 160, 320, 600, 600, 600]
 
 
 def test_a_job_fails_once_its_infrastructure_failures_are_used_up() -> None:
     history = FailureHistory(infrastructure_failures=2)
-    assert judge(Cause.WORKER_LOST, LONG, history, max_attempts=4).is_requeued
-    last = judge(Cause.WORKER_LOST, LONG, history, max_attempts=3)
+    assert decide(Cause.WORKER_LOST, LONG, history, max_attempts=4).is_requeued
+    last = decide(Cause.WORKER_LOST, LONG, history, max_attempts=3)
     assert not last.is_requeued
     assert last.cause is Cause.WORKER_LOST
 
@@ -30,10 +30,10 @@ def test_a_job_fails_once_its_infrastructure_failures_are_used_up() -> None:
 def test_three_short_attempts_in_a_row_fail_the_job_as_poison() -> None:
     history = FailureHistory()
     for _ in range(2):
-        verdict = judge(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20)
-        assert verdict.is_requeued
-        history = verdict.history
-    third = judge(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20)
+        decision = decide(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20)
+        assert decision.is_requeued
+        history = decision.history
+    third = decide(Cause.TRAINER_KILLED, SHORT, history, max_attempts=20)
     assert not third.is_requeued
     assert third.cause is Cause.POISON
 
@@ -41,25 +41,25 @@ def test_three_short_attempts_in_a_row_fail_the_job_as_poison() -> None:
 def test_a_long_attempt_between_short_ones_resets_the_count() -> None:
     history = FailureHistory()
     for lived in (SHORT, SHORT, LONG, SHORT, SHORT):
-        verdict = judge(Cause.TRAINER_KILLED, lived, history, max_attempts=20)
-        assert verdict.is_requeued
-        history = verdict.history
+        decision = decide(Cause.TRAINER_KILLED, lived, history, max_attempts=20)
+        assert decision.is_requeued
+        history = decision.history
 
 
 @pytest.mark.parametrize("cause", sorted(COUNTED_CAUSES))
 def test_a_counted_failure_is_retried_once_in_a_row(cause: Cause) -> None:
-    first = judge(cause, LONG, FailureHistory(), max_attempts=20)
+    first = decide(cause, LONG, FailureHistory(), max_attempts=20)
     assert first.is_requeued
-    assert not judge(cause, LONG, first.history, max_attempts=20).is_requeued
-    between = judge(Cause.WORKER_LOST, LONG, first.history, max_attempts=20)
-    assert judge(cause, LONG, between.history, max_attempts=20).is_requeued
+    assert not decide(cause, LONG, first.history, max_attempts=20).is_requeued
+    between = decide(Cause.WORKER_LOST, LONG, first.history, max_attempts=20)
+    assert decide(cause, LONG, between.history, max_attempts=20).is_requeued
 
 
 @pytest.mark.parametrize("cause", sorted(set(Cause) - INFRASTRUCTURE_CAUSES - COUNTED_CAUSES))
 def test_all_other_failures_keep_their_cause(cause: Cause) -> None:
-    verdict = judge(cause, SHORT, FailureHistory(quick_deaths=2), max_attempts=20)
-    assert not verdict.is_requeued
-    assert verdict.cause is cause
+    decision = decide(cause, SHORT, FailureHistory(quick_deaths=2), max_attempts=20)
+    assert not decision.is_requeued
+    assert decision.cause is cause
 
 
 @given(st.integers(0, 10_000))
@@ -73,8 +73,8 @@ def test_no_sequence_of_failures_is_retried_without_end(
 ) -> None:
     history, requeued = FailureHistory(), 0
     for cause, lived in failures:
-        verdict = judge(cause, lived, history, max_attempts=20)
-        if not verdict.is_requeued:
+        decision = decide(cause, lived, history, max_attempts=20)
+        if not decision.is_requeued:
             return
-        history, requeued = verdict.history, requeued + 1
+        history, requeued = decision.history, requeued + 1
     assert requeued <= 2 * 20

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain import transitions
-from app.domain.attempt_end import path, sentence
+from app.domain.attempt_end import describe_cause, list_states
 from app.domain.derived_states import (
     EXPERIMENT_ORDER,
     derive_experiment_state,
@@ -75,9 +75,9 @@ def test_a_finished_job_says_that_it_is_finished(state: JobState) -> None:
     st.booleans(),
 )
 def test_the_end_of_an_attempt_is_a_transition_of_the_table(
-    state: JobState, outcome: Outcome, cause: Cause, requeue: bool
+    state: JobState, outcome: Outcome, cause: Cause, is_requeued: bool
 ) -> None:
-    steps = path(state, outcome, cause, requeue=requeue)
+    steps = list_states(state, outcome, cause, is_requeued=is_requeued)
     for step in steps:
         transitions.check(state, step)
         state = step
@@ -86,20 +86,20 @@ def test_the_end_of_an_attempt_is_a_transition_of_the_table(
 
 @given(st.sampled_from(Outcome), st.sampled_from(Cause), st.booleans())
 def test_a_cancelled_job_is_never_queued_again(
-    outcome: Outcome, cause: Cause, requeue: bool
+    outcome: Outcome, cause: Cause, is_requeued: bool
 ) -> None:
-    end = path(JobState.CANCELLING, outcome, cause, requeue=requeue)[-1]
+    end = list_states(JobState.CANCELLING, outcome, cause, is_requeued=is_requeued)[-1]
     assert end == (JobState.SUCCEEDED if outcome is Outcome.SUCCEEDED else JobState.CANCELLED)
 
 
 @pytest.mark.parametrize("cause", sorted(Cause))
 def test_every_cause_has_a_message(cause: Cause) -> None:
-    assert sentence(cause).endswith(".")
+    assert describe_cause(cause).endswith(".")
 
 
 @pytest.mark.parametrize("cause", sorted(INFRASTRUCTURE_CAUSES))
 def test_infrastructure_failures_have_a_remedy(cause: Cause) -> None:
-    assert re.search(r"\. (Check|Read) ", sentence(cause))
+    assert re.search(r"\. (Check|Read) ", describe_cause(cause))
 
 
 def test_every_job_state_maps_to_a_run_state() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from palestra.contract.definition import Definition
-from palestra.contract.identity import definition_hash
+from palestra.contract.identity import hash_definition
 from palestra.contract.names import EvaluationSource, Schedule
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import Follow, RunOrder
@@ -121,7 +121,7 @@ class Follower:
         snapshot = load_snapshot(
             self.directory.inputs / snapshot_id,
             run_id=self.run.run_id,
-            definition_hash=definition_hash(self.definition),
+            definition_hash=hash_definition(self.definition),
         )
         clock = self.clock = StillClock.from_state(snapshot.state)
         evaluator = self._evaluator(self._agent(snapshot), stored)

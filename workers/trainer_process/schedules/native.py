@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from palestra.contract.definition import Definition
-from palestra.contract.identity import definition_hash
+from palestra.contract.identity import hash_definition
 from palestra.contract.names import ExportFormat
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.work_order import RunOrder
@@ -99,7 +99,7 @@ def export(
     shown, example = describe_acting(definition, agent)
     description = {
         **shown,
-        "definition_hash": definition_hash(definition),
+        "definition_hash": hash_definition(definition),
         "run_id": run.run_id,
         "seed": run.seed,
         "env_step": clock.env_steps,

@@ -7,7 +7,7 @@ import type { LinkPreview, Session } from "@/api/types";
 import { Refusal } from "@/ui/Refusal";
 import { LEAST_PASSWORD, refusalOf } from "./forms";
 import classes from "./LoginPage.module.css";
-import { useJudgement } from "./useJudgement";
+import { useLinkProblems } from "./useLinkProblems";
 
 interface LinkFormProps {
   code: string;
@@ -102,7 +102,7 @@ export function NewPasswordForm({ code, preview, enter }: LinkFormProps) {
 interface NewPasswordProps {
   value: string;
   onChange(password: string): void;
-  /** The server's judgement. */
+  /** The server's message about the password. */
   fault: string | undefined;
 }
 
@@ -130,7 +130,7 @@ function NewPassword({ value, onChange, fault }: NewPasswordProps) {
 
 /** Redeems the link when the form is sent; the server checks name and password during typing. */
 function useRedemption(code: string, chosen: RedemptionChoice, enter: LinkFormProps["enter"]) {
-  const judged = useJudgement(code, chosen);
+  const problems = useLinkProblems(code, chosen);
   const attempt = useMutation({ mutationFn: () => redeem(code, chosen), onSuccess: enter });
   const { error } = attempt;
   const isPlaced = error instanceof ApiError && error.errors.length > 0;
@@ -140,8 +140,8 @@ function useRedemption(code: string, chosen: RedemptionChoice, enter: LinkFormPr
   };
   return {
     form,
-    faults: judged,
+    faults: problems,
     pending: attempt.isPending,
-    refusal: error && !(isPlaced && Object.keys(judged).length > 0) ? error : null,
+    refusal: error && !(isPlaced && Object.keys(problems).length > 0) ? error : null,
   };
 }

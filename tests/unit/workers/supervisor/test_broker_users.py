@@ -18,7 +18,7 @@ from worker_bench import WorkerBench
 from app.bus.redis import RedisBus
 from app.daemons.dispatcher import CeleryDispatchQueue
 from app.services.jobs.dispatch_plan import AssignedJob
-from palestra.cli.embedded.broker_users import QUEUES, RULES, user_lines
+from palestra.cli.embedded.broker_users import QUEUES, RULES, build_user_lines
 from palestra.contract.names import new_id, worker_queue
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
@@ -46,7 +46,7 @@ class GuardedBench(WorkerBench):
             f"dir {self.directory}",
         )
         path = self.directory / "valkey.conf"
-        path.write_text("\n".join([*options, *user_lines(PASSWORDS), ADMIN, ""]))
+        path.write_text("\n".join([*options, *build_user_lines(PASSWORDS), ADMIN, ""]))
         started = self._start("broker", [str(get_binary_path()), str(path)])
         wait_for(lambda: "Ready to accept" in self.log("broker"), "the broker", 20)
         return started
@@ -199,5 +199,5 @@ def test_other_commands_are_refused_for_every_role(
 
 def test_users_reach_only_the_pools_queues_and_passwords_are_hashed() -> None:
     assert worker_queue("x", "w").startswith(f"{QUEUES}x")
-    lines = "\n".join(user_lines(PASSWORDS))
+    lines = "\n".join(build_user_lines(PASSWORDS))
     assert not [password for password in PASSWORDS.values() if password in lines]

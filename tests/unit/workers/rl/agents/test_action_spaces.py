@@ -9,7 +9,7 @@ from gymnasium import spaces
 from palestra.contract.agents import BUILTIN_AGENTS
 from palestra.contract.agents.actions import ACTION_SPACES, NEEDS_BOUNDS, list_supporting_agents
 from palestra.contract.definition import read_definition
-from palestra.contract.documents import canonical_json
+from palestra.contract.documents import encode_canonical_json
 from tests.support.api_samples import make_definition
 from tests.unit.workers.rl.agents.agent_kit import make_context
 from workers.assembly.registry import agent_factory, make_agent
@@ -25,7 +25,7 @@ OWN = sorted(set(BUILTIN_AGENTS) - {"sb3"})
 
 
 def make_agent_for(name: str, space: spaces.Space) -> object:
-    parameters = read_definition(canonical_json(make_definition(agent={"name": name}))).agent
+    parameters = read_definition(encode_canonical_json(make_definition(agent={"name": name}))).agent
     return make_agent(parameters, make_context(space, num_envs=1))
 
 

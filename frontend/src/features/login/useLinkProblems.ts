@@ -8,7 +8,7 @@ const PAUSE_MS = 350;
 /**
  * The server's messages about name and password by JSON pointer, requested after a pause in typing.
  */
-export function useJudgement(code: string, chosen: RedemptionChoice): Record<string, string> {
+export function useLinkProblems(code: string, chosen: RedemptionChoice): Record<string, string> {
   const { user = "", displayName = "", password = "" } = chosen;
   const long = password.length >= LEAST_PASSWORD ? password : "";
   const [typed] = useDebouncedValue(
@@ -16,10 +16,10 @@ export function useJudgement(code: string, chosen: RedemptionChoice): Record<str
     PAUSE_MS,
   );
   const { data } = useQuery({
-    queryKey: ["judgement", typed],
+    queryKey: ["link-problems", typed],
     queryFn: ({ signal }) => previewLink(code, JSON.parse(typed) as RedemptionChoice, signal),
     placeholderData: keepPreviousData,
-    // A password must not stay in memory longer than it is judged.
+    // A password must not stay in memory longer than the check of it takes.
     gcTime: 0,
     retry: false,
   });

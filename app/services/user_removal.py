@@ -9,7 +9,7 @@ from app.domain import transitions
 from app.domain.errors import ConflictError, InvalidError
 from app.domain.principal import Principal
 from app.services.access import users
-from app.services.access.audit_actor import actor
+from app.services.access.audit_actor import describe_actor
 from app.services.access.invitations import require_user_management
 from app.services.audit import audit_log
 from app.services.jobs import job_state
@@ -43,7 +43,12 @@ async def disable(
         await rows.revoke_invitations_of(session, user.id)
         data = {"sessions": ended, "live_jobs": live, "jobs": request.jobs}
         audit_log.record(
-            session, "user.disable", user.id, project_id=None, actor=actor(principal), data=data
+            session,
+            "user.disable",
+            user.id,
+            project_id=None,
+            actor=describe_actor(principal),
+            data=data,
         )
         announce(session, ACCESS)
     return UserDisabled(
@@ -66,10 +71,12 @@ async def _treat_jobs(
     if request.jobs == "keep":
         return 0
     details = TransitionDetails(
-        actor=actor(principal), cause=Cause.USER, reason="The user was disabled."
+        actor=describe_actor(principal), cause=Cause.USER, reason="The user was disabled."
     )
     follow = (
-        transitions.state_after_pause if request.jobs == "pause" else transitions.state_after_cancel
+        transitions.find_state_after_pause
+        if request.jobs == "pause"
+        else transitions.find_state_after_cancel
     )
     changed = 0
     for job in await rows.list_live_jobs(session, user.id):
@@ -127,7 +134,7 @@ async def delete(
     await rows.revoke_invitations_of(session, user.id)
     data = {"name": user.name, "transferred_to": None if to is None else to.id}
     audit_log.record(
-        session, "user.delete", user.id, project_id=None, actor=actor(principal), data=data
+        session, "user.delete", user.id, project_id=None, actor=describe_actor(principal), data=data
     )
     await rows.delete_user(session, user.id)
     announce(session, ACCESS)
@@ -155,6 +162,6 @@ def _record_transfer(
         "user.transfer",
         user.id,
         project_id=None,
-        actor=actor(principal),
+        actor=describe_actor(principal),
         data={"to": to.id, **moved},
     )
