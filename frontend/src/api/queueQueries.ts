@@ -55,6 +55,15 @@ export function openRunsQuery(project: string | null) {
   });
 }
 
+/** Why a job waits. */
+export function explanationQuery(jobId: string) {
+  return queryOptions({
+    queryKey: [...keys.jobs, "explanation", jobId],
+    queryFn: ({ signal }) =>
+      get<t.JobExplanation>(`/jobs/${encodeURIComponent(jobId)}/explain`, {}, signal),
+  });
+}
+
 export const workersQuery = queryOptions({
   queryKey: keys.workers,
   queryFn: async ({ signal }) => (await get<t.Page<t.Worker>>("/workers", {}, signal)).items,

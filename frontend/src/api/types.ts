@@ -13,6 +13,7 @@ export type Run = Schemas["RunView"];
 export type RunDetail = Schemas["RunDetail"];
 export type Attempt = Schemas["AttemptView"];
 export type Job = Schemas["JobView"];
+export type JobExplanation = Schemas["JobExplanation"];
 export type Evaluation = Schemas["EvaluationView"];
 export type Backlog = Schemas["BacklogView"];
 export type Snapshot = Schemas["SnapshotView"];

@@ -1,7 +1,7 @@
 import { Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { useProject } from "@/api/access";
 import type { ApiError } from "@/api/client";
 import { jobsQuery, type OpenJobs, poolsQuery } from "@/api/queueQueries";
@@ -12,6 +12,7 @@ import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
+import { ExplanationDialog } from "./ExplanationDialog";
 import { jobPlace } from "./JobName";
 import { jobColumns } from "./jobColumns";
 import { PausedPools } from "./PausedPools";
@@ -103,10 +104,20 @@ function Jobs({
   kind: "waiting" | "active" | "paused";
 }) {
   const navigate = useNavigate();
-  const columns = useMemo(() => jobColumns(kind), [kind]);
+  const [explained, setExplained] = useState<Job | null>(null);
+  const columns = useMemo(() => jobColumns(kind, setExplained), [kind]);
   const open = (job: Job) => void navigate(jobPlace(job));
   return (
-    <DataTable label={label} rows={rows} columns={columns} rowId={(job) => job.id} onOpen={open} />
+    <>
+      <DataTable
+        label={label}
+        rows={rows}
+        columns={columns}
+        rowId={(job) => job.id}
+        onOpen={open}
+      />
+      <ExplanationDialog jobId={explained?.id ?? null} onClose={() => setExplained(null)} />
+    </>
   );
 }
 

@@ -14,7 +14,15 @@ import { showUndo } from "@/ui/undoNotification";
 import { JobName } from "./JobName";
 import classes from "./Queue.module.css";
 
-export function jobColumns(kind: "waiting" | "active" | "paused"): Column<Job>[] {
+/**
+ * The columns of the jobs of a kind.
+ *
+ * @param explain Shows why a waiting job waits.
+ */
+export function jobColumns(
+  kind: "waiting" | "active" | "paused",
+  explain: (job: Job) => void,
+): Column<Job>[] {
   const place: Column<Job> = {
     id: "position",
     header: "#",
@@ -28,9 +36,17 @@ export function jobColumns(kind: "waiting" | "active" | "paused"): Column<Job>[]
     header: "Reason",
     wrap: true,
     cell: (job) => (
-      <span className={`${classes.reason} muted`} title={job.waiting ?? ""}>
+      <button
+        type="button"
+        className={`${classes.reason} muted`}
+        title={`${job.waiting ?? ""}\nShow what decides its place`}
+        onClick={(event) => {
+          event.stopPropagation();
+          explain(job);
+        }}
+      >
         {job.waiting ?? "–"}
-      </span>
+      </button>
     ),
   };
   const state: Column<Job> = {
@@ -77,6 +93,13 @@ export function jobColumns(kind: "waiting" | "active" | "paused"): Column<Job>[]
       cell: (job) => <span title={scheduleName(job.schedule)}>{scheduleName(job.schedule)}</span>,
     },
     { id: "pool", header: "Pool", width: 84, hide: "medium", cell: (job) => job.pool },
+    {
+      id: "class",
+      header: "Class",
+      width: 92,
+      hide: "medium",
+      cell: (job) => job.priority_class,
+    },
     {
       id: "priority",
       header: "Priority",

@@ -1,0 +1,66 @@
+import { Modal, Skeleton } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import type { ApiError } from "@/api/client";
+import { explanationQuery } from "@/api/queueQueries";
+import type { JobExplanation } from "@/api/types";
+import { count, duration, moment, percent, plural } from "@/lib/format";
+import { Facts } from "@/ui/Facts";
+import { Failure } from "@/ui/Failure";
+import { HEARTBEAT_MS } from "./useLiveQueue";
+
+/** Why a job waits, with everything that decides its place in the order in which it is compared. */
+export function ExplanationDialog({ jobId, onClose }: { jobId: string | null; onClose(): void }) {
+  return (
+    <Modal opened={jobId !== null} onClose={onClose} title="Why this job waits" size="lg">
+      {jobId !== null && <Content jobId={jobId} />}
+    </Modal>
+  );
+}
+
+function Content({ jobId }: { jobId: string }) {
+  const query = useQuery({ ...explanationQuery(jobId), refetchInterval: HEARTBEAT_MS });
+  if (query.data === undefined)
+    return query.isError ? (
+      <Failure error={query.error as ApiError} retry={() => void query.refetch()} />
+    ) : (
+      <Skeleton height={180} radius={10} />
+    );
+  return (
+    <>
+      <p>{query.data.sentence}</p>
+      <Facts items={factsOf(query.data)} />
+    </>
+  );
+}
+
+function factsOf(found: JobExplanation): (readonly [string, ReactNode])[] {
+  const { terms } = found;
+  if (terms === null) return [];
+  const more = found.ahead_is_cut ? " or more" : "";
+  return [
+    ["Class", terms.priority_class],
+    [
+      "Project",
+      `${duration(terms.project_usage)} of device time; its share of the pool is ${percent(terms.project_share)}`,
+    ],
+    ["Person", `${duration(terms.user_usage)} of device time in the project`],
+    ["Own priority", count(terms.priority)],
+    ["Seed", `number ${count(terms.seed_index + 1)} of its experiment`],
+    ["Queued", moment(terms.queued_at)],
+    ["Before it", `${plural(found.ahead, "job")}${more}`],
+    ...(found.own_ahead.length === 0
+      ? []
+      : ([["Of these", <JobIds key="ids" ids={found.own_ahead} />]] as const)),
+  ];
+}
+
+function JobIds({ ids }: { ids: readonly string[] }) {
+  const shown = ids.slice(0, 5);
+  return (
+    <span className="mono">
+      {shown.join(", ")}
+      {ids.length > shown.length && ` and ${count(ids.length - shown.length)} more`}
+    </span>
+  );
+}
