@@ -45,7 +45,9 @@ class Target(Stack):
         descriptors: int | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(directory, settings={"PALESTRA_DAEMONS": "false", **(settings or {})})
+        # Each attack sends more requests with one token than the server answers by default.
+        own = {"PALESTRA_DAEMONS": "false", "PALESTRA_API_REQUESTS_PER_SECOND": "0"}
+        super().__init__(directory, settings={**own, **(settings or {})})
         self._descriptors = descriptors
         self.names: dict[str, str] = {}
 

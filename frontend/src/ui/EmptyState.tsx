@@ -7,11 +7,14 @@ interface EmptyProps {
   children?: ReactNode;
   /** A command that adds something to the list. */
   command?: string;
+  /** Buttons that lead on. */
+  actions?: ReactNode;
   small?: boolean;
 }
 
 /** Shows why a list is empty, and the command that adds an item. */
-export function EmptyState({ title, children, command, small = false }: EmptyProps) {
+export function EmptyState(props: EmptyProps) {
+  const { title, children, command, actions, small = false } = props;
   return (
     <div className={small ? classes.small : classes.empty}>
       {!small && <div className={classes.meander} aria-hidden="true" />}
@@ -22,6 +25,7 @@ export function EmptyState({ title, children, command, small = false }: EmptyPro
           <CodeBlock text={command} />
         </div>
       )}
+      {actions && <div className={classes.actions}>{actions}</div>}
     </div>
   );
 }

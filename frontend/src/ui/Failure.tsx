@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { isTransient } from "@/lib/outage";
 import classes from "./EmptyState.module.css";
 import { IconRefresh } from "./icons";
+import { Message } from "./Message";
 
 interface Explained {
   message: string;
@@ -25,9 +26,11 @@ export function Failure({
       <strong className={classes.title}>
         {error.status === 404 ? "Not found" : "This could not be loaded"}
       </strong>
-      <p className={classes.text}>{error.message}</p>
+      <p className={classes.text}>
+        <Message text={error.message} />
+      </p>
       {isTransient(error) && (
-        <p className={classes.request}>The request is repeated automatically every few seconds.</p>
+        <p className={classes.request}>The request is repeated automatically.</p>
       )}
       {error.requestId && (
         <p className={classes.request}>

@@ -18,7 +18,7 @@ export function OtherCode({ refusal, onClose, onAllow }: OtherCodeProps) {
       </p>
       <div className="row" style={{ justifyContent: "flex-end", marginTop: 20 }}>
         <Button variant="default" onClick={onClose} data-autofocus>
-          Leave it
+          Cancel
         </Button>
         <Button
           onClick={() => {

@@ -1,3 +1,4 @@
+import { Message } from "./Message";
 import classes from "./Refusal.module.css";
 
 interface RefusalProps {
@@ -14,7 +15,9 @@ export function Refusal({ text, title, requestId }: RefusalProps) {
   return (
     <div className={classes.refusal} role="alert">
       {title && <strong>{title}</strong>}
-      <p>{text}</p>
+      <p>
+        <Message text={text} />
+      </p>
       {requestId && (
         <p className={classes.request}>
           request <code>{requestId}</code>

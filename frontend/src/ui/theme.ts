@@ -3,6 +3,7 @@ import {
   type CSSVariablesResolver,
   createTheme,
   type MantineColorsTuple,
+  Notification,
 } from "@mantine/core";
 
 const clay: MantineColorsTuple = [
@@ -104,6 +105,12 @@ export const theme = createTheme({
     Modal: {
       defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.35 }, padding: "lg" },
     },
+    Notification: Notification.extend({
+      styles: { description: { color: "var(--ink-2)" } },
+      vars: (_theme, props) => ({
+        root: props.color === "red" ? { "--notification-color": "var(--bad)" } : {},
+      }),
+    }),
     Tooltip: { defaultProps: { openDelay: 350, withArrow: false, fz: 12 } },
     Menu: { defaultProps: { shadow: "md", position: "bottom-end" } },
   },

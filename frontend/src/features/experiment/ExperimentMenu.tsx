@@ -50,7 +50,9 @@ export function ExperimentMenu({ experiment, runs, cancellable, onCancel }: Expe
               disabled={cancellable.found === 0}
               onClick={() => setAsked("cancel")}
             >
-              Cancel {plural(cancellable.runs.length || cancellable.found, "run")}…
+              {cancellable.found === 0
+                ? "Cancel runs…"
+                : `Cancel ${plural(cancellable.runs.length || cancellable.found, "run")}…`}
             </Menu.Item>
           </Permitted>
           <Permitted reason={mayAct(experiment, `${verb} this experiment`).reason}>

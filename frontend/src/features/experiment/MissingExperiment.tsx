@@ -23,21 +23,19 @@ export function MissingExperiment({ project, id, wasMoved }: MissingExperimentPr
   return (
     <Page title="Experiment">
       <Panel>
-        {where === undefined ? (
-          <EmptyState title={title}>{found.isError && whyNot(found.error, wasMoved)}</EmptyState>
-        ) : (
-          <>
-            <EmptyState title={title}>
-              <code>{id}</code> is in the project {nameOf(where.project)}. Its runs kept their IDs.
-            </EmptyState>
-            <div className="row" style={{ justifyContent: "center", paddingBottom: 28 }}>
-              <Button
-                component={Link}
-                to="/p/$project/experiments/$experimentId"
-                params={{ project: where.project, experimentId: id } as never}
-              >
-                Open it in {nameOf(where.project)}
-              </Button>
+        <EmptyState
+          title={title}
+          actions={
+            <>
+              {where && (
+                <Button
+                  component={Link}
+                  to="/p/$project/experiments/$experimentId"
+                  params={{ project: where.project, experimentId: id } as never}
+                >
+                  Open it in {nameOf(where.project)}
+                </Button>
+              )}
               <Button
                 component={Link}
                 to="/p/$project/experiments"
@@ -46,9 +44,17 @@ export function MissingExperiment({ project, id, wasMoved }: MissingExperimentPr
               >
                 Experiments of {nameOf(project)}
               </Button>
-            </div>
-          </>
-        )}
+            </>
+          }
+        >
+          {where ? (
+            <>
+              <code>{id}</code> is in the project {nameOf(where.project)}. Its runs kept their IDs.
+            </>
+          ) : (
+            found.isError && whyNot(found.error, wasMoved)
+          )}
+        </EmptyState>
       </Panel>
     </Page>
   );

@@ -9,6 +9,7 @@ import { projectKeys } from "@/api/projects";
 import { keys } from "@/api/queries";
 import type { Experiment, Membership } from "@/api/types";
 import { FormDialog } from "@/ui/FormDialog";
+import { Message } from "@/ui/Message";
 import classes from "./MoveDialog.module.css";
 
 interface MoveDialogProps {
@@ -28,6 +29,7 @@ export function MoveDialog({ experiment, targets, onClose }: MoveDialogProps) {
     notifications.show({ message: `Moved to ${name}` });
     onClose();
   });
+  const fault = faultAt(move.error, "/to");
   return (
     <FormDialog
       opened
@@ -55,7 +57,7 @@ export function MoveDialog({ experiment, targets, onClose }: MoveDialogProps) {
           </span>
         )}
         value={to}
-        error={faultAt(move.error, "/to")}
+        error={fault && <Message text={fault} />}
         onChange={(slug) => {
           move.reset();
           setTo(slug);

@@ -41,7 +41,7 @@ export function DeleteDialog({ person, onClose }: { person: PersonDetail; onClos
         </ul>
         {owned.length > 0 && (
           <PersonSelect
-            label="Who gets it"
+            label="Transfer to"
             except={person.name}
             value={receiver}
             onChange={setReceiver}

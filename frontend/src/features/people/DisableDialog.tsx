@@ -19,14 +19,14 @@ const CHOICES: { value: JobsOfPerson; label: string; description: string }[] = [
   {
     value: "keep",
     label: "Keep",
-    description: "They go on, also those that wait; members and maintainers see their results.",
+    description: "They go on, queued jobs included; members and maintainers see their results.",
   },
   {
     value: "pause",
     label: "Pause",
     description: "Each saves a snapshot and stops; a maintainer may resume it.",
   },
-  { value: "cancel", label: "Cancel", description: "They end, and what they have stored stays." },
+  { value: "cancel", label: "Cancel", description: "They end; what they have stored stays." },
   {
     value: "transfer",
     label: "Transfer",
@@ -79,7 +79,7 @@ export function DisableDialog({ person, isCaller, onClose }: DisableDialogProps)
         )}
         {transfers && (
           <PersonSelect
-            label="To whom"
+            label="Transfer to"
             except={person.name}
             value={receiver}
             onChange={setReceiver}
@@ -88,7 +88,7 @@ export function DisableDialog({ person, isCaller, onClose }: DisableDialogProps)
         <Refusal text={disable.error?.message} />
         <div className={classes.buttons}>
           <Button variant="default" onClick={onClose} data-autofocus>
-            Leave it
+            Keep the account
           </Button>
           <Button
             color="red"

@@ -59,7 +59,7 @@ export function CreateEnrolment({ pool, onClose, onCreated }: CreateEnrolmentPro
       />
       <Select
         label="Ends after"
-        description="Workers that enrolled go on after its end"
+        description="Workers that are enrolled by then keep working"
         data={LIVES}
         value={days}
         allowDeselect={false}

@@ -186,7 +186,7 @@ function Actions({ worker, act }: { worker: Worker; act(verb: WorkerVerb): void 
         </Menu.Item>
         <Menu.Item onClick={() => act("rotate-secret")}>Rotate its secret</Menu.Item>
         <Menu.Divider />
-        <Menu.Item color="red" onClick={() => act("forget")}>
+        <Menu.Item c="var(--bad)" onClick={() => act("forget")}>
           Forget…
         </Menu.Item>
       </Menu.Dropdown>

@@ -58,9 +58,9 @@ export function projectColumns(): Column<Project>[] {
     {
       id: "role",
       header: "Your role",
-      width: 104,
+      width: 116,
       hide: "medium",
-      cell: ({ role }) => role ?? <span className="faint">no member</span>,
+      cell: ({ role }) => role ?? <span className="faint">not a member</span>,
     },
     {
       id: "created",
