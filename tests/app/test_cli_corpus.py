@@ -145,10 +145,12 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def start(directory: Path, *arguments: str, stderr: Any = subprocess.PIPE) -> subprocess.Popen[str]:
+def start(
+    directory: Path, *arguments: str, stderr: Any = subprocess.PIPE, **more: str
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         make_command(["server", "--no-daemons", *arguments]),
-        env=environment(directory),
+        env=environment(directory, **more),
         stdout=subprocess.DEVNULL,
         stderr=stderr,
         text=True,

@@ -88,7 +88,9 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
     )
     port = free_port()
     with (directory / "server.log").open("w") as log:
-        server = start(directory, "--port", str(port), stderr=log)
+        # Requests that are refused as too many would test nothing.
+        unlimited = {"PALESTRA_API_REQUESTS_PER_SECOND": "0"}
+        server = start(directory, "--port", str(port), stderr=log, **unlimited)
         try:
             url = f"http://127.0.0.1:{port}"
             wait_until_ready(server, url)
@@ -125,10 +127,12 @@ def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
     worker = post("/workers", target.enrolment, document)
     # Experiments of one definition are one: its budget tells those of two callers apart.
     own = make_definition(name=name, loop={"env_steps": 1_000 + len(name)})
-    made = post("/experiments", target.token, {"definition": own})
+    # Requests of the tests before may have created further projects.
+    project = "/projects/default"
+    made = post(f"{project}/experiments", target.token, {"definition": own})
     headers = {"Authorization": f"Bearer {target.token}"}
     jobs = httpx.get(
-        f"{target.url}/api/v1/jobs?experiment={made['id']}", headers=headers, timeout=30
+        f"{target.url}/api/v1{project}/jobs?experiment={made['id']}", headers=headers, timeout=30
     ).json()
     claim = {
         "job_id": jobs["items"][0]["id"],
