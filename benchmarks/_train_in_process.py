@@ -81,7 +81,7 @@ def open_training(
 
 
 @contextmanager
-def pack_of(
+def open_pack(
     submission: Submission, seeds: Sequence[int], directory: Path, sinks: Sequence[Sink]
 ) -> Iterator[PackTraining]:
     """Opens a pack whose trainings run iterations in turn, with a sink for each.

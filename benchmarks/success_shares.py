@@ -71,7 +71,7 @@ class StoredReturns:
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(result) + "\n")
 
-    def missing_seeds(self, peer: str, seeds: Sequence[int]) -> list[int]:
+    def list_missing_seeds(self, peer: str, seeds: Sequence[int]) -> list[int]:
         """Returns the seeds of a library that have no return yet."""
         return [seed for seed in seeds if seed not in self.returns.get(peer, {})]
 
@@ -84,25 +84,25 @@ class StoredReturns:
             )
 
 
-def trainings(
+def list_trainings(
     kept: StoredReturns, task: Task, peers: Sequence[str], seeds: Sequence[int], pack: int
 ) -> Iterator[list[str]]:
     """Yields the commands that train the missing seeds.
 
     First come Palestra's, in packs of `pack` seeds, then one per seed of each peer.
     """
-    ours = kept.missing_seeds(OURS, seeds)
+    ours = kept.list_missing_seeds(OURS, seeds)
     for begin in range(0, len(ours), pack):
         some = ours[begin : begin + pack]
         yield build_palestra_command(
             task, some if len(some) > 1 else [*some, some[0] + len(seeds)], "compiled"
         )  # one alone has another name
     for peer in peers:
-        for seed in kept.missing_seeds(peer, seeds):
+        for seed in kept.list_missing_seeds(peer, seeds):
             yield build_peer_command(peer, task, seed)
 
 
-def rows(
+def count_rows(
     kept: StoredReturns, peers: Sequence[str], seeds: Sequence[int], at: float
 ) -> Iterator[tuple[str, int, int]]:
     """Yields, for each library, how many of its trained seeds reach the return."""
@@ -135,7 +135,7 @@ def main() -> int:
     peers = find_installed_peers(names(parser, options.peers, PEERS))
     kept = StoredReturns(task, options.keep)
     print(describe_machine())
-    for command in trainings(kept, task, peers, seeds, options.pack):
+    for command in list_trainings(kept, task, peers, seeds, options.pack):
         result = run_concurrently([command], None)
         if "left_out" in result:
             print(f"{' '.join(command[-4:])}: {result['left_out']}")
@@ -144,7 +144,7 @@ def main() -> int:
         print(f"{result['peer']}, seeds {result['seeds']}: {result['returns']}", flush=True)
     found = {
         peer: (reached, count, *compute_wilson_interval(reached, count))
-        for peer, reached, count in rows(kept, peers, seeds, options.at)
+        for peer, reached, count in count_rows(kept, peers, seeds, options.at)
     }
     head = ("", "seeds", f"reach {options.at:g}", "share", "95 % interval")
     table = [

@@ -94,7 +94,7 @@ class ListServer:
 
 
 @asynccontextmanager
-async def list_server(
+async def run_list_server(
     url: str, directory: Path, count: int, runs: int
 ) -> AsyncIterator[ListServer]:
     """Runs a server with `count` projects, each of them with `runs` runs."""
@@ -274,7 +274,7 @@ async def measure(urls: tuple[str, str], directory: Path, values: argparse.Names
     async with AsyncExitStack() as stack:
         pair = [
             await stack.enter_async_context(
-                list_server(url, directory / str(count), count, values.runs)
+                run_list_server(url, directory / str(count), count, values.runs)
             )
             for url, count in zip(urls, (1, PROJECTS), strict=True)
         ]

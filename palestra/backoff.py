@@ -32,7 +32,7 @@ class Backoff:
         """Resets the wait to the shortest one, after a success."""
         self.failures = 0
 
-    def next_wait(self, minimum: float = 0.0) -> float:
+    def compute_next_wait(self, minimum: float = 0.0) -> float:
         """Counts a failure and returns the seconds to wait after it, at least `minimum`."""
         ceiling = min(self._first * 2.0 ** min(self.failures, 16), self._longest)
         self.failures += 1
@@ -40,4 +40,4 @@ class Backoff:
 
     def wait(self, minimum: float = 0.0) -> bool:
         """Waits after a failure, at least `minimum` seconds; returns whether `stop` was set."""
-        return self._stop.wait(self.next_wait(minimum))
+        return self._stop.wait(self.compute_next_wait(minimum))

@@ -163,7 +163,7 @@ class Connection:
                     return answer
                 asked = _retry_after(answer)
                 answer.close()
-            self._sleep(min(backoff.next_wait(asked), _LONGEST_WAIT))
+            self._sleep(min(backoff.compute_next_wait(asked), _LONGEST_WAIT))
         raise AssertionError("unreachable")
 
     def content(self, path: str, offset: int) -> Iterator[bytes]:
@@ -240,7 +240,7 @@ class Connection:
                     raise
             if not reconnect:
                 return
-            self._sleep(backoff.next_wait())
+            self._sleep(backoff.compute_next_wait())
 
     def _stream(
         self, path: str, parameters: Mapping[str, Any], cursor: int | None

@@ -88,7 +88,7 @@ class PoolMethods(ClientMethods):
         return self._connection.post(WorkerView, f"/workers/{encode_path_part(worker_id)}:forget")
 
     def rotate_worker_secret(self, worker_id: str) -> WorkerView:
-        """Asks for a new secret of a worker, which gets it with its next heartbeat and goes on."""
+        """Requests a new secret for a worker, which receives it with its next heartbeat."""
         return self._connection.post(
             WorkerView, f"/workers/{encode_path_part(worker_id)}:rotate-secret"
         )

@@ -47,7 +47,7 @@ async def readyz(request: Request) -> Health:
             "The server is still starting. Try again in a moment.",
             headers={"Retry-After": "1"},
         )
-    full = await request.app.state.storage.fault()
+    full = await request.app.state.storage.find_fault()
     if full is not None:
         raise HttpProblemError(
             503, "storage_full", full, headers={"Retry-After": str(STORAGE_RETRY_SECONDS)}

@@ -150,7 +150,7 @@ def parse(
         value = check_json(raw, nul=nul)
     except JsonError as error:
         raise _refused(
-            400 if error.syntax else 422, error.code, error.message, error.pointer
+            400 if error.is_syntax_error else 422, error.code, error.message, error.pointer
         ) from None
     if not isinstance(value, dict):
         raise _refused(422, "wrong_type", "expected an object")

@@ -84,7 +84,7 @@ class RedisBus(MemoryBus):
                     await work(connection)
             except _FAILURES as error:
                 _log.warning("bus.disconnected", role=name, error=type(error).__name__)
-            await asyncio.sleep(backoff.next_wait())
+            await asyncio.sleep(backoff.compute_next_wait())
 
     def _connect(self) -> Redis:
         keepalive = {} if self._url.startswith("unix:") else {"socket_keepalive": True}

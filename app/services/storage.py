@@ -39,7 +39,7 @@ class Storage:
         self._fault: str | None = None
         self._lock = asyncio.Lock()
 
-    async def fault(self) -> str | None:
+    async def find_fault(self) -> str | None:
         """Returns why writes cannot succeed now, as a sentence; `None` while they can."""
         async with self._lock:
             if time.monotonic() - self._looked >= _LOOK_SECONDS:

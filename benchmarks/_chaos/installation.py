@@ -87,7 +87,7 @@ class Installation:
 
     # Trainings
 
-    def definition(self, kind: str, number: int) -> dict[str, Any]:
+    def build_definition(self, kind: str, number: int) -> dict[str, Any]:
         """Returns a definition, which a success score that is never reached makes unique."""
         changes: dict[str, Any] = {
             "name": f"chaos {kind}",
@@ -101,7 +101,7 @@ class Installation:
     def train_undisturbed(self, seconds: float = 600) -> None:
         """Trains each kind once without faults, as the reference for trainings with faults."""
         for kind in ("dqn", "ppo"):
-            (run,) = self.stack.submit(self.definition(kind, 0), seeds=[1])
+            (run,) = self.stack.submit(self.build_definition(kind, 0), seeds=[1])
             self.stack.wait_for_run(
                 run["id"],
                 lambda run: run["state"] == "succeeded",
@@ -114,7 +114,9 @@ class Installation:
         """Submits trainings until `at_once` of them are unfinished."""
         while len(self.unfinished_trainings()) < at_once:
             kind = ("dqn", "ppo")[len(self.trainings) % 2]
-            (run,) = self.stack.submit(self.definition(kind, len(self.trainings) + 1), seeds=[1])
+            (run,) = self.stack.submit(
+                self.build_definition(kind, len(self.trainings) + 1), seeds=[1]
+            )
             self.trainings.append(DisturbedTraining(run["id"], kind))
 
     def unfinished_trainings(self) -> list[DisturbedTraining]:

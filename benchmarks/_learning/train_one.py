@@ -10,7 +10,12 @@ import time
 from pathlib import Path
 
 from benchmarks._learning.presets import read_preset
-from benchmarks._train_in_process import EvaluationSink, evaluate_from_seed, open_training, pack_of
+from benchmarks._train_in_process import (
+    EvaluationSink,
+    evaluate_from_seed,
+    open_pack,
+    open_training,
+)
 from workers.assembly.training import Training
 from workers.core.rng import derive_seed
 from workers.trainer_process.schedules.native import train, train_pack
@@ -54,7 +59,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory(prefix="palestra-learning-") as directory:
         if len(options.seeds) > 1:
-            with pack_of(preset.submission, options.seeds, Path(directory), sinks) as pack:
+            with open_pack(preset.submission, options.seeds, Path(directory), sinks) as pack:
                 train_pack(pack, lambda index: tell(index, pack.trainings[index]))
         else:
             with open_training(

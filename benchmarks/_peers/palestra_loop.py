@@ -28,7 +28,7 @@ from benchmarks._peers.tasks import (
     Settings,
     Task,
 )
-from benchmarks._train_in_process import build_bare_submission, open_training, pack_of
+from benchmarks._train_in_process import build_bare_submission, open_pack, open_training
 from palestra.contract.job_options import Submission
 from palestra.telemetry.spool import SpoolWriter
 from workers.assembly.training import Training
@@ -47,7 +47,7 @@ def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -
             submitted = build_submission(task, env_steps, compile_mode)
             if len(seeds) > 1:
                 trainings = stack.enter_context(
-                    pack_of(submitted, seeds, directory, [SharedSink(spool)] * len(seeds))
+                    open_pack(submitted, seeds, directory, [SharedSink(spool)] * len(seeds))
                 ).trainings
             else:
                 trainings = [

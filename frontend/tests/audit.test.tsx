@@ -2,7 +2,7 @@ import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { App } from "@/app/App";
-import { auditParameters, readAuditSearch } from "@/features/admin/auditSearch";
+import { buildAuditParameters, readAuditSearch } from "@/features/admin/auditSearch";
 
 const urls: string[] = [];
 const entry = (id: number, changes: object) => ({
@@ -92,7 +92,7 @@ describe("audit log", () => {
 
   it("includes the whole last day of a period", () => {
     const search = readAuditSearch({ since: "2026-11-01", until: "2026-11-02", outcome: "maybe" });
-    const { since, until, outcome } = auditParameters(search);
+    const { since, until, outcome } = buildAuditParameters(search);
     expect(outcome).toBeUndefined();
     expect(Date.parse(String(until)) - Date.parse(String(since))).toBe(2 * 86_400_000);
     expect(readAuditSearch({ since: "yesterday" })).toEqual({});

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { groupColor, memberColor, type Scheme } from "@/lib/color";
+import { chooseGroupColor, chooseMemberColor, type Scheme } from "@/lib/color";
 
 const css = readFileSync("src/ui/tokens.css", "utf8");
 
@@ -49,8 +49,8 @@ describe.each(["light", "dark"] as const)("WCAG AA in %s", (scheme) => {
   it("curves stand out from the surface", () => {
     const groups = Array.from({ length: 64 }, (_, i) => `group-${i}`);
     const colors = groups.flatMap((group) => [
-      groupColor(group, scheme),
-      ...[0, 1, 2].map((i) => memberColor(group, i, 3, scheme)),
+      chooseGroupColor(group, scheme),
+      ...[0, 1, 2].map((i) => chooseMemberColor(group, i, 3, scheme)),
     ]);
     for (const color of colors)
       expect(contrast(color, of("surface")), color).toBeGreaterThanOrEqual(3);

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 import type { RunDetail, SeriesResult, Snapshot } from "@/api/types";
 import { RunCurves } from "@/live/curves";
-import { fenceChain, isSuperseded } from "@/live/fenceChain";
+import { buildFenceChain, isSuperseded } from "@/live/fenceChain";
 import { type PointColumns, SeriesRing } from "@/live/seriesRing";
-import { messages } from "@/live/sse";
+import { readMessages } from "@/live/sse";
 
 const VIEW = { axis: "env_step", superseded: false } as const;
 
@@ -54,7 +54,7 @@ describe("sse", () => {
     });
     const onBytes = vi.fn();
     const found = [];
-    for await (const message of messages(body, onBytes)) found.push(message);
+    for await (const message of readMessages(body, onBytes)) found.push(message);
     expect(found).toEqual([
       { id: "7", event: "points", data: '{"a":\n1}' },
       { id: "8", event: undefined, data: "x" },
@@ -81,7 +81,7 @@ function snapshot(id: string, fence: number, env_step: number, update = env_step
 
 describe("fence chain", () => {
   it("supersedes points after the snapshot from which a later attempt resumed", () => {
-    const chain = fenceChain(run([null, "s1"]), [snapshot("s1", 1, 100)]);
+    const chain = buildFenceChain(run([null, "s1"]), [snapshot("s1", 1, 100)]);
     if (chain === null) throw new Error("no chain");
     expect(isSuperseded(chain, 1, 100, 100)).toBe(false);
     expect(isSuperseded(chain, 1, 100, 101)).toBe(true);
@@ -91,7 +91,7 @@ describe("fence chain", () => {
   });
 
   it("leaves out an attempt that is no predecessor of the newest", () => {
-    const chain = fenceChain(run([null, "s1", "s1"]), [
+    const chain = buildFenceChain(run([null, "s1", "s1"]), [
       snapshot("s1", 1, 100),
       snapshot("s2", 2, 200),
     ]);
@@ -100,7 +100,7 @@ describe("fence chain", () => {
   });
 
   it("takes the earliest bound along the chain", () => {
-    const chain = fenceChain(run([null, "s1", "s0"]), [
+    const chain = buildFenceChain(run([null, "s1", "s0"]), [
       snapshot("s0", 1, 50),
       snapshot("s1", 1, 100),
     ]);
@@ -108,8 +108,8 @@ describe("fence chain", () => {
   });
 
   it("is unknown when a snapshot is missing, and ignores jobs that do not train", () => {
-    expect(fenceChain(run([null, "gone"]), [])).toBeNull();
-    expect(fenceChain(run([null], "evaluate"), [])?.counted.size).toBe(0);
+    expect(buildFenceChain(run([null, "gone"]), [])).toBeNull();
+    expect(buildFenceChain(run([null], "evaluate"), [])?.counted.size).toBe(0);
   });
 });
 

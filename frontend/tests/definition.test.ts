@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { type Definition, measuresOf, scoreOf } from "@/api/definition";
+import { type Definition, listMeasures, readScore } from "@/api/definition";
 import type { Evaluation, ExperimentDetail } from "@/api/types";
-import { identityOf } from "@/features/experiment/DefinitionPanel";
-import { chartedSources } from "@/features/run/evaluationCurves";
+import { selectIdentity } from "@/features/experiment/DefinitionPanel";
+import { listChartedSources } from "@/features/run/evaluationCurves";
 import { diff } from "@/lib/jsonDiff";
 
 const RL = {
@@ -24,7 +24,7 @@ const made = (changes: object) =>
 describe("the parts that an experiment's ID is computed from", () => {
   const definition = { ...RL, name: "Pole", notes: "", schema_version: 2 } as unknown as Definition;
   const of = (code: object) =>
-    identityOf({ definition, code: code as unknown as ExperimentDetail["code"] });
+    selectIdentity({ definition, code: code as unknown as ExperimentDetail["code"] });
 
   it("are its definition, and the code of agents and environments outside Palestra", () => {
     expect(of({ kind: "builtin" })).not.toHaveProperty("code");
@@ -45,18 +45,18 @@ describe("the parts that an experiment's ID is computed from", () => {
 
 describe("the measures of a definition", () => {
   it("are env steps and returns in reinforcement learning", () => {
-    const measures = measuresOf(RL);
+    const measures = listMeasures(RL);
     expect(measures).toMatchObject({
       counter: "env_step",
       series: "evaluation/mean",
       budget: 5000,
       evaluateEvery: 500,
     });
-    expect(scoreOf(made({}), measures)).toBe(12);
+    expect(readScore(made({}), measures)).toBe(12);
   });
 
   it("are updates and the metric of the score in supervised learning", () => {
-    const measures = measuresOf(
+    const measures = listMeasures(
       supervised({ metric: "accuracy", goal: "maximize", every_updates: 10 }),
     );
     expect(measures).toMatchObject({
@@ -66,24 +66,26 @@ describe("the measures of a definition", () => {
       budget: 90,
       saveEvery: 30,
     });
-    expect(scoreOf(made({ metrics: { accuracy: 0.9 } }), measures)).toBe(0.9);
-    expect(measuresOf(supervised({ metric: "loss", goal: "minimize" })).sign).toBe(-1);
+    expect(readScore(made({ metrics: { accuracy: 0.9 } }), measures)).toBe(0.9);
+    expect(listMeasures(supervised({ metric: "loss", goal: "minimize" })).sign).toBe(-1);
   });
 });
 
 describe("curves of evaluations", () => {
   it("are the return of episodes, or every metric of a model, by source", () => {
-    expect(chartedSources([], undefined)).toEqual([]);
-    expect(chartedSources([made({})], undefined)).toEqual([{ of: "evaluation", curves: ["mean"] }]);
+    expect(listChartedSources([], undefined)).toEqual([]);
+    expect(listChartedSources([made({})], undefined)).toEqual([
+      { of: "evaluation", curves: ["mean"] },
+    ]);
     const rows = [
       made({ metrics: { loss: 1, accuracy: 0 } }),
       made({ metrics: { loss: 1 }, source: "train_data" }),
     ];
-    expect(chartedSources(rows, undefined)).toEqual([
+    expect(listChartedSources(rows, undefined)).toEqual([
       { of: "evaluation", curves: ["accuracy", "loss"] },
       { of: "train_data", curves: ["loss"] },
     ]);
-    expect(chartedSources(rows, "^evaluation/acc")).toEqual([
+    expect(listChartedSources(rows, "^evaluation/acc")).toEqual([
       { of: "evaluation", curves: ["accuracy"] },
     ]);
   });

@@ -3,9 +3,9 @@ import { screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Artifact, Evaluation, Snapshot } from "@/api/types";
-import { evaluationTable } from "@/features/run/evaluationTable";
+import { buildEvaluationTable } from "@/features/run/evaluationTable";
 import { FilesTab } from "@/features/run/FilesTab";
-import { csv } from "@/lib/csv";
+import { buildCsv } from "@/lib/csv";
 import { answers, mockServer, run, show } from "./runFixtures";
 
 beforeEach(mockServer);
@@ -66,14 +66,14 @@ describe("Line 15.23: files", () => {
       returns: [1 / 3],
       metrics: {},
     } as unknown as Evaluation;
-    const [header = "", line = ""] = evaluationTable([row]).split("\r\n");
+    const [header = "", line = ""] = buildEvaluationTable([row]).split("\r\n");
     const cells = new Map(header.split(",").map((name, i) => [name, line.split(",")[i]]));
     expect([cells.get("mean"), cells.get("stdev"), cells.get("returns")]).toEqual([
       "0.3333333333333333",
       "",
       "0.3333333333333333",
     ]);
-    expect(csv(["a"], [["=1+1"], ['say "x", y'], [-2]])).toBe(
+    expect(buildCsv(["a"], [["=1+1"], ['say "x", y'], [-2]])).toBe(
       'a\r\n\'=1+1\r\n"say ""x"", y"\r\n-2\r\n',
     );
   });

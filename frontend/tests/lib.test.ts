@@ -1,16 +1,16 @@
 import { describe, expect, it, vi } from "vitest";
 import { splitIntoPieces } from "@/lib/ansi";
-import { groupColor, memberColor } from "@/lib/color";
+import { chooseGroupColor, chooseMemberColor } from "@/lib/color";
 import {
-  ago,
-  bytes,
-  compact,
-  count,
-  duration,
-  score,
+  formatAge,
+  formatBytes,
+  formatCompact,
+  formatCount,
+  formatDuration,
+  formatScore,
+  formatValue,
   splitExperimentId,
   toNumber,
-  value,
 } from "@/lib/format";
 import { diff, lines, onlyChanges } from "@/lib/jsonDiff";
 import { smooth } from "@/lib/movingAverage";
@@ -24,33 +24,33 @@ describe("format", () => {
     [497.65, 0.26, "497.65"],
     [-3.4, 120, "−3"],
   ])("prints %d with spread %d in the digits the spread allows", (mean, spread, shown) => {
-    expect(score(mean, spread)).toBe(shown);
+    expect(formatScore(mean, spread)).toBe(shown);
   });
 
   it("names non-finite and missing values", () => {
-    expect([value("NaN"), value("Infinity"), value("-Infinity"), value(null)]).toEqual([
-      "NaN",
-      "∞",
-      "−∞",
-      "–",
-    ]);
+    expect([
+      formatValue("NaN"),
+      formatValue("Infinity"),
+      formatValue("-Infinity"),
+      formatValue(null),
+    ]).toEqual(["NaN", "∞", "−∞", "–"]);
     expect(toNumber("-Infinity")).toBe(Number.NEGATIVE_INFINITY);
   });
 
   it("shortens counts, times and sizes", () => {
-    expect([count(150_000), compact(150_000), compact(1_250_000), compact(9_999)]).toEqual([
-      "150,000",
-      "150k",
-      "1.25M",
-      "9999",
-    ]);
-    expect([duration(42), duration(185), duration(8040)]).toEqual([
+    expect([
+      formatCount(150_000),
+      formatCompact(150_000),
+      formatCompact(1_250_000),
+      formatCompact(9_999),
+    ]).toEqual(["150,000", "150k", "1.25M", "9999"]);
+    expect([formatDuration(42), formatDuration(185), formatDuration(8040)]).toEqual([
       "42 s",
       "3 min 05 s",
       "2 h 14 min",
     ]);
-    expect(bytes(4_812_331)).toBe("4.6 MiB");
-    expect(ago("2026-11-21T10:00:00Z", Date.parse("2026-11-21T12:30:00Z"))).toBe("2 h ago");
+    expect(formatBytes(4_812_331)).toBe("4.6 MiB");
+    expect(formatAge("2026-11-21T10:00:00Z", Date.parse("2026-11-21T12:30:00Z"))).toBe("2 h ago");
     expect(splitExperimentId("cartpole-dqn-20f974013fd5091b")).toEqual({
       slug: "cartpole-dqn",
       hash: "20f974013fd5091b",
@@ -136,8 +136,8 @@ describe("ansi", () => {
 
 describe("colour", () => {
   it("is the same for a group everywhere and differs between its members", () => {
-    expect(groupColor("a-1", "light")).toBe(groupColor("a-1", "light"));
-    const members = Array.from({ length: 5 }, (_, i) => memberColor("a-1", i, 5, "light"));
+    expect(chooseGroupColor("a-1", "light")).toBe(chooseGroupColor("a-1", "light"));
+    const members = Array.from({ length: 5 }, (_, i) => chooseMemberColor("a-1", i, 5, "light"));
     expect(new Set(members).size).toBe(5);
     for (const color of members) expect(color).toMatch(/^#[0-9a-f]{6}$/);
   });

@@ -3,8 +3,8 @@ import { render, screen } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
 import type { Experiment, SeriesResult } from "@/api/types";
 import { experimentColumns } from "@/features/experiments/columns";
-import { score } from "@/lib/format";
-import { progressOf } from "@/lib/progress";
+import { formatScore } from "@/lib/format";
+import { computeProgress } from "@/lib/progress";
 import { LatestValues } from "@/live/latest";
 import { ProgressBar } from "@/ui/ProgressBar";
 import { ScoreText } from "@/ui/ScoreText";
@@ -61,13 +61,17 @@ describe("a score", () => {
     [486.96, null, "487"],
     [-0.0004, 0.2, "0.00"],
   ])("of %d with spread %s is not rounded to something else", (mean, spread, text) => {
-    expect(score(mean, spread)).toBe(text);
+    expect(formatScore(mean, spread)).toBe(text);
   });
 });
 
 describe("progress", () => {
   it("Line 15.21: is complete where a run stopped at its target", () => {
-    const stopped = progressOf({ state: "succeeded", cause: "success_score", fraction: 0.28672 });
+    const stopped = computeProgress({
+      state: "succeeded",
+      cause: "success_score",
+      fraction: 0.28672,
+    });
     expect(stopped).toEqual({
       share: 1,
       text: "target",
@@ -82,7 +86,7 @@ describe("progress", () => {
     ["succeeded", "budget", 1, 1, "done", "done"],
     ["running", null, null, null, "–", "active"],
   ])("of a run that is %s (%s) at %s", (state, cause, fraction, share, text, tone) => {
-    expect(progressOf({ state, cause, fraction })).toMatchObject({ share, text, tone });
+    expect(computeProgress({ state, cause, fraction })).toMatchObject({ share, text, tone });
   });
 
   it("is not 0 % where it is unknown", () => {

@@ -2,7 +2,7 @@
 import { render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { moveTargets } from "@/api/access";
+import { listMoveTargets } from "@/api/access";
 import type { Session } from "@/api/types";
 import { App } from "@/app/App";
 import { experiments } from "../dev/mock/experiments.ts";
@@ -92,7 +92,7 @@ beforeEach(() => {
 
 describe("the projects to which an experiment can be moved", () => {
   const rightIn = (memberships: object[]) =>
-    moveTargets({ projects: memberships } as unknown as Session, "lab");
+    listMoveTargets({ projects: memberships } as unknown as Session, "lab");
 
   it("are those that the caller maintains, without archived ones", () => {
     const old = membership("old", { archived: true });

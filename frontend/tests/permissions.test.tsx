@@ -3,7 +3,7 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
-import { rightTo, rightToControl } from "@/api/access";
+import { checkRight, checkRightToControl } from "@/api/access";
 import { keys } from "@/api/queries";
 import type { Membership, Permission, Run, Session } from "@/api/types";
 import { Actions } from "@/features/experiment/Actions";
@@ -61,7 +61,7 @@ describe("rights", () => {
     ["viewer", byAda, "Only maintainers of atari and ada, who submitted it, may cancel this run."],
     ["member", byAda, "Only maintainers of atari and ada, who submitted it, may cancel this run."],
   ] as const)("refuse a %s with the reason", (role, object, reason) => {
-    const right = rightToControl(session(role), object, "cancel this run");
+    const right = checkRightToControl(session(role), object, "cancel this run");
     expect(right.reason).toBe(`${reason} Your role is ${role}.`);
   });
 
@@ -69,14 +69,14 @@ describe("rights", () => {
     ["member", byEva],
     ["maintainer", byAda],
   ] as const)("let a %s act", (role, object) => {
-    expect(rightToControl(session(role), object, "cancel this run").allowed).toBe(true);
+    expect(checkRightToControl(session(role), object, "cancel this run").allowed).toBe(true);
   });
 
   it("hold in one project only, and not for submissions to an archived one", () => {
-    expect(rightTo(session("maintainer"), "project.audit", "atari").allowed).toBe(true);
-    expect(rightTo(session("maintainer"), "project.audit", "mujoco").allowed).toBe(false);
-    expect(rightTo(session("maintainer"), "server.audit", null).allowed).toBe(false);
-    expect(rightTo(session("member", true), "run.submit", "atari").reason).toBe(
+    expect(checkRight(session("maintainer"), "project.audit", "atari").allowed).toBe(true);
+    expect(checkRight(session("maintainer"), "project.audit", "mujoco").allowed).toBe(false);
+    expect(checkRight(session("maintainer"), "server.audit", null).allowed).toBe(false);
+    expect(checkRight(session("member", true), "run.submit", "atari").reason).toBe(
       "atari is archived: nothing can be submitted to it.",
     );
   });

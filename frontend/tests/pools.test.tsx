@@ -2,7 +2,7 @@ import { render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { App } from "@/app/App";
-import { hoursOf, secondsOf } from "@/lib/hours";
+import { formatHours, parseHours } from "@/lib/hours";
 
 const sent: string[] = [];
 let refusal: object | null = null;
@@ -376,11 +376,11 @@ describe("hours", () => {
     [5_400, "1.5"],
     [60, "0.0167"],
   ] as const)("write %s seconds as %j", (seconds, text) => {
-    expect(hoursOf(seconds)).toBe(text);
-    expect(secondsOf(text)).toBe(seconds);
+    expect(formatHours(seconds)).toBe(text);
+    expect(parseHours(text)).toBe(seconds);
   });
 
   it.each(["0", "-1", "a day", "1e2"])("are not %j", (text) => {
-    expect(secondsOf(text)).toBeNaN();
+    expect(parseHours(text)).toBeNaN();
   });
 });

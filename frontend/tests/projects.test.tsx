@@ -2,8 +2,8 @@ import { render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { App } from "@/app/App";
-import { bytesOf, sizeOf } from "@/lib/sizes";
-import { slugOf } from "@/lib/slug";
+import { parseBytes, splitSize } from "@/lib/sizes";
+import { makeSlug } from "@/lib/slug";
 
 const sent: string[] = [];
 let refusal: object | null = null;
@@ -276,16 +276,16 @@ describe("sizes and slugs", () => {
     [1536 * GIB, { number: "1.5", unit: "TiB" }],
     [0, { number: "0", unit: "MiB" }],
   ] as const)("turn %s bytes into a number with a unit and back", (bytes, size) => {
-    expect(sizeOf(bytes)).toEqual(size);
-    expect(bytesOf(size)).toBe(bytes);
+    expect(splitSize(bytes)).toEqual(size);
+    expect(parseBytes(size)).toBe(bytes);
   });
 
   it.each(["-1", "1e3", "many", "1.2.3"])("find no size in %s", (number) => {
-    expect(bytesOf({ number, unit: "GiB" })).toBeNaN();
+    expect(parseBytes({ number, unit: "GiB" })).toBeNaN();
   });
 
   it("preview the slug of a name", () => {
-    expect(slugOf("  Atari 100k: Frühling! ")).toBe("atari-100k-fruhling");
-    expect(slugOf("火")).toBe("");
+    expect(makeSlug("  Atari 100k: Frühling! ")).toBe("atari-100k-fruhling");
+    expect(makeSlug("火")).toBe("");
   });
 });

@@ -5,7 +5,7 @@ import { archive } from "@/api/actions";
 import { ApiError, get } from "@/api/client";
 import { querySeries, runQuery } from "@/api/queries";
 import { makeQueryClient } from "@/app/queryClient";
-import { retryAfterOf } from "@/lib/outage";
+import { readRetryAfter } from "@/lib/outage";
 import { LiveStream } from "@/live/stream";
 
 const LIMIT = {
@@ -127,6 +127,6 @@ describe("Retry-After", () => {
     ["soon", null],
   ])("%s", (text, wait) => {
     vi.setSystemTime("2031-01-01T00:00:00Z");
-    expect(retryAfterOf(new Headers({ "retry-after": text }))).toBe(wait);
+    expect(readRetryAfter(new Headers({ "retry-after": text }))).toBe(wait);
   });
 });

@@ -9,9 +9,9 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { ExperimentDetail, Run, SeriesResult } from "@/api/types";
 import { EvaluationPanel } from "@/features/experiment/EvaluationPanel";
 import {
+  buildEvaluationPlot,
+  buildEvaluationRequest,
   countChanges,
-  evaluationPlot,
-  evaluationRequest,
   remark,
 } from "@/features/experiment/evaluationPlot";
 import { readExperimentSearch } from "@/features/experiment/search";
@@ -51,7 +51,7 @@ afterEach(() => void vi.restoreAllMocks());
 
 describe("the number of seeds", () => {
   it("is marked on the chart where it changes, and noted for every point", () => {
-    const plot = evaluationPlot(RESULT, "g", RUNS, "light", true);
+    const plot = buildEvaluationPlot(RESULT, "g", RUNS, "light", true);
     expect(plot.source.read().data[0]).toEqual([10, 20, 30]);
     expect(plot.marks).toEqual([{ x: 25, label: "n = 1" }]);
     expect([0, 2].map((i) => plot.note(i))).toEqual(["n = 2 of 2 seeds", "n = 1 of 2 seeds"]);
@@ -71,21 +71,21 @@ describe("the number of seeds", () => {
   });
 
   it("draws no interval where it is below three", () => {
-    const { data } = evaluationPlot(RESULT, "g", RUNS, "light", true).source.read();
+    const { data } = buildEvaluationPlot(RESULT, "g", RUNS, "light", true).source.read();
     expect(data[1]).toEqual([2, 450, null]);
-    const plot = evaluationPlot(RESULT, "g", RUNS, "light", true);
+    const plot = buildEvaluationPlot(RESULT, "g", RUNS, "light", true);
     expect(plot.series.filter((look) => look.edge).every((look) => look.gaps)).toBe(true);
   });
 });
 
 describe("carrying forward", () => {
   it("is computed by the server, and off unless the URL enables it", () => {
-    expect(evaluationRequest(experiment, RUNS, "env_step", false).groups[0]?.carry_forward).toBe(
-      false,
-    );
-    expect(evaluationRequest(experiment, RUNS, "env_step", true).groups[0]?.carry_forward).toBe(
-      true,
-    );
+    expect(
+      buildEvaluationRequest(experiment, RUNS, "env_step", false).groups[0]?.carry_forward,
+    ).toBe(false);
+    expect(
+      buildEvaluationRequest(experiment, RUNS, "env_step", true).groups[0]?.carry_forward,
+    ).toBe(true);
     expect(readExperimentSearch({})).toEqual({});
     expect(readExperimentSearch({ carry: true })).toEqual({ carry: true });
   });

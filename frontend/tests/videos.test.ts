@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Artifact, Evaluation } from "@/api/types";
-import { videosOf } from "@/features/run/videos";
+import { listVideos } from "@/features/run/videos";
 
 function file(name: string, envStep: number, createdAt: string, stored = true): Artifact {
   return {
@@ -23,7 +23,7 @@ describe("videosOf", () => {
       file("000000000100-episode-1.jpg", 100, "1"),
       file("000000000200-episode-0.mp4", 200, "2"),
     ];
-    const found = videosOf(files, [evaluation(100, [3, 4], true), evaluation(100, [5, 9])]);
+    const found = listVideos(files, [evaluation(100, [3, 4], true), evaluation(100, [5, 9])]);
     expect(found.map((one) => [one.envStep, one.episode, one.episodeReturn])).toEqual([
       [200, 0, undefined],
       [100, 1, 9],
@@ -39,6 +39,8 @@ describe("videosOf", () => {
       file("000000000300-episode-0.mp4", 300, "6", false),
       file("notes.txt", 0, "1"),
     ];
-    expect(videosOf(files, []).map((one) => one.id)).toEqual(["art_000000000100-episode-1.mp4_5"]);
+    expect(listVideos(files, []).map((one) => one.id)).toEqual([
+      "art_000000000100-episode-1.mp4_5",
+    ]);
   });
 });

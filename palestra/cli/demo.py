@@ -86,7 +86,7 @@ def demo(
         lambda sentence: err.print(Text(sentence)),
     )
     say("Palestra is starting: SQLite, Valkey, server with its daemons, one worker ...")
-    with instance.running(), instance.client() as client:
+    with instance.run(), instance.client() as client:
         say(f"Dashboard   {instance.login_url}  (logs you in, once)")
         results = _Demo(instance, client, time.monotonic() + timeout).run(submission)
         say("Stopping everything ...")

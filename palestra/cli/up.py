@@ -59,7 +59,7 @@ def up(
     )
     if not json:
         say(f"Palestra is starting on {instance.data.root} ...")
-    with instance.running():
+    with instance.run():
         link = instance.login_url
         if json:
             emit_json_line(

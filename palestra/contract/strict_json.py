@@ -49,15 +49,17 @@ _Path = tuple[str | int, ...]
 class JsonError(ValueError):
     """The bytes are not acceptable JSON.
 
-    `syntax` is true if the text is not JSON, and false if it holds a value that is refused.
+    `is_syntax_error` is true if the text is not JSON, false if it holds a value that is refused.
     """
 
-    def __init__(self, code: str, message: str, *, path: _Path = (), syntax: bool = True) -> None:
+    def __init__(
+        self, code: str, message: str, *, path: _Path = (), is_syntax_error: bool = True
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.pointer = build_pointer(path)
-        self.syntax = syntax
+        self.is_syntax_error = is_syntax_error
 
 
 def check_json(raw: bytes, max_depth: int = MAX_DEPTH, *, nul: bool = False) -> Any:
@@ -110,7 +112,7 @@ def _refuse_too_many(raw: bytes, max_depth: int) -> None:
             if _NESTED.search(part[:_SAMPLE]) and max_depth <= MAX_DEPTH:
                 raise _too_deep(max_depth)
             limits = f"{MAX_VALUES} values, or more than {MAX_CONTAINERS} arrays and objects"
-            raise JsonError("too_many_values", f"holds more than {limits}", syntax=False)
+            raise JsonError("too_many_values", f"holds more than {limits}", is_syntax_error=False)
 
 
 def _split_out_strings(raw: bytes) -> Iterator[bytes]:
@@ -168,7 +170,9 @@ def _load(raw: bytes, text: str, max_depth: int) -> Any:
 
 def _bounded(digits: str) -> int:
     if len(digits) > _LONG_NUMBER:
-        raise JsonError("out_of_range", "holds a number with too many digits", syntax=False)
+        raise JsonError(
+            "out_of_range", "holds a number with too many digits", is_syntax_error=False
+        )
     return int(digits)
 
 
@@ -181,7 +185,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         )
     if len(value) > MAX_KEYS:
         message = f"has an object with more than {MAX_KEYS} keys"
-        raise JsonError("too_many_values", message, syntax=False)
+        raise JsonError("too_many_values", message, is_syntax_error=False)
     return value
 
 
@@ -227,7 +231,7 @@ def _refuse_non_finite(path: _Path, container: list[Any] | dict[str, Any]) -> No
                 "not_finite",
                 'must be finite; where a number may not be, send "NaN" or "Infinity" as a string',
                 path=(*path, key),
-                syntax=False,
+                is_syntax_error=False,
             )
 
 
@@ -240,7 +244,7 @@ def _refuse(
 ) -> None:
     for key, value in _items(container):
         if any(isinstance(text, str) and bad.search(text) for text in (key, value)):
-            raise JsonError(code, message, path=(*path, key), syntax=False)
+            raise JsonError(code, message, path=(*path, key), is_syntax_error=False)
 
 
 def _too_deep(max_depth: int) -> JsonError:

@@ -206,7 +206,7 @@ class Shipper:
 
     def _back_off(self, asked: float) -> None:
         self.counts.retries += 1
-        self._pause = self._backoff.next_wait(asked)
+        self._pause = self._backoff.compute_next_wait(asked)
 
 
 def _replacement_note(payload: bytes, reason: str, runs: Sequence[str]) -> bytes:

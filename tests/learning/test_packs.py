@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks._train_in_process import EvaluationSink, open_training, pack_of
+from benchmarks._train_in_process import EvaluationSink, open_pack, open_training
 from palestra.contract.job_options import Submission
 from tests.learning.trainings import make_example_submission
 from workers.trainer_process.schedules.native import train, train_pack
@@ -45,7 +45,7 @@ def test_twenty_seeds_of_a_pack_have_the_returns_of_twenty_seeds_alone(
     tmp_path: Path, name: str
 ) -> None:
     packed, alone = EvaluationSink(), EvaluationSink()
-    with pack_of(
+    with open_pack(
         make_submission(name, "compiled"), range(20), tmp_path / "pack", [packed] * 20
     ) as pack:
         train_pack(pack, lambda index: None)

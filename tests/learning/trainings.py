@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from benchmarks._train_in_process import EvaluationSink, evaluate_from_seed, pack_of
+from benchmarks._train_in_process import EvaluationSink, evaluate_from_seed, open_pack
 from palestra.contract.definition import RlDefinition
 from palestra.contract.job_options import Submission
 from workers.assembly.rl_parts import build_agent, build_evaluator, build_hooks, cadence_of
@@ -90,7 +90,7 @@ class RunOutcome(NamedTuple):
 def train_seeds(submission: Submission, seeds: Sequence[int], directory: Path) -> list[RunOutcome]:
     """Trains seeds as a worker trains a pack of them, and evaluates each when it ends."""
     sinks, outcomes = [EvaluationSink() for _ in seeds], dict[int, RunOutcome]()
-    with pack_of(submission, seeds, directory, sinks) as pack:
+    with open_pack(submission, seeds, directory, sinks) as pack:
 
         def judge(index: int) -> None:
             training = pack.trainings[index]

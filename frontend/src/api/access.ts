@@ -1,7 +1,7 @@
 /** The project shown, and what the caller may do there. */
 import { useQuery } from "@tanstack/react-query";
 import { createContext, useContext } from "react";
-import { rememberedProject } from "@/lib/lastProject";
+import { readRememberedProject } from "@/lib/lastProject";
 import { sessionQuery } from "./queries";
 import type { Membership, Permission, Session } from "./types";
 
@@ -13,9 +13,9 @@ export function useProject(): string | null {
 }
 
 /** The project to show first: the only one, else the one shown last; `null` if there is neither. */
-export function firstProject({ projects }: Session): string | null {
+export function chooseFirstProject({ projects }: Session): string | null {
   if (projects.length === 1) return projects[0]?.slug ?? null;
-  const last = rememberedProject();
+  const last = readRememberedProject();
   return projects.some((one) => one.slug === last) ? last : null;
 }
 
@@ -41,7 +41,11 @@ const NEEDED: Partial<Record<Permission, string>> = {
 };
 
 /** Whether the session has a permission, which is the project's where `project` is its slug. */
-export function rightTo(session: Session, permission: Permission, project: string | null): Right {
+export function checkRight(
+  session: Session,
+  permission: Permission,
+  project: string | null,
+): Right {
   if (project === null) {
     return session.permissions.includes(permission)
       ? ALLOWED
@@ -50,7 +54,7 @@ export function rightTo(session: Session, permission: Permission, project: strin
   const membership = session.projects.find((one) => one.slug === project);
   if (!membership?.permissions.includes(permission)) {
     const needed = NEEDED[permission] ?? "Your role in the project does not permit this";
-    return refused(`${needed}.${roleIn(membership)}`);
+    return refused(`${needed}.${findRole(membership)}`);
   }
   return permission === "run.submit" && membership.archived
     ? refused(`${project} is archived: nothing can be submitted to it.`)
@@ -58,7 +62,7 @@ export function rightTo(session: Session, permission: Permission, project: strin
 }
 
 /** Whether the session may act on what a user submitted; `action` is a phrase: "pause this run". */
-export function rightToControl(session: Session, object: Submitted, action: string): Right {
+export function checkRightToControl(session: Session, object: Submitted, action: string): Right {
   const membership = session.projects.find((one) => one.slug === object.project);
   const permissions = membership?.permissions ?? [];
   if (permissions.includes("run.control_any")) return ALLOWED;
@@ -67,7 +71,7 @@ export function rightToControl(session: Session, object: Submitted, action: stri
     object.created_by === session.user
       ? `Only maintainers and members of ${object.project}`
       : `Only maintainers of ${object.project} and ${object.created_by}, who submitted it,`;
-  return refused(`${who} may ${action}.${roleIn(membership)}`);
+  return refused(`${who} may ${action}.${findRole(membership)}`);
 }
 
 /** The projects to which the caller may move experiments of a project, or why to none. */
@@ -76,11 +80,11 @@ export interface MoveTargets {
   targets: readonly Membership[];
 }
 
-export function moveTargets({ projects }: Session, project: string): MoveTargets {
+export function listMoveTargets({ projects }: Session, project: string): MoveTargets {
   const isMaintained = (one: Membership) => one.permissions.includes("project.settings");
   const source = projects.find((one) => one.slug === project);
   if (source === undefined || !isMaintained(source)) {
-    const reason = `Only maintainers of ${project} may move its experiments.${roleIn(source)}`;
+    const reason = `Only maintainers of ${project} may move its experiments.${findRole(source)}`;
     return { right: refused(reason), targets: [] };
   }
   const targets = projects.filter((one) => one !== source && isMaintained(one) && !one.archived);
@@ -91,7 +95,7 @@ export function moveTargets({ projects }: Session, project: string): MoveTargets
   return { right, targets };
 }
 
-function roleIn(membership: Membership | undefined): string {
+function findRole(membership: Membership | undefined): string {
   return membership === undefined ? "" : ` Your role is ${membership.role}.`;
 }
 
@@ -103,7 +107,7 @@ function useSession(): Session | undefined {
 /** Whether the caller has a permission of a project, or of the server without one. */
 export function usePermission(permission: Permission, project: string | null = null): Right {
   const session = useSession();
-  return session === undefined ? ALLOWED : rightTo(session, permission, project);
+  return session === undefined ? ALLOWED : checkRight(session, permission, project);
 }
 
 /** Whether the caller may manage a project, by a role in it or as an administrator. */
@@ -115,12 +119,14 @@ export function useProjectRight(permission: Permission, project: string): Right 
 
 export function useMoveTargets(project: string): MoveTargets {
   const session = useSession();
-  return session === undefined ? { right: ALLOWED, targets: [] } : moveTargets(session, project);
+  return session === undefined
+    ? { right: ALLOWED, targets: [] }
+    : listMoveTargets(session, project);
 }
 
 /** Returns whether the caller may act on what a user submitted. */
 export function useControl(): (object: Submitted, action: string) => Right {
   const session = useSession();
   return (object, action) =>
-    session === undefined ? ALLOWED : rightToControl(session, object, action);
+    session === undefined ? ALLOWED : checkRightToControl(session, object, action);
 }

@@ -1,6 +1,6 @@
 /** The requests of the pages for administrators and maintainers. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { address, get, type Parameters } from "./client";
+import { buildAddress, get, type Parameters } from "./client";
 import { pathIn } from "./queries";
 import type * as t from "./types";
 
@@ -36,5 +36,5 @@ export function auditQuery(project: string | null, filter: Parameters) {
 
 /** The URL of the audit log as JSON lines. */
 export function auditExport(project: string | null, filter: Parameters): string {
-  return address(pathIn(project, "/audit:export"), filter);
+  return buildAddress(pathIn(project, "/audit:export"), filter);
 }

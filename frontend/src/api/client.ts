@@ -2,7 +2,7 @@
  * Requests to the server: same origin, cookie login, CSRF header on changes, problem details as
  * errors.
  */
-import { retryAfterOf, waitOf } from "@/lib/outage";
+import { computeWait, readRetryAfter } from "@/lib/outage";
 import { pause } from "@/lib/pause";
 import type { Problem } from "./types";
 
@@ -48,13 +48,13 @@ export function isCodeChange(error: unknown): error is ApiError {
 }
 
 /** The server's message about one member of a request, which the member's field shows. */
-export function faultAt(error: unknown, pointer: string): string | undefined {
+export function findFaultAt(error: unknown, pointer: string): string | undefined {
   if (!(error instanceof ApiError)) return undefined;
   return error.errors.find((one) => one.pointer === pointer)?.message;
 }
 
 /** The message of a refused request; `null` if a field of the form shows it. */
-export function faultBeside(error: unknown, fields: readonly string[]): string | null {
+export function findFaultBeside(error: unknown, fields: readonly string[]): string | null {
   if (!(error instanceof Error)) return null;
   const shown =
     error instanceof ApiError && error.errors.some((one) => fields.includes(one.pointer));
@@ -72,7 +72,7 @@ type Scalar = string | number | boolean | null | undefined;
 export type Parameters = Record<string, Scalar | readonly string[]>;
 
 /** The URL of a route below `/api/v1`, without empty parameters. */
-export function address(path: string, parameters: Parameters = {}): string {
+export function buildAddress(path: string, parameters: Parameters = {}): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     const values: readonly Scalar[] = Array.isArray(value) ? value : [value as Scalar];
@@ -83,10 +83,10 @@ export function address(path: string, parameters: Parameters = {}): string {
   return `${BASE}${path}${text ? `?${text}` : ""}`;
 }
 
-async function problemOf(response: Response): Promise<ApiError> {
+async function readProblem(response: Response): Promise<ApiError> {
   const { status, headers } = response;
   const requestId = headers.get("x-request-id") ?? "";
-  const wait = retryAfterOf(headers);
+  const wait = readRetryAfter(headers);
   try {
     const body = (await response.json()) as Partial<Problem>;
     return new ApiError({ request_id: requestId, ...body, status }, wait);
@@ -119,10 +119,10 @@ async function send(url: string, init: RequestInit): Promise<Response> {
 async function ask(url: string, init: RequestInit): Promise<Response> {
   for (let tries = 1; ; tries += 1) {
     const response = await send(url, init);
-    const wait = retryAfterOf(response.headers);
+    const wait = readRetryAfter(response.headers);
     if (response.status !== 429 || wait === null || wait > LONGEST_SILENT_WAIT) return response;
     if (tries === TRIES) return response;
-    await pause(waitOf(wait), init.signal);
+    await pause(computeWait(wait), init.signal);
   }
 }
 
@@ -132,11 +132,11 @@ export async function get<Answer>(
   parameters: Parameters = {},
   signal?: AbortSignal,
 ): Promise<Answer> {
-  const response = await ask(address(path, parameters), {
+  const response = await ask(buildAddress(path, parameters), {
     headers: { accept: "application/json" },
     signal: signal ?? null,
   });
-  return answerOf(response);
+  return readAnswer(response);
 }
 
 function changeRequest(method: string): RequestInit & { headers: Record<string, string> } {
@@ -157,7 +157,7 @@ export async function postQuery<Answer>(
   signal?: AbortSignal,
 ): Promise<Answer> {
   const init = { ...withBody(changeRequest("POST"), body), signal: signal ?? null };
-  return answerOf(await ask(address(path), init));
+  return readAnswer(await ask(buildAddress(path), init));
 }
 
 /** Sends a PUT with a JSON body; returns the JSON answer. */
@@ -176,7 +176,7 @@ export function removeFor<Answer>(path: string): Promise<Answer> {
 }
 
 async function change<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
-  return answerOf(await send(address(path), withBody(changeRequest(method), body)));
+  return readAnswer(await send(buildAddress(path), withBody(changeRequest(method), body)));
 }
 
 function withBody(init: ReturnType<typeof changeRequest>, body: unknown): RequestInit {
@@ -185,14 +185,14 @@ function withBody(init: ReturnType<typeof changeRequest>, body: unknown): Reques
   return { ...init, headers, body: JSON.stringify(body) };
 }
 
-async function answerOf<Answer>(response: Response): Promise<Answer> {
-  if (!response.ok) throw await problemOf(response);
+async function readAnswer<Answer>(response: Response): Promise<Answer> {
+  if (!response.ok) throw await readProblem(response);
   const text = await response.text();
   return (text ? JSON.parse(text) : undefined) as Answer;
 }
 
 /** Sends a DELETE that has an empty answer. */
 export async function remove(path: string, parameters: Parameters = {}): Promise<void> {
-  const response = await send(address(path, parameters), changeRequest("DELETE"));
-  if (!response.ok) throw await problemOf(response);
+  const response = await send(buildAddress(path, parameters), changeRequest("DELETE"));
+  if (!response.ok) throw await readProblem(response);
 }

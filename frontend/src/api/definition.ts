@@ -26,7 +26,7 @@ export interface Measures {
   stopsEarly: boolean;
 }
 
-export function measuresOf(definition: Definition): Measures {
+export function listMeasures(definition: Definition): Measures {
   if (definition.kind === "rl") {
     return {
       counter: "env_step",
@@ -57,6 +57,6 @@ export function measuresOf(definition: Definition): Measures {
 }
 
 /** The score of an evaluation. */
-export function scoreOf(evaluation: Evaluation, { metric }: Measures): number | string {
+export function readScore(evaluation: Evaluation, { metric }: Measures): number | string {
   return metric === null ? evaluation.mean : (evaluation.metrics[metric] ?? evaluation.mean);
 }

@@ -1,6 +1,6 @@
 /** The requests that read, one query per resource. The live stream updates the same cache. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { address, get, postQuery } from "./client";
+import { buildAddress, get, postQuery } from "./client";
 import type * as t from "./types";
 
 export interface ExperimentFilter {
@@ -187,7 +187,7 @@ export function filesQuery(id: string) {
 
 /** The URL of a stored file's content. */
 export function contentAddress(artifactId: string): string {
-  return address(`/artifacts/${artifactId}/content`);
+  return buildAddress(`/artifacts/${artifactId}/content`);
 }
 
 export function seriesNamesQuery(id: string) {

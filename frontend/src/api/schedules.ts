@@ -8,7 +8,7 @@ const TRAINING: ReadonlySet<Schedule> = new Set<Schedule>([
 ]);
 
 /** The attempts that trained the run, without those of jobs that only read its snapshots. */
-export function trainingAttempts(run: Pick<RunDetail, "attempts" | "jobs">): Attempt[] {
+export function selectTrainingAttempts(run: Pick<RunDetail, "attempts" | "jobs">): Attempt[] {
   const jobs = new Set(run.jobs.filter((job) => TRAINING.has(job.schedule)).map((job) => job.id));
   return run.attempts.filter((attempt) => jobs.has(attempt.job_id));
 }

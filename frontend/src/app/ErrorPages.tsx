@@ -3,7 +3,7 @@ import { Link, useParams, useRouter } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { usePermission } from "@/api/access";
 import { ApiError } from "@/api/client";
-import { isTransient, retryDelayOf } from "@/lib/outage";
+import { computeRetryDelay, isTransient } from "@/lib/outage";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 
@@ -61,7 +61,7 @@ export function ErrorPage({ error }: { error: unknown }) {
   const router = useRouter();
   useEffect(() => {
     if (!isTransient(error)) return;
-    const timer = setTimeout(() => void router.invalidate(), retryDelayOf(FAILURES, error));
+    const timer = setTimeout(() => void router.invalidate(), computeRetryDelay(FAILURES, error));
     return () => clearTimeout(timer);
   }, [error, router]);
   const shown =

@@ -1,7 +1,7 @@
 import { Tooltip } from "@mantine/core";
 import { useInterval } from "@mantine/hooks";
 import { useEffect, useState } from "react";
-import { duration } from "@/lib/format";
+import { formatDuration } from "@/lib/format";
 import { useStream, useStreamStatus } from "@/live/useLive";
 import classes from "./LiveBadge.module.css";
 
@@ -27,9 +27,9 @@ export function LiveBadge() {
   }, [timer.start, timer.stop]);
   const silent = status.lastMessageAt === null ? null : (now - status.lastMessageAt) / 1000;
   const old =
-    status.state !== "live" && silent !== null && silent > 2 ? ` · ${duration(silent)}` : "";
+    status.state !== "live" && silent !== null && silent > 2 ? ` · ${formatDuration(silent)}` : "";
   const quiet =
-    silent !== null && silent > STALE_AFTER ? `, the last one ${duration(silent)} ago` : "";
+    silent !== null && silent > STALE_AFTER ? `, the last one ${formatDuration(silent)} ago` : "";
   const hint =
     status.state === "paused"
       ? "Updates are paused. Click to resume and catch up."

@@ -1,10 +1,10 @@
 import { Modal } from "@mantine/core";
-import { activeShortcuts } from "@/lib/shortcuts";
+import { listActiveShortcuts } from "@/lib/shortcuts";
 import classes from "./ShortcutHelp.module.css";
 
 /** Every shortcut that works on this page. */
 export function ShortcutHelp({ opened, onClose }: { opened: boolean; onClose: () => void }) {
-  const shortcuts = opened ? activeShortcuts() : [];
+  const shortcuts = opened ? listActiveShortcuts() : [];
   return (
     <Modal opened={opened} onClose={onClose} title="Keyboard shortcuts" size="sm">
       <dl className={classes.list}>

@@ -1,7 +1,7 @@
 /** What is checked before a page is shown. */
 import type { QueryClient } from "@tanstack/react-query";
 import { notFound, type ParsedLocation, redirect } from "@tanstack/react-router";
-import { firstProject } from "@/api/access";
+import { chooseFirstProject } from "@/api/access";
 import { ApiError } from "@/api/client";
 import { sessionQuery } from "@/api/queries";
 import type { Session } from "@/api/types";
@@ -34,8 +34,8 @@ export async function requireProject(client: QueryClient, slug: string, location
 }
 
 /** The slug of the project to begin with; without one, the page of all projects is shown. */
-export async function firstSlug(client: QueryClient): Promise<string> {
-  const slug = firstProject(await client.ensureQueryData(sessionQuery));
+export async function chooseFirstSlug(client: QueryClient): Promise<string> {
+  const slug = chooseFirstProject(await client.ensureQueryData(sessionQuery));
   if (slug === null) throw redirect({ to: "/" });
   return slug;
 }

@@ -2,7 +2,7 @@ import type { Icon } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { firstProject } from "@/api/access";
+import { chooseFirstProject } from "@/api/access";
 import { sessionQuery } from "@/api/queries";
 import { IconFlask, IconHome, IconListNumbers, IconServer, IconSettings } from "@/ui/icons";
 
@@ -26,7 +26,7 @@ export function useShownProject(): string | null {
   if (session === undefined) return project ?? null;
   // An administrator may look at the settings of a project without being a member of it.
   const isMember = session.projects.some((one) => one.slug === project);
-  return project !== undefined && isMember ? project : firstProject(session);
+  return project !== undefined && isMember ? project : chooseFirstProject(session);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { MutationCache, type Query, QueryCache, QueryClient } from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
 import { keys } from "@/api/queries";
-import { isTransient, retryDelayOf } from "@/lib/outage";
+import { computeRetryDelay, isTransient } from "@/lib/outage";
 import type { LiveStream } from "@/live/stream";
 
 /** The cache of the server's answers. The live stream keeps it current, so queries poll rarely. */
@@ -24,7 +24,7 @@ export function makeQueryClient(): QueryClient {
       queries: {
         staleTime: 5_000,
         retry: (_failures, error) => isTransient(error),
-        retryDelay: retryDelayOf,
+        retryDelay: computeRetryDelay,
       },
     },
   });

@@ -17,7 +17,7 @@ import { readRunSearch } from "@/features/run/search";
 import { administrationRoutes, managementRoutes } from "./adminRoutes";
 import { ErrorPage } from "./ErrorPages";
 import { inside, project, root } from "./frames";
-import { firstSlug, onlySlug } from "./guards";
+import { chooseFirstSlug, onlySlug } from "./guards";
 
 const login = createRoute({
   getParentRoute: () => root,
@@ -99,7 +99,7 @@ const oldExperiments = createRoute({
   path: "/experiments",
   validateSearch: readExperimentsSearch,
   beforeLoad: async ({ context, search }) => {
-    const params = { project: await firstSlug(context.client) };
+    const params = { project: await chooseFirstSlug(context.client) };
     throw redirect({ to: "/p/$project/experiments", params, search });
   },
 });
@@ -133,7 +133,7 @@ const oldQueue = createRoute({
   beforeLoad: async ({ context }) => {
     throw redirect({
       to: "/p/$project/queue",
-      params: { project: await firstSlug(context.client) },
+      params: { project: await chooseFirstSlug(context.client) },
     });
   },
 });

@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { optionsOf } from "./options";
+import { buildOptions } from "./options";
 import classes from "./Plot.module.css";
 import type { PlotProps } from "./types";
 
@@ -40,7 +40,7 @@ export default function Plot(props: PlotProps) {
     const element = host.current;
     if (element === null) return;
     const { data, points } = latest.current.source.read();
-    const plot = new uPlot(optionsOf(latest, element), data as uPlot.AlignedData, element);
+    const plot = new uPlot(buildOptions(latest, element), data as uPlot.AlignedData, element);
     element.dataset.points = String(points);
     let visible = true;
     let stale = false;

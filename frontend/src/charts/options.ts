@@ -1,6 +1,6 @@
 import type { RefObject } from "react";
 import type uPlot from "uplot";
-import { compact, value } from "@/lib/format";
+import { formatCompact, formatValue } from "@/lib/format";
 import { drawMarks } from "./marks";
 import { makeTooltip } from "./tooltip";
 import type { PlotProps } from "./types";
@@ -11,11 +11,11 @@ const LABEL_CHARACTER = 6.6;
 const LEAST_DRAG = 6;
 
 /** uPlot's options for a plot. Reads the theme's colours from the page. */
-export function optionsOf(latest: RefObject<PlotProps>, host: HTMLElement): uPlot.Options {
+export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): uPlot.Options {
   const props = latest.current;
   const css = getComputedStyle(host);
   const color = (name: string) => css.getPropertyValue(name).trim();
-  const yFormat = (y: number) => (latest.current.yFormat ?? ((v: number) => value(v, 4)))(y);
+  const yFormat = (y: number) => (latest.current.yFormat ?? ((v: number) => formatValue(v, 4)))(y);
   const axis: uPlot.Axis = {
     stroke: color("--ink-3"),
     font: FONT,
@@ -103,7 +103,7 @@ function yRange(low: number | null, high: number | null): [number, number] {
 }
 
 function yTick(tick: number): string {
-  return Math.abs(tick) >= 10_000 ? compact(tick) : value(tick, 4);
+  return Math.abs(tick) >= 10_000 ? formatCompact(tick) : formatValue(tick, 4);
 }
 
 /** Width of the longest label, with a minimum that keeps the plots of several panels aligned. */

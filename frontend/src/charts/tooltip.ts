@@ -40,23 +40,23 @@ export function makeTooltip(
         if (box.hidden || index === null || index === undefined) return;
         const { xFormat, note } = latest.current;
         const head = [xFormat(u.data[0][index] ?? 0), note?.(index) ?? ""];
-        fill(box, head, linesAt(u, index, latest.current), yFormat);
+        fill(box, head, buildLinesAt(u, index, latest.current), yFormat);
         placeBox(u, box);
       },
     },
   };
 }
 
-function linesAt(u: uPlot, index: number, props: PlotProps): Line[] {
+function buildLinesAt(u: uPlot, index: number, props: PlotProps): Line[] {
   const found = props.series.flatMap((one, i): Line[] => {
     if (one.silent || one.edge) return [];
-    const y = nearest(u, i + 1, index);
+    const y = findNearest(u, i + 1, index);
     return y === null ? [] : [{ label: one.label, color: one.color, y }];
   });
   return found.sort((a, b) => b.y - a.y);
 }
 
-function nearest(u: uPlot, series: number, index: number): number | null {
+function findNearest(u: uPlot, series: number, index: number): number | null {
   const column = u.data[series] ?? [];
   const x = u.data[0];
   const { min = 0, max = 0 } = u.scales.x ?? {};

@@ -77,13 +77,13 @@ export function oklch(lightness: number, chroma: number, degrees: number): strin
 }
 
 /** The colour of a group, used for its mean curve and for its dot in lists. */
-export function groupColor(group: string, scheme: Scheme): string {
+export function chooseGroupColor(group: string, scheme: Scheme): string {
   const { hue, chroma, light, dark } = hueOf(group);
   return oklch(scheme === "light" ? light : dark, chroma, hue);
 }
 
 /** The group's hue with the highest contrast to the surface, for a mean drawn over many members. */
-export function emphasis(group: string, scheme: Scheme): string {
+export function emphasise(group: string, scheme: Scheme): string {
   const { hue, chroma } = hueOf(group);
   return oklch(scheme === "light" ? 0.38 : 0.9, chroma * 0.85, hue);
 }
@@ -92,7 +92,12 @@ export function emphasis(group: string, scheme: Scheme): string {
  * The colour of one member of a group: the group's hue with a lightness per member. `index` counts
  * from 0 in a stable order.
  */
-export function memberColor(group: string, index: number, members: number, scheme: Scheme): string {
+export function chooseMemberColor(
+  group: string,
+  index: number,
+  members: number,
+  scheme: Scheme,
+): string {
   const { hue, chroma, light, dark } = hueOf(group);
   const place = members <= 1 ? 0 : index / (members - 1) - 0.5;
   const middle =

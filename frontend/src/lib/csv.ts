@@ -3,7 +3,7 @@ type Cell = string | number | boolean | null | undefined;
 /**
  * A table as CSV (RFC 4180); a cell that a spreadsheet would take for a formula is quoted as text.
  */
-export function csv(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
+export function buildCsv(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
   return `${[header, ...rows].map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
 }
 

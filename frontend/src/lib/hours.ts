@@ -1,14 +1,14 @@
 /** Limits of wall time, typed in hours. */
 
 /** The text of a limit in hours, from its seconds; empty for no limit. */
-export function hoursOf(seconds: number | null | undefined): string {
+export function formatHours(seconds: number | null | undefined): string {
   return seconds === null || seconds === undefined
     ? ""
     : String(Number((seconds / 3600).toFixed(4)));
 }
 
 /** Seconds of typed hours; `null` for an empty field, `NaN` for no positive number. */
-export function secondsOf(hours: string): number | null {
+export function parseHours(hours: string): number | null {
   const typed = hours.trim().replace(",", ".");
   if (typed === "") return null;
   const number = /^\d+(\.\d+)?$/.test(typed) ? Number(typed) : Number.NaN;

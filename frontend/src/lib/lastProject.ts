@@ -10,7 +10,7 @@ export function rememberProject(slug: string): void {
   }
 }
 
-export function rememberedProject(): string | null {
+export function readRememberedProject(): string | null {
   try {
     return window.localStorage.getItem(KEY);
   } catch {

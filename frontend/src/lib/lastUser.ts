@@ -10,7 +10,7 @@ export function rememberUser(name: string): void {
   }
 }
 
-export function rememberedUser(): string {
+export function readRememberedUser(): string {
   try {
     return window.localStorage.getItem(KEY) ?? "";
   } catch {

@@ -23,21 +23,21 @@ export function isTransient(error: unknown): boolean {
  * Milliseconds until the next retry, after `failures` in a row (from 0): no less than the server
  * asked for.
  */
-export function retryDelayOf(failures: number, error: unknown): number {
+export function computeRetryDelay(failures: number, error: unknown): number {
   const delay = Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** failures);
-  return Math.max(delay, waitOf((error as Refused | null)?.retryAfter));
+  return Math.max(delay, computeWait((error as Refused | null)?.retryAfter));
 }
 
 /**
  * Milliseconds to wait where a server asked for a number of seconds; 0 for `null`. Some more, so
  * that requests that were refused together are not repeated together.
  */
-export function waitOf(seconds: number | null | undefined): number {
+export function computeWait(seconds: number | null | undefined): number {
   return Math.min(LONGEST_WAIT, (seconds ?? 0) * 1_000 * (1 + Math.random() / 4));
 }
 
 /** Seconds of the header `Retry-After`, which holds seconds or a date; `null` without one. */
-export function retryAfterOf(headers: Headers): number | null {
+export function readRetryAfter(headers: Headers): number | null {
   const text = headers.get("retry-after")?.trim();
   if (!text) return null;
   const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - Date.now()) / 1_000;
@@ -50,6 +50,6 @@ interface FailedQuery<Problem> {
 }
 
 /** The error of a query, also while the query is repeated. */
-export function problemOf<Problem>(query: FailedQuery<Problem>): Problem | null {
+export function findQueryError<Problem>(query: FailedQuery<Problem>): Problem | null {
   return query.error ?? query.failureReason;
 }

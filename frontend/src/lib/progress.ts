@@ -1,4 +1,4 @@
-import { percent } from "./format";
+import { formatPercent } from "./format";
 
 interface RunEnd {
   state: string;
@@ -20,12 +20,12 @@ export interface Progress {
  * The progress of a run. A run that succeeded is complete, also where it stopped at its target
  * before the end of its budget.
  */
-export function progressOf({ state, cause, fraction }: RunEnd): Progress {
-  const used = fraction === null ? "" : ` after ${percent(fraction)} of its budget`;
+export function computeProgress({ state, cause, fraction }: RunEnd): Progress {
+  const used = fraction === null ? "" : ` after ${formatPercent(fraction)} of its budget`;
   if (state !== "succeeded")
     return {
       share: fraction,
-      text: percent(fraction),
+      text: formatPercent(fraction),
       hint: null,
       tone: state === "running" ? "active" : "idle",
     };

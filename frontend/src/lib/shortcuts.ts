@@ -19,18 +19,18 @@ export function registerShortcuts(shortcuts: readonly Shortcut[]): () => void {
 }
 
 /** The shortcuts that are active now, the latest registration first. */
-export function activeShortcuts(): Shortcut[] {
+export function listActiveShortcuts(): Shortcut[] {
   const seen = new Set<string>();
   const all = [...registered].reverse().flat();
   return all.filter((one) => !seen.has(one.keys) && seen.add(one.keys));
 }
 
-function typing(target: EventTarget | null): boolean {
+function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
 }
 
-function onControl(target: EventTarget | null): boolean {
+function isOnControl(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement &&
     target.closest("a, button, [role=option], [role=menuitem]") !== null
@@ -44,14 +44,14 @@ export function handleKey(event: KeyboardEvent, now = performance.now()): void {
     event.ctrlKey ||
     event.metaKey ||
     event.altKey ||
-    typing(event.target)
+    isTyping(event.target)
   )
     return;
   const key = event.key.toLowerCase();
-  if (key === "shift" || (key === "enter" && onControl(event.target))) return;
+  if (key === "shift" || (key === "enter" && isOnControl(event.target))) return;
   if (document.querySelector("[role=dialog]") !== null) return;
   const sequence = pending && now - since < SEQUENCE_TIME ? `${pending} ${key}` : key;
-  const all = activeShortcuts();
+  const all = listActiveShortcuts();
   const hit = all.find((one) => one.keys === sequence) ?? all.find((one) => one.keys === key);
   if (hit !== undefined) {
     pending = "";

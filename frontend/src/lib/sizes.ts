@@ -12,14 +12,14 @@ export interface Size {
 const BYTES: Record<Unit, number> = { MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
 
 /** Splits bytes into a number and the largest unit in which it is at least one. */
-export function sizeOf(bytes: number | null): Size {
+export function splitSize(bytes: number | null): Size {
   if (bytes === null) return { number: "", unit: "GiB" };
   const unit: Unit = bytes >= BYTES.TiB ? "TiB" : bytes >= BYTES.GiB ? "GiB" : "MiB";
   return { number: String(Number((bytes / BYTES[unit]).toFixed(3))), unit };
 }
 
 /** Bytes of what was typed; `null` for an empty field, `NaN` for no number from 0 on. */
-export function bytesOf({ number, unit }: Size): number | null {
+export function parseBytes({ number, unit }: Size): number | null {
   const typed = number.trim().replace(",", ".");
   if (typed === "") return null;
   const found = /^\d+(\.\d+)?$/.test(typed) ? Number(typed) : Number.NaN;

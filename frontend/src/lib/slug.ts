@@ -1,5 +1,5 @@
 /** The slug that the server makes of a name, if no other project has it. */
-export function slugOf(name: string): string {
+export function makeSlug(name: string): string {
   return name
     .normalize("NFKD")
     .replace(/[^\0-\x7f]/g, "")

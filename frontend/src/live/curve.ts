@@ -31,12 +31,12 @@ export interface Buckets {
   points: number;
 }
 
-export function emptyCurve(): Curve {
+export function createEmptyCurve(): Curve {
   return { x: [], y: [], low: [], high: [], superseded: [], points: 0 };
 }
 
 /** The buckets of a series that hold points. */
-export function filledBuckets(
+export function selectFilledBuckets(
   series: SeriesResult["series"][number],
   grid: readonly number[],
 ): Buckets {

@@ -9,8 +9,8 @@ import {
   type Buckets,
   type Curve,
   clip,
-  emptyCurve,
-  filledBuckets,
+  createEmptyCurve,
+  selectFilledBuckets,
   sortByX,
   type View,
 } from "./curve";
@@ -124,7 +124,7 @@ export class RunCurves {
 
   /** The columns that a chart draws. */
   curve(series: string, view: View): Curve {
-    const curve = emptyCurve();
+    const curve = createEmptyCurve();
     if (view.superseded) addBuckets(curve, this.#withSuperseded.get(series), "superseded");
     addBuckets(curve, this.#history.get(series), "y");
     const ring = this.#rings.get(series);
@@ -152,5 +152,5 @@ export class RunCurves {
 function replace(buckets: Map<string, Buckets>, result: SeriesResult | null): void {
   buckets.clear();
   for (const series of result?.series ?? [])
-    buckets.set(series.series, filledBuckets(series, result?.grid ?? []));
+    buckets.set(series.series, selectFilledBuckets(series, result?.grid ?? []));
 }

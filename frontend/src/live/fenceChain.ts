@@ -3,7 +3,7 @@
  * from which it and its predecessors resumed. An attempt that resumed from a snapshot continues
  * that snapshot's history and supersedes the points after it.
  */
-import { trainingAttempts } from "@/api/schedules";
+import { selectTrainingAttempts } from "@/api/schedules";
 import type { RunDetail, Snapshot } from "@/api/types";
 
 export interface Position {
@@ -31,14 +31,14 @@ function earlier(one: Position | null, other: Position | null): Position | null 
 /**
  * Returns the chain, or `null` where an attempt resumed from a snapshot that is not in the list.
  */
-export function fenceChain(
+export function buildFenceChain(
   run: Pick<RunDetail, "id" | "attempts" | "jobs">,
   snapshots: readonly Snapshot[],
 ): Chain | null {
   const runId = run.id;
   const bySnapshot = new Map(snapshots.map((snapshot) => [snapshot.id, snapshot]));
   const links = new Map(
-    trainingAttempts(run).map((attempt) => [
+    selectTrainingAttempts(run).map((attempt) => [
       attempt.fences[runId] ?? 0,
       attempt.resumed_from[runId] ?? null,
     ]),

@@ -5,7 +5,7 @@
 import { ApiError } from "@/api/client";
 import { logPage } from "@/api/queries";
 import type { LogLine, LogPage } from "@/api/types";
-import { isTransient, retryDelayOf } from "@/lib/outage";
+import { computeRetryDelay, isTransient } from "@/lib/outage";
 
 const MOST_LINES = 50_000;
 
@@ -82,7 +82,7 @@ export class LogTail {
         error: error instanceof ApiError ? error : new ApiError({ status: 0 }),
       });
       if (isTransient(this.#state.error)) {
-        const delay = retryDelayOf(this.#failures, this.#state.error);
+        const delay = computeRetryDelay(this.#failures, this.#state.error);
         this.#again = setTimeout(() => void this.#read(), delay);
       }
       this.#failures += 1;

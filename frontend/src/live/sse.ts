@@ -5,7 +5,7 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 
 /** Yields the messages of a response until it ends; calls `onBytes` for each chunk. */
-export async function* messages(
+export async function* readMessages(
   body: ReadableStream<Uint8Array>,
   onBytes: () => void,
 ): AsyncGenerator<EventSourceMessage> {

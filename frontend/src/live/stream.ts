@@ -3,12 +3,12 @@
  * stream delivers the events after the cursor, reconnects after the last one and reports its state.
  */
 import type { EventSourceMessage } from "eventsource-parser";
-import { address, type Parameters } from "@/api/client";
+import { buildAddress, type Parameters } from "@/api/client";
 import { pathIn } from "@/api/queries";
 import type { LiveEvent } from "@/api/types";
-import { retryAfterOf, waitOf } from "@/lib/outage";
+import { computeWait, readRetryAfter } from "@/lib/outage";
 import { pause } from "@/lib/pause";
-import { messages } from "./sse";
+import { readMessages } from "./sse";
 
 export type StreamState = "connecting" | "live" | "reconnecting" | "paused" | "off";
 
@@ -139,7 +139,7 @@ export class LiveStream {
       const delay =
         Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** attempt) *
         (0.7 + 0.6 * this.#transport.random());
-      await pause(Math.max(delay, waitOf(this.#retryAfter)), abort.signal);
+      await pause(Math.max(delay, computeWait(this.#retryAfter)), abort.signal);
     }
   }
 
@@ -159,7 +159,7 @@ export class LiveStream {
     try {
       const headers: Record<string, string> = { accept: "text/event-stream" };
       if (this.#cursor !== null) headers["last-event-id"] = String(this.#cursor);
-      const url = address(pathIn(scope.project, "/events"), {
+      const url = buildAddress(pathIn(scope.project, "/events"), {
         ...scope.filter,
         after: this.#cursor,
       });
@@ -171,10 +171,10 @@ export class LiveStream {
       };
       const response = await this.#transport.fetch(url, init);
       if (response.status === 401) this.onDenied();
-      if (!response.ok) this.#retryAfter = retryAfterOf(response.headers);
+      if (!response.ok) this.#retryAfter = readRetryAfter(response.headers);
       if (!response.ok || response.body === null) return false;
       received();
-      for await (const message of messages(response.body, received)) {
+      for await (const message of readMessages(response.body, received)) {
         if (abort.signal.aborted) return true;
         this.#deliver(scope, message);
       }

@@ -2,7 +2,7 @@ import { useEffect, useReducer, useRef, useState } from "react";
 import { ApiError } from "@/api/client";
 import { querySeries } from "@/api/queries";
 import type { LiveEvent, SeriesQuery } from "@/api/types";
-import { isTransient, retryDelayOf } from "@/lib/outage";
+import { computeRetryDelay, isTransient } from "@/lib/outage";
 import type { View } from "./curve";
 import { curvesOf, releaseCurves } from "./curveRegistry";
 import type { RunCurves } from "./curves";
@@ -102,7 +102,8 @@ export function useRunCurves(options: Options): RunCurvesState {
       const problem =
         reason instanceof ApiError ? reason : new ApiError({ status: 0, detail: String(reason) });
       setError(problem);
-      if (isTransient(problem)) again = setTimeout(reload, retryDelayOf(failures.current, problem));
+      if (isTransient(problem))
+        again = setTimeout(reload, computeRetryDelay(failures.current, problem));
       failures.current += 1;
     });
     return () => {

@@ -1,6 +1,6 @@
 import { Skeleton } from "@mantine/core";
 import type { ReactNode } from "react";
-import { problemOf } from "@/lib/outage";
+import { findQueryError } from "@/lib/outage";
 import { Failure } from "./Failure";
 import classes from "./ListFrame.module.css";
 
@@ -24,7 +24,7 @@ const WIDTHS = ["80%", "66%", "72%"];
 
 /** Shows the result of a query, or a placeholder until it is loaded, or its error. */
 export function ListFrame({ query, lines = WIDTHS.length, children }: ListFrameProps) {
-  const problem = problemOf(query);
+  const problem = findQueryError(query);
   if (problem !== null && query.data === undefined)
     return <Failure error={problem} retry={() => void query.refetch()} />;
   if (query.isPending)

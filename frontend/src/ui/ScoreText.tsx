@@ -1,4 +1,4 @@
-import { plural, score, toNumber, value } from "@/lib/format";
+import { formatPlural, formatScore, formatValue, toNumber } from "@/lib/format";
 import classes from "./ScoreText.module.css";
 
 /**
@@ -32,14 +32,14 @@ export function ScoreText({ mean, spread, kind, n, of }: ScoreTextProps) {
   const known = n > 1 && spread !== null && Number.isFinite(toNumber(spread));
   const { short, long } = KINDS[kind];
   const deviation = known ? ` ± ${toNumber(spread)} (${long})` : "";
-  const exact = `${toNumber(mean)}${deviation}, over ${plural(n, of)}`;
+  const exact = `${toNumber(mean)}${deviation}, over ${formatPlural(n, of)}`;
   return (
     <span className={classes.score} title={exact}>
-      <b>{score(mean, known ? spread : null)}</b>
+      <b>{formatScore(mean, known ? spread : null)}</b>
       {known && (
         <span className="faint">
           {" "}
-          ± {value(spread, 2)} <small>{short}</small>
+          ± {formatValue(spread, 2)} <small>{short}</small>
         </span>
       )}
       <span className={classes.n}>

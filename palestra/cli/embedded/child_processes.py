@@ -150,7 +150,7 @@ class Children:
             f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         )
         self._report(f"{name} {how}; starting it again (see {self._data.log(name)})")
-        child.restart_at = self._clock() + child.backoff.next_wait()
+        child.restart_at = self._clock() + child.backoff.compute_next_wait()
 
     def stop(self, order: Sequence[str]) -> None:
         """Stops the named processes in this order, then all others with the marker variable."""

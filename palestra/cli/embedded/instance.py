@@ -72,7 +72,7 @@ class Instance:
         self._settings: dict[str, str] = {}
 
     @contextmanager
-    def running(self) -> Iterator["Instance"]:
+    def run(self) -> Iterator["Instance"]:
         """Starts everything, and stops it when the block ends or raises.
 
         Raises:

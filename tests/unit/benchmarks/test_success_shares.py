@@ -10,7 +10,13 @@ import pytest
 
 from benchmarks._peers.tables import PACK
 from benchmarks._peers.tasks import TASKS
-from benchmarks.success_shares import OURS, StoredReturns, compute_wilson_interval, rows, trainings
+from benchmarks.success_shares import (
+    OURS,
+    StoredReturns,
+    compute_wilson_interval,
+    count_rows,
+    list_trainings,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,10 +58,13 @@ def test_seeds_with_stored_results_are_not_trained_again(tmp_path: Path) -> None
     kept.add(make_line("sb3", "1", [475.0]))
     file.write_text(file.read_text() + json.dumps(make_line("sb3", "0", [9.0], task="dqn1")) + "\n")
     again = StoredReturns(task, file)
-    assert list(rows(again, ["sb3", "plain"], range(4), 475.0)) == [(OURS, 1, 2), ("sb3", 1, 1)]
+    assert list(count_rows(again, ["sb3", "plain"], range(4), 475.0)) == [
+        (OURS, 1, 2),
+        ("sb3", 1, 1),
+    ]
     commands = [
         command[command.index("--seeds") + 1]
-        for command in trainings(again, task, ["sb3"], range(4), 2)
+        for command in list_trainings(again, task, ["sb3"], range(4), 2)
     ]
     assert commands == ["2,3", "0", "2", "3"]
 
@@ -63,6 +72,8 @@ def test_seeds_with_stored_results_are_not_trained_again(tmp_path: Path) -> None
 def test_a_single_seed_is_trained_as_a_pack() -> None:
     commands = [
         command[command.index("--seeds") + 1]
-        for command in trainings(StoredReturns(TASKS["ppo"], None), TASKS["ppo"], [], range(3), 2)
+        for command in list_trainings(
+            StoredReturns(TASKS["ppo"], None), TASKS["ppo"], [], range(3), 2
+        )
     ]
     assert commands == ["0,1", "2,5"]

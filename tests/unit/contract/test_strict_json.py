@@ -56,7 +56,7 @@ def test_nonstandard_or_excessive_json_is_refused(
 ) -> None:
     with pytest.raises(JsonError) as refused:
         check_json(raw)
-    assert (refused.value.code, refused.value.pointer, refused.value.syntax) == (
+    assert (refused.value.code, refused.value.pointer, refused.value.is_syntax_error) == (
         code,
         pointer,
         syntax,

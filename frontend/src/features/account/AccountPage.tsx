@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { accountQuery } from "@/api/account";
-import { day, plural } from "@/lib/format";
+import { formatDay, formatPlural } from "@/lib/format";
 import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
 import classes from "./Account.module.css";
@@ -29,8 +29,8 @@ export function AccountPage({ children }: { children: ReactNode }) {
         <>
           <b>{account.name}</b>
           {account.is_admin && <span>administrator of the server</span>}
-          <span>{plural(account.projects.length, "project")}</span>
-          <span>since {day(account.created_at)}</span>
+          <span>{formatPlural(account.projects.length, "project")}</span>
+          <span>since {formatDay(account.created_at)}</span>
         </>
       }
     >

@@ -3,10 +3,10 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { accountKeys, setPassword } from "@/api/account";
-import { faultAt, faultBeside } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import { keys } from "@/api/queries";
 import type { Account } from "@/api/types";
-import { plural } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import { Panel } from "@/ui/Page";
 import { Refusal } from "@/ui/Refusal";
 import classes from "./Account.module.css";
@@ -24,7 +24,7 @@ export function PasswordPanel({ account }: { account: Account }) {
     onSuccess: ({ ended_sessions: ended }) => {
       setCurrent("");
       setFresh("");
-      const others = ended > 0 ? ` ${plural(ended, "other login")} ended.` : "";
+      const others = ended > 0 ? ` ${formatPlural(ended, "other login")} ended.` : "";
       notifications.show({ message: `Your password is set.${others}` });
       return Promise.all([
         client.invalidateQueries({ queryKey: accountKeys.account }),
@@ -49,7 +49,7 @@ export function PasswordPanel({ account }: { account: Account }) {
             required
             value={current}
             onChange={(event) => setCurrent(event.currentTarget.value)}
-            error={faultAt(change.error, "/current_password")}
+            error={findFaultAt(change.error, "/current_password")}
           />
         )}
         <PasswordInput
@@ -60,9 +60,9 @@ export function PasswordPanel({ account }: { account: Account }) {
           minLength={LEAST}
           value={fresh}
           onChange={(event) => setFresh(event.currentTarget.value)}
-          error={faultAt(change.error, "/password")}
+          error={findFaultAt(change.error, "/password")}
         />
-        <Refusal text={faultBeside(change.error, FIELDS)} />
+        <Refusal text={findFaultBeside(change.error, FIELDS)} />
         <Button type="submit" loading={change.isPending} disabled={fresh === ""}>
           {verb}
         </Button>

@@ -3,7 +3,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { accountKeys, changeAccount } from "@/api/account";
-import { faultAt, faultBeside } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import { keys } from "@/api/queries";
 import type { Account } from "@/api/types";
 import { Panel } from "@/ui/Page";
@@ -43,7 +43,7 @@ export function ProfilePanel({ account }: { account: Account }) {
           maxLength={64}
           value={name}
           onChange={(event) => setName(event.currentTarget.value)}
-          error={faultAt(save.error, "/display_name")}
+          error={findFaultAt(save.error, "/display_name")}
         />
         <TextInput
           label="E-mail address"
@@ -53,9 +53,9 @@ export function ProfilePanel({ account }: { account: Account }) {
           maxLength={254}
           value={email}
           onChange={(event) => setEmail(event.currentTarget.value)}
-          error={faultAt(save.error, "/email")}
+          error={findFaultAt(save.error, "/email")}
         />
-        <Refusal text={faultBeside(save.error, FIELDS)} />
+        <Refusal text={findFaultBeside(save.error, FIELDS)} />
         <Button type="submit" loading={save.isPending} disabled={!isChanged}>
           Save
         </Button>

@@ -6,7 +6,7 @@ import { useMemo, useState } from "react";
 import { accountKeys, endLoginSession, loginSessionsQuery, signOutEverywhere } from "@/api/account";
 import { setCsrfToken } from "@/api/client";
 import type { LoginSession } from "@/api/types";
-import { ago, moment } from "@/lib/format";
+import { formatAge, formatMoment } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { FormDialog } from "@/ui/FormDialog";
 import { ListFrame } from "@/ui/ListFrame";
@@ -101,8 +101,8 @@ function sessionColumns(end: (id: string) => void): Column<LoginSession>[] {
       width: 190,
       hide: "narrow",
       cell: (row) => (
-        <span title={moment(row.created_at)}>
-          {ago(row.created_at)}{" "}
+        <span title={formatMoment(row.created_at)}>
+          {formatAge(row.created_at)}{" "}
           {row.opened_by && <span className="muted">{OPENED_BY[row.opened_by]}</span>}
         </span>
       ),
@@ -113,8 +113,8 @@ function sessionColumns(end: (id: string) => void): Column<LoginSession>[] {
       width: 110,
       hide: "narrow",
       cell: (row) => (
-        <span title={moment(row.last_used_at)}>
-          {row.is_present ? "now" : ago(row.last_used_at)}
+        <span title={formatMoment(row.last_used_at)}>
+          {row.is_present ? "now" : formatAge(row.last_used_at)}
         </span>
       ),
     },

@@ -1,9 +1,9 @@
 import { Modal } from "@mantine/core";
 import type { AuditEntry } from "@/api/types";
-import { moment } from "@/lib/format";
+import { formatMoment } from "@/lib/format";
 import { Facts } from "@/ui/Facts";
 import classes from "./Audit.module.css";
-import { actorName, Outcome } from "./auditColumns";
+import { nameActor, Outcome } from "./auditColumns";
 
 /** Shows all members of an entry of the audit log. */
 export function AuditEntryDialog({
@@ -31,8 +31,8 @@ function Content({ entry }: { entry: AuditEntry }) {
     <>
       <Facts
         items={[
-          ["Time", moment(entry.at)],
-          ["Who", actorName(entry)],
+          ["Time", formatMoment(entry.at)],
+          ["Who", nameActor(entry)],
           ["Actor", code(entry.actor)],
           ["Credential", code(entry.credential)],
           ["Address", code(entry.address)],

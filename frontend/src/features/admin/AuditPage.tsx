@@ -15,7 +15,7 @@ import classes from "./Audit.module.css";
 import { AuditEntryDialog } from "./AuditEntryDialog";
 import { AuditFilters } from "./AuditFilters";
 import { auditColumns } from "./auditColumns";
-import { type AuditSearch, auditParameters } from "./auditSearch";
+import { type AuditSearch, buildAuditParameters } from "./auditSearch";
 
 interface AuditPageProps {
   /** Slug of the project; `null` shows the log of the whole server. */
@@ -42,7 +42,7 @@ export function AuditPage(props: AuditPageProps) {
         right.allowed && (
           <Button
             component="a"
-            href={auditExport(project, auditParameters(props.search))}
+            href={auditExport(project, buildAuditParameters(props.search))}
             download
             variant="default"
             leftSection={<IconDownload size={14} />}
@@ -64,7 +64,7 @@ export function AuditPage(props: AuditPageProps) {
 }
 
 function Entries({ project, search, onSearch }: AuditPageProps) {
-  const filter = useMemo(() => auditParameters(search), [search]);
+  const filter = useMemo(() => buildAuditParameters(search), [search]);
   const query = useInfiniteQuery(auditQuery(project, filter));
   const [opened, setOpened] = useState<AuditEntry | null>(null);
   const rows = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);

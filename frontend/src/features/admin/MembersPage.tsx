@@ -7,7 +7,7 @@ import { removeMember, setMember } from "@/api/adminActions";
 import { adminKeys, membersQuery } from "@/api/adminQueries";
 import { keys } from "@/api/queries";
 import type { Member, Role } from "@/api/types";
-import { day, moment, plural } from "@/lib/format";
+import { formatDay, formatMoment, formatPlural } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { IconX } from "@/ui/icons";
 import { ListFrame } from "@/ui/ListFrame";
@@ -37,7 +37,7 @@ export function MembersPage({ project }: { project: string }) {
       <Panel
         flush
         title={<AddMember right={right} add={change.mutateAsync} />}
-        aside={members.length > 0 && <span>{plural(members.length, "member")}</span>}
+        aside={members.length > 0 && <span>{formatPlural(members.length, "member")}</span>}
         className={classes.panel}
       >
         <ListFrame query={query} lines={2}>
@@ -182,7 +182,7 @@ function memberColumns(
       width: 116,
       align: "right",
       hide: "narrow",
-      cell: (member) => <span title={moment(member.since)}>{day(member.since)}</span>,
+      cell: (member) => <span title={formatMoment(member.since)}>{formatDay(member.since)}</span>,
     },
     {
       id: "remove",

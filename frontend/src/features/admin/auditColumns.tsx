@@ -1,15 +1,15 @@
 import type { AuditEntry } from "@/api/types";
-import { moment, shortId } from "@/lib/format";
+import { formatMoment, shortenId } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { IconBan } from "@/ui/icons";
 import classes from "./Audit.module.css";
 
 /** The name of the user who acted, or of the process if no user did. */
-export function actorName(entry: AuditEntry): string {
+export function nameActor(entry: AuditEntry): string {
   if (entry.user) return entry.user;
-  if (entry.user_id !== null) return `deleted user ${shortId(entry.user_id)}`;
+  if (entry.user_id !== null) return `deleted user ${shortenId(entry.user_id)}`;
   const [kind, name = ""] = entry.actor.split(":");
-  return kind === "daemon" ? name : `${kind} ${shortId(name)}`.trim();
+  return kind === "daemon" ? name : `${kind} ${shortenId(name)}`.trim();
 }
 
 export function Outcome({ entry }: { entry: AuditEntry }) {
@@ -33,13 +33,15 @@ export const auditColumns: Column<AuditEntry>[] = [
     id: "at",
     header: "Time",
     width: 144,
-    cell: (entry) => <span title={moment(entry.at)}>{moment(entry.at).slice(0, 16)}</span>,
+    cell: (entry) => (
+      <span title={formatMoment(entry.at)}>{formatMoment(entry.at).slice(0, 16)}</span>
+    ),
   },
   {
     id: "who",
     header: "Who",
     width: 104,
-    cell: (entry) => <span title={entry.actor}>{actorName(entry)}</span>,
+    cell: (entry) => <span title={entry.actor}>{nameActor(entry)}</span>,
   },
   {
     id: "action",
@@ -62,7 +64,7 @@ export const auditColumns: Column<AuditEntry>[] = [
     cell: (entry) => (
       <span title={entry.object_id}>
         <span className="muted">{entry.object_type}</span>{" "}
-        <span className="mono">{shortId(entry.object_id)}</span>
+        <span className="mono">{shortenId(entry.object_id)}</span>
       </span>
     ),
   },

@@ -24,21 +24,21 @@ export function readAuditSearch(search: Search) {
 export type AuditSearch = ReturnType<typeof readAuditSearch>;
 
 /** The start of a day in the viewer's zone, `later` days after it. */
-function startOf(date: string, later = 0): string {
+function findStartOfDay(date: string, later = 0): string {
   const start = new Date(`${date}T00:00:00`);
   start.setDate(start.getDate() + later);
   return start.toISOString();
 }
 
 /** The parameters of the API: `until` is exclusive there, and a day includes its end. */
-export function auditParameters(search: AuditSearch) {
+export function buildAuditParameters(search: AuditSearch) {
   const { user, action, object, outcome, since, until } = search;
   return {
     user,
     action,
     object_id: object,
     outcome,
-    since: since === undefined ? undefined : startOf(since),
-    until: until === undefined ? undefined : startOf(until, 1),
+    since: since === undefined ? undefined : findStartOfDay(since),
+    until: until === undefined ? undefined : findStartOfDay(until, 1),
   };
 }

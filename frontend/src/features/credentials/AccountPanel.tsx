@@ -2,7 +2,7 @@ import { ActionIcon, Button, Menu } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { deleteServiceAccount } from "@/api/serviceAccounts";
 import type { ServiceAccount, Token } from "@/api/types";
-import { ago, moment, plural } from "@/lib/format";
+import { formatAge, formatMoment, formatPlural } from "@/lib/format";
 import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { DataTable } from "@/ui/DataTable";
 import { IconDots, IconPlus, IconTrash } from "@/ui/icons";
@@ -54,8 +54,8 @@ export function AccountPanel({ project, account, query, tokens, onSecret }: Acco
       }
       aside={
         <>
-          <span title={moment(account.last_used_at)}>
-            {account.last_used_at ? `last used ${ago(account.last_used_at)}` : "never used"}
+          <span title={formatMoment(account.last_used_at)}>
+            {account.last_used_at ? `last used ${formatAge(account.last_used_at)}` : "never used"}
           </span>
           <span className="row">
             <Button
@@ -85,7 +85,7 @@ export function AccountPanel({ project, account, query, tokens, onSecret }: Acco
         )}
         {ended > 0 && (
           <button type="button" className={classes.ended} onClick={() => setAll(!all)}>
-            {all ? "Hide" : "Show"} {plural(ended, "ended token")}
+            {all ? "Hide" : "Show"} {formatPlural(ended, "ended token")}
           </button>
         )}
       </ListFrame>
@@ -138,7 +138,8 @@ function DeleteAccount({ project, account, tokens, onClose }: DeleteProps) {
       onClose={onClose}
     >
       <p>
-        {tokens > 0 && `${plural(tokens, "valid token")} of ${account.name} will end at once. `}
+        {tokens > 0 &&
+          `${formatPlural(tokens, "valid token")} of ${account.name} will end at once. `}
         What it submitted stays and goes on. Its name cannot be used again.
       </p>
     </ConfirmDialog>

@@ -1,7 +1,7 @@
 import { Select, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { faultAt, faultBeside } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import { createServiceAccount } from "@/api/serviceAccounts";
 import type { Role } from "@/api/types";
 import { FormDialog } from "@/ui/FormDialog";
@@ -31,7 +31,7 @@ export function CreateAccount({ project, onClose }: { project: string; onClose()
       submit="Create"
       isPending={create.isPending}
       incomplete={name.trim() === ""}
-      problem={faultBeside(create.error, ["/name", "/role"])}
+      problem={findFaultBeside(create.error, ["/name", "/role"])}
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >
@@ -43,7 +43,7 @@ export function CreateAccount({ project, onClose }: { project: string; onClose()
         data-autofocus
         maxLength={64}
         value={name}
-        error={faultAt(create.error, "/name")}
+        error={findFaultAt(create.error, "/name")}
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <Select
@@ -52,7 +52,7 @@ export function CreateAccount({ project, onClose }: { project: string; onClose()
         data={ROLES}
         value={role}
         allowDeselect={false}
-        error={faultAt(create.error, "/role")}
+        error={findFaultAt(create.error, "/role")}
         onChange={(chosen) => chosen && setRole(chosen as Role)}
       />
     </FormDialog>

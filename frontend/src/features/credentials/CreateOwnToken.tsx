@@ -1,6 +1,6 @@
 import { Select } from "@mantine/core";
 import { useState } from "react";
-import { faultAt } from "@/api/client";
+import { findFaultAt } from "@/api/client";
 import { createToken } from "@/api/serviceAccounts";
 import type { Scope, Session, Token } from "@/api/types";
 import { TokenForm } from "./TokenForm";
@@ -49,7 +49,7 @@ export function CreateOwnToken({ projects, onClose, onCreated }: CreateOwnTokenP
           ]}
           value={project}
           allowDeselect={false}
-          error={faultAt(error, "/project")}
+          error={findFaultAt(error, "/project")}
           onChange={(chosen) => setProject(chosen ?? ALL)}
         />
       )}

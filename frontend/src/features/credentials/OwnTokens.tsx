@@ -4,7 +4,7 @@ import { useState } from "react";
 import { sessionQuery } from "@/api/queries";
 import { tokensQuery } from "@/api/serviceAccounts";
 import type { Token } from "@/api/types";
-import { plural } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconPlus } from "@/ui/icons";
@@ -75,7 +75,7 @@ export function OwnTokens() {
         )}
         {ended.length > 0 && (
           <button type="button" className={classes.ended} onClick={() => setAll(!all)}>
-            {all ? "Hide" : "Show"} {plural(ended.length, "expired or revoked token")}
+            {all ? "Hide" : "Show"} {formatPlural(ended.length, "expired or revoked token")}
           </button>
         )}
         {all && ended.length > 0 && (

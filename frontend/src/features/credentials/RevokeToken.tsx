@@ -1,6 +1,6 @@
 import { revokeToken } from "@/api/serviceAccounts";
 import type { Token } from "@/api/types";
-import { ago } from "@/lib/format";
+import { formatAge } from "@/lib/format";
 import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { useCredentialRefresh } from "./useCredentialRefresh";
 
@@ -17,7 +17,9 @@ export function RevokeToken({ token, onClose }: { token: Token; onClose(): void 
     >
       <p>
         Programs that use the token are refused at once, and it cannot be restored.{" "}
-        {token.last_used_at ? `It was last used ${ago(token.last_used_at)}.` : "It was never used."}
+        {token.last_used_at
+          ? `It was last used ${formatAge(token.last_used_at)}.`
+          : "It was never used."}
       </p>
     </ConfirmDialog>
   );

@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { rotateToken } from "@/api/serviceAccounts";
 import type { Token } from "@/api/types";
-import { day } from "@/lib/format";
+import { formatDay } from "@/lib/format";
 import { FormDialog } from "@/ui/FormDialog";
 import { LIVES, OVERLAPS } from "./lives";
 import { useCredentialRefresh } from "./useCredentialRefresh";
@@ -33,7 +33,7 @@ export function RotateToken({ token, onClose, onRotated }: RotateTokenProps) {
       await refresh();
     },
   });
-  const end = token.expires_at === null ? "it never ends" : `ends ${day(token.expires_at)}`;
+  const end = token.expires_at === null ? "it never ends" : `ends ${formatDay(token.expires_at)}`;
   return (
     <FormDialog
       opened

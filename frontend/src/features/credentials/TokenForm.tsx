@@ -1,7 +1,7 @@
 import { Checkbox, Select, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { faultAt, faultBeside } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import type { Scope, Token } from "@/api/types";
 import { FormDialog } from "@/ui/FormDialog";
 import { LIVES } from "./lives";
@@ -52,7 +52,7 @@ export function TokenForm(props: TokenFormProps) {
       submit="Create"
       isPending={create.isPending}
       incomplete={name.trim() === "" || scopes.length === 0}
-      problem={faultBeside(create.error, props.children ? [...FIELDS, "/project"] : FIELDS)}
+      problem={findFaultBeside(create.error, props.children ? [...FIELDS, "/project"] : FIELDS)}
       onSubmit={() => create.mutate()}
       onClose={props.onClose}
     >
@@ -64,14 +64,14 @@ export function TokenForm(props: TokenFormProps) {
         data-autofocus
         maxLength={64}
         value={name}
-        error={faultAt(create.error, "/name")}
+        error={findFaultAt(create.error, "/name")}
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <Checkbox.Group
         label="Scopes"
         description={`What the token may do at most; ${props.bound}`}
         value={scopes}
-        error={faultAt(create.error, "/scopes")}
+        error={findFaultAt(create.error, "/scopes")}
         onChange={(chosen) => setScopes(chosen as Scope[])}
       >
         {props.choices.map(({ scope, label, disabled = false }) => (
@@ -84,7 +84,7 @@ export function TokenForm(props: TokenFormProps) {
         data={LIVES}
         value={days}
         allowDeselect={false}
-        error={faultAt(create.error, "/expires_in_days")}
+        error={findFaultAt(create.error, "/expires_in_days")}
         onChange={(chosen) => chosen && setDays(chosen)}
       />
     </FormDialog>

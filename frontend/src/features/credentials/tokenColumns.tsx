@@ -1,6 +1,6 @@
 import { ActionIcon, Tooltip } from "@mantine/core";
 import type { Token } from "@/api/types";
-import { ago, day, moment } from "@/lib/format";
+import { formatAge, formatDay, formatMoment } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { IconRefresh, IconX } from "@/ui/icons";
 import classes from "./Credentials.module.css";
@@ -24,8 +24,8 @@ const REPLACE =
 
 function Ended({ how, at }: { how: string; at: string }) {
   return (
-    <span title={moment(at)}>
-      {how} <span className={classes.date}>{day(at)}</span>
+    <span title={formatMoment(at)}>
+      {how} <span className={classes.date}>{formatDay(at)}</span>
     </span>
   );
 }
@@ -36,8 +36,8 @@ function End({ token }: { token: Token }) {
   const left = (Date.parse(token.expires_at) - Date.now()) / DAY_MS;
   if (left <= 0) return <Ended how="expired" at={token.expires_at} />;
   return (
-    <span title={moment(token.expires_at)} className={left < SOON ? classes.soon : undefined}>
-      {left < SOON ? `in ${Math.ceil(left)} d` : day(token.expires_at)}
+    <span title={formatMoment(token.expires_at)} className={left < SOON ? classes.soon : undefined}>
+      {left < SOON ? `in ${Math.ceil(left)} d` : formatDay(token.expires_at)}
     </span>
   );
 }
@@ -45,8 +45,8 @@ function End({ token }: { token: Token }) {
 function LastUse({ token }: { token: Token }) {
   if (!token.last_used_at) return <span className="faint">never</span>;
   return (
-    <span title={moment(token.last_used_at)}>
-      {ago(token.last_used_at)} <span className="mono muted">{token.last_used_address}</span>
+    <span title={formatMoment(token.last_used_at)}>
+      {formatAge(token.last_used_at)} <span className="mono muted">{token.last_used_address}</span>
     </span>
   );
 }
@@ -70,7 +70,7 @@ export function tokenColumns(
           {token.previous_until && Date.parse(token.previous_until) > Date.now() && (
             <span
               className="muted"
-              title={`The secret of before the rotation is valid until ${moment(token.previous_until)}`}
+              title={`The secret of before the rotation is valid until ${formatMoment(token.previous_until)}`}
             >
               2 secrets
             </span>
@@ -90,7 +90,9 @@ export function tokenColumns(
       header: "Created",
       width: 124,
       hide: "medium",
-      cell: (token) => <span title={moment(token.created_at)}>{day(token.created_at)}</span>,
+      cell: (token) => (
+        <span title={formatMoment(token.created_at)}>{formatDay(token.created_at)}</span>
+      ),
     },
     {
       id: "ends",

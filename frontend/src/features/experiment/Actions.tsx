@@ -7,7 +7,7 @@ import { actOnJob, type JobVerb, retryRun } from "@/api/actions";
 import { isCodeChange } from "@/api/client";
 import { keys } from "@/api/queries";
 import type { Experiment, Run } from "@/api/types";
-import { plural } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import { IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
 import { Permitted } from "@/ui/Permitted";
@@ -70,7 +70,7 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
       { verb: "pause", of: pausable.runs },
       {
         onSuccess: () =>
-          showUndo(`Pausing ${plural(pausable.runs.length, "run")}`, () =>
+          showUndo(`Pausing ${formatPlural(pausable.runs.length, "run")}`, () =>
             act.mutate({ verb: "resume", of: pausable.runs }),
           ),
       },

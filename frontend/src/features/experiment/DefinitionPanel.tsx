@@ -29,10 +29,10 @@ export function DefinitionPanel({ experiment, search, change }: DefinitionPanelP
   }, [others.data, experiment.id]);
   const against = search.against !== undefined && other.data ? other.data : null;
   const rows = useMemo(() => {
-    const mine = identityOf(experiment);
+    const mine = selectIdentity(experiment);
     if (against === null)
       return lines(mine).map((line): DiffLine => ({ ...line, status: "same", other: null }));
-    const compared = diff(mine, identityOf(against));
+    const compared = diff(mine, selectIdentity(against));
     return search.changes ? onlyChanges(compared) : compared;
   }, [experiment, against, search.changes]);
   const changed = rows.filter((row) => row.status !== "same" && row.kind !== "branch").length;
@@ -114,7 +114,7 @@ function Row({ row }: { row: DiffLine }) {
  * The parts of an experiment that its ID is computed from: the definition without name and notes,
  * and code outside Palestra.
  */
-export function identityOf({
+export function selectIdentity({
   definition,
   code,
 }: Pick<ExperimentDetail, "definition" | "code">): Json {

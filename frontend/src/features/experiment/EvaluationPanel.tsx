@@ -2,18 +2,18 @@ import { SegmentedControl, Skeleton, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Suspense, useMemo } from "react";
 import type { ApiError } from "@/api/client";
-import { type Measures, measuresOf } from "@/api/definition";
+import { listMeasures, type Measures } from "@/api/definition";
 import { seriesQuery } from "@/api/queries";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { Plot } from "@/charts";
-import { clock, compact, plural, value } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
+import { formatClock, formatCompact, formatPlural, formatValue } from "@/lib/format";
+import { findQueryError } from "@/lib/outage";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Panel } from "@/ui/Page";
 import { useScheme } from "@/ui/scheme";
 import classes from "./ExperimentPage.module.css";
-import { evaluationPlot, evaluationRequest } from "./evaluationPlot";
+import { buildEvaluationPlot, buildEvaluationRequest } from "./evaluationPlot";
 import { AXES, type ChangeSearch, type ExperimentSearch } from "./search";
 
 const AXIS_LABELS = {
@@ -37,7 +37,7 @@ interface EvaluationPanelProps {
  */
 export function EvaluationPanel({ experiment, runs, search, change }: EvaluationPanelProps) {
   const scheme = useScheme();
-  const { counter, score } = measuresOf(experiment.definition);
+  const { counter, score } = listMeasures(experiment.definition);
   const axis = search.x ?? counter;
   const evaluated = useMemo(() => runs.filter((run) => run.latest_evaluation !== null), [runs]);
   const shown = useMemo(
@@ -46,14 +46,14 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
   );
   const carry = search.carry ?? false;
   const request = useMemo(
-    () => evaluationRequest(experiment, shown, axis, carry),
+    () => buildEvaluationRequest(experiment, shown, axis, carry),
     [experiment, shown, axis, carry],
   );
   const query = useQuery({ ...seriesQuery(request), enabled: shown.length > 0 });
-  const problem = problemOf(query);
+  const problem = findQueryError(query);
   const seeds = search.seeds !== "hide";
   const plot = useMemo(
-    () => (query.data ? evaluationPlot(query.data, experiment.id, runs, scheme, seeds) : null),
+    () => (query.data ? buildEvaluationPlot(query.data, experiment.id, runs, scheme, seeds) : null),
     [query.data, experiment.id, runs, scheme, seeds],
   );
   const zoomed = search.start !== undefined || search.end !== undefined;
@@ -115,8 +115,8 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
             testId="evaluation-chart"
             height={HEIGHT}
             scheme={scheme}
-            xFormat={axis === "wall" ? clock : compact}
-            yFormat={(y) => value(y, 4)}
+            xFormat={axis === "wall" ? formatClock : formatCompact}
+            yFormat={(y) => formatValue(y, 4)}
             onZoom={(range) => change({ start: round(range?.start), end: round(range?.end) })}
             range={{ start: search.start, end: search.end }}
           />
@@ -149,7 +149,9 @@ interface LegendProps {
 
 function Legend({ n, seeds, carry, fewer }: LegendProps) {
   const over =
-    n.least === n.most ? plural(n.most, "seed") : `${n.least} to ${plural(n.most, "seed")}`;
+    n.least === n.most
+      ? formatPlural(n.most, "seed")
+      : `${n.least} to ${formatPlural(n.most, "seed")}`;
   const entries = [
     {
       look: classes.bold,
@@ -180,7 +182,7 @@ function Legend({ n, seeds, carry, fewer }: LegendProps) {
 }
 
 function firstEvaluation(experiment: ExperimentDetail): string {
-  const { evaluateEvery: every, metric, unit } = measuresOf(experiment.definition);
+  const { evaluateEvery: every, metric, unit } = listMeasures(experiment.definition);
   if (!every) return "This definition evaluates at the end of training only.";
   const multiple = `${every.toLocaleString("en-US")} ${unit}`;
   const mode = metric === null ? ", exploration off" : "";

@@ -6,7 +6,7 @@ import { useControl, useMoveTargets } from "@/api/access";
 import { archive, unarchive } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Experiment, Run } from "@/api/types";
-import { plural } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import { FormDialog } from "@/ui/FormDialog";
 import { IconArchive, IconArchiveOff, IconBan, IconDots, IconFolderSymlink } from "@/ui/icons";
 import { Permitted } from "@/ui/Permitted";
@@ -31,7 +31,7 @@ export function ExperimentMenu({ experiment, runs, cancellable, onCancel }: Expe
   const move = useMoveTargets(experiment.project);
   const busy = runs.filter((run) => UNFINISHED.includes(run.state)).length;
   const unfinished =
-    busy === 0 ? null : `${plural(busy, "run")} of it must end first, or be cancelled.`;
+    busy === 0 ? null : `${formatPlural(busy, "run")} of it must end first, or be cancelled.`;
   const isArchived = experiment.archived_at !== null;
   const verb = isArchived ? "unarchive" : "archive";
   const close = () => setAsked(null);
@@ -52,7 +52,7 @@ export function ExperimentMenu({ experiment, runs, cancellable, onCancel }: Expe
             >
               {cancellable.found === 0
                 ? "Cancel runs…"
-                : `Cancel ${plural(cancellable.runs.length || cancellable.found, "run")}…`}
+                : `Cancel ${formatPlural(cancellable.runs.length || cancellable.found, "run")}…`}
             </Menu.Item>
           </Permitted>
           <Permitted reason={mayAct(experiment, `${verb} this experiment`).reason}>
@@ -75,8 +75,8 @@ export function ExperimentMenu({ experiment, runs, cancellable, onCancel }: Expe
       </Menu>
       <FormDialog
         opened={asked === "cancel"}
-        title={`Cancel ${plural(cancellable.runs.length, "run")}?`}
-        submit={`Cancel ${plural(cancellable.runs.length, "run")}`}
+        title={`Cancel ${formatPlural(cancellable.runs.length, "run")}?`}
+        submit={`Cancel ${formatPlural(cancellable.runs.length, "run")}`}
         leave="Keep training"
         destructive
         isPending={false}

@@ -4,9 +4,9 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { type ApiError, isMissing } from "@/api/client";
 import { experimentQuery, experimentRunsQuery } from "@/api/queries";
 import type { ExperimentDetail, Run } from "@/api/types";
-import { groupColor } from "@/lib/color";
-import { ago, moment, plural } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
+import { chooseGroupColor } from "@/lib/color";
+import { formatAge, formatMoment, formatPlural } from "@/lib/format";
+import { findQueryError } from "@/lib/outage";
 import { tidy } from "@/lib/search";
 import { CopyButton } from "@/ui/Copy";
 import { Dot } from "@/ui/Dot";
@@ -32,7 +32,7 @@ export function ExperimentPage({ project, id }: { project: string; id: string })
   const runs = useQuery(experimentRunsQuery(project, id));
   const wasMoved = useLiveExperiment(project, id);
   if (isMissing(experiment.error)) return <MissingExperiment {...{ project, id, wasMoved }} />;
-  const problem = problemOf(experiment) ?? problemOf(runs);
+  const problem = findQueryError(experiment) ?? findQueryError(runs);
   const missing = experiment.data === undefined || runs.data === undefined;
   if (missing && problem === null) return <Waiting />;
   if (missing) {
@@ -72,7 +72,7 @@ function Loaded({ experiment, runs }: { experiment: ExperimentDetail; runs: Run[
       }
       heading={
         <>
-          <Dot color={groupColor(experiment.id, scheme)} />
+          <Dot color={chooseGroupColor(experiment.id, scheme)} />
           {experiment.name}
           <StateBadge state={experiment.state} />
           {experiment.archived_at && <StateBadge state="archived" />}
@@ -101,15 +101,15 @@ function PageFacts({ experiment, runs }: { experiment: ExperimentDetail; runs: r
       <span>
         {experiment.agent} on {experiment.env}
       </span>
-      <span>{plural(runs.length, "run")}</span>
+      <span>{formatPlural(runs.length, "run")}</span>
       {score && (
         <span title="Over the latest evaluation of each run">
           latest {score.metric ?? "evaluation"}{" "}
           <ScoreText mean={score.mean} spread={score.stdev} kind="sd" n={score.runs} of="run" />
         </span>
       )}
-      <span title={moment(experiment.created_at)}>
-        by {experiment.created_by}, {ago(experiment.created_at)}
+      <span title={formatMoment(experiment.created_at)}>
+        by {experiment.created_by}, {formatAge(experiment.created_at)}
       </span>
       <span className={classes.id}>
         <code>{experiment.id}</code>

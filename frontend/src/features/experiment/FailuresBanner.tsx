@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import type { Experiment, ExperimentDetail } from "@/api/types";
-import { causeName, plural } from "@/lib/format";
+import { formatPlural, nameCause } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
 
 /** The reasons why runs failed, the most frequent one first. */
@@ -13,7 +13,7 @@ export function FailuresBanner({ experiment }: { experiment: Experiment }) {
     return (
       <Banner
         tone="bad"
-        title={`${plural(failed, "run")} failed: ${named(only)}`}
+        title={`${formatPlural(failed, "run")} failed: ${named(only)}`}
         message={only.message}
       >
         <First project={experiment.project} runId={only.run_id} all={only.runs} />
@@ -21,7 +21,7 @@ export function FailuresBanner({ experiment }: { experiment: Experiment }) {
     );
   }
   return (
-    <Banner tone="bad" title={`${plural(failed, "run")} failed`}>
+    <Banner tone="bad" title={`${formatPlural(failed, "run")} failed`}>
       <ul>
         {failures.map((one) => (
           <li key={`${one.cause} ${one.message}`}>
@@ -37,7 +37,7 @@ export function FailuresBanner({ experiment }: { experiment: Experiment }) {
 }
 
 function named({ cause }: Experiment["failures"][number]): string {
-  return cause === null ? "for an unknown reason" : causeName(cause);
+  return cause === null ? "for an unknown reason" : nameCause(cause);
 }
 
 function First({ project, runId, all }: { project: string; runId: string; all: number }) {

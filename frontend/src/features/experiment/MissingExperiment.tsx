@@ -52,7 +52,7 @@ export function MissingExperiment({ project, id, wasMoved }: MissingExperimentPr
               <code>{id}</code> is in the project {nameOf(where.project)}. Its runs kept their IDs.
             </>
           ) : (
-            found.isError && whyNot(found.error, wasMoved)
+            found.isError && describeAbsence(found.error, wasMoved)
           )}
         </EmptyState>
       </Panel>
@@ -60,7 +60,7 @@ export function MissingExperiment({ project, id, wasMoved }: MissingExperimentPr
   );
 }
 
-function whyNot(error: Error, wasMoved: boolean): string {
+function describeAbsence(error: Error, wasMoved: boolean): string {
   if (error instanceof ApiError && error.code === "ambiguous_experiment")
     return "Several of your other projects have an experiment of this ID. Open it from the list of its project.";
   return wasMoved

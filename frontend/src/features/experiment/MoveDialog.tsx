@@ -4,7 +4,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { moveExperiment } from "@/api/actions";
-import { faultAt, faultBeside } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import { projectKeys } from "@/api/projects";
 import { keys } from "@/api/queries";
 import type { Experiment, Membership } from "@/api/types";
@@ -29,7 +29,7 @@ export function MoveDialog({ experiment, targets, onClose }: MoveDialogProps) {
     notifications.show({ message: `Moved to ${name}` });
     onClose();
   });
-  const fault = faultAt(move.error, "/to");
+  const fault = findFaultAt(move.error, "/to");
   return (
     <FormDialog
       opened
@@ -38,7 +38,7 @@ export function MoveDialog({ experiment, targets, onClose }: MoveDialogProps) {
       submit="Move the experiment"
       incomplete={target === undefined}
       isPending={move.isPending}
-      problem={faultBeside(move.error, ["/to"])}
+      problem={findFaultBeside(move.error, ["/to"])}
       onSubmit={() => to !== null && move.mutate(to)}
       onClose={onClose}
     >

@@ -1,11 +1,11 @@
 import { SegmentedControl } from "@mantine/core";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { type Measures, measuresOf, scoreOf } from "@/api/definition";
+import { listMeasures, type Measures, readScore } from "@/api/definition";
 import type { ExperimentDetail, Run } from "@/api/types";
-import { memberColor } from "@/lib/color";
-import { value } from "@/lib/format";
-import { progressOf } from "@/lib/progress";
+import { chooseMemberColor } from "@/lib/color";
+import { formatValue } from "@/lib/format";
+import { computeProgress } from "@/lib/progress";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Panel } from "@/ui/Page";
@@ -37,13 +37,16 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
       change({ hide: next.length > 0 ? next : undefined });
     };
     const color = new Map(
-      runs.map((run, index) => [run.id, memberColor(experiment.id, index, runs.length, scheme)]),
+      runs.map((run, index) => [
+        run.id,
+        chooseMemberColor(experiment.id, index, runs.length, scheme),
+      ]),
     );
     return runColumns(
       (run) => color.get(run.id) ?? "",
       hidden,
       toggle,
-      measuresOf(experiment.definition),
+      listMeasures(experiment.definition),
     );
   }, [runs, experiment.id, experiment.definition, scheme, search.hide, change]);
   const open = (run: Run) =>
@@ -88,8 +91,8 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
             <Tile
               key={run.id}
               run={run}
-              measures={measuresOf(experiment.definition)}
-              color={memberColor(experiment.id, index, runs.length, scheme)}
+              measures={listMeasures(experiment.definition)}
+              color={chooseMemberColor(experiment.id, index, runs.length, scheme)}
             />
           ))}
         </ol>
@@ -99,14 +102,14 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
 }
 
 function Tile({ run, measures, color }: { run: Run; measures: Measures; color: string }) {
-  const score = run.latest_evaluation ? scoreOf(run.latest_evaluation, measures) : null;
-  const { share, text, hint } = progressOf({
+  const score = run.latest_evaluation ? readScore(run.latest_evaluation, measures) : null;
+  const { share, text, hint } = computeProgress({
     state: run.state,
     cause: run.cause,
     fraction: run.progress.fraction,
   });
   const why = run.failure === null ? "" : `, ${run.failure.message}`;
-  const latest = score === null ? "" : `, latest evaluation ${value(score)}`;
+  const latest = score === null ? "" : `, latest evaluation ${formatValue(score)}`;
   const title = `seed ${run.seed}: ${run.state}${why}, ${hint ?? text}${latest}`;
   return (
     <li>
@@ -124,7 +127,7 @@ function Tile({ run, measures, color }: { run: Run; measures: Measures; color: s
           {run.seed}
         </span>
         <span className={classes.score}>
-          {run.state === "failed" ? "failed" : score === null ? run.state : value(score, 3)}
+          {run.state === "failed" ? "failed" : score === null ? run.state : formatValue(score, 3)}
         </span>
       </Link>
     </li>

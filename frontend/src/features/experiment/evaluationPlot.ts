@@ -1,8 +1,8 @@
-import { measuresOf } from "@/api/definition";
+import { listMeasures } from "@/api/definition";
 import type { ExperimentDetail, GridGroup, Run, SeriesQuery, SeriesResult } from "@/api/types";
 import type { PlotBand, PlotData, PlotMark, PlotSeries, PlotSource } from "@/charts";
-import { alpha, emphasis, groupColor, memberColor, type Scheme } from "@/lib/color";
-import { plural } from "@/lib/format";
+import { alpha, chooseGroupColor, chooseMemberColor, emphasise, type Scheme } from "@/lib/color";
+import { formatPlural } from "@/lib/format";
 
 const MOST_BUCKETS = 1000;
 const PLAIN_BUCKETS = 300;
@@ -15,13 +15,13 @@ type Axis = "env_step" | "update" | "episode" | "wall";
  * the buckets are centred on them: every evaluation gets its own bucket, and seeds that evaluate at
  * the same step share one.
  */
-export function evaluationRequest(
+export function buildEvaluationRequest(
   experiment: ExperimentDetail,
   runs: readonly Run[],
   axis: Axis,
   carry: boolean,
 ): SeriesQuery {
-  const { counter, evaluateEvery: every, series } = measuresOf(experiment.definition);
+  const { counter, evaluateEvery: every, series } = listMeasures(experiment.definition);
   const ids = runs.slice(0, MOST_SELECTED).map((run) => run.id);
   const base: SeriesQuery = {
     select: ids.map((run_id) => ({ run_id, series })),
@@ -51,15 +51,15 @@ interface EvaluationPlot {
 }
 
 /** Columns and styles of the chart: the band's edges, every seed, the mean on top. */
-export function evaluationPlot(
+export function buildEvaluationPlot(
   result: SeriesResult,
   group: string,
   runs: readonly Run[],
   scheme: Scheme,
   seeds: boolean,
 ): EvaluationPlot {
-  const base = groupColor(group, scheme);
-  const strong = result.series.length > 1 ? emphasis(group, scheme) : base;
+  const base = chooseGroupColor(group, scheme);
+  const strong = result.series.length > 1 ? emphasise(group, scheme) : base;
   const order = new Map(runs.map((run, index) => [run.id, { run, index }]));
   const mean = result.groups[0];
   const columns: Column[] = [];
@@ -81,7 +81,7 @@ export function evaluationPlot(
   for (const one of seeds ? result.series : []) {
     const member = order.get(one.run_id);
     if (member === undefined) continue;
-    const color = memberColor(group, member.index, runs.length, scheme);
+    const color = chooseMemberColor(group, member.index, runs.length, scheme);
     const look = { color: alpha(color, runs.length > 20 ? 0.32 : 0.75), width: 1.1 };
     add(one.mean, { label: `seed ${member.run.seed}`, ...look });
   }
@@ -133,7 +133,7 @@ export function countChanges(counts: readonly Count[]): PlotMark[] {
 export function remark(count: Count | undefined, seeds: number): string | null {
   if (count === undefined || count.n === 0) return null;
   const carried = count.carried > 0 ? `, ${count.carried} carried forward` : "";
-  return `n = ${count.n} of ${plural(seeds, "seed")}${carried}`;
+  return `n = ${count.n} of ${formatPlural(seeds, "seed")}${carried}`;
 }
 
 function range(counts: readonly Count[]): { least: number; most: number } {

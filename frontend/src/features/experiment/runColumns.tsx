@@ -1,8 +1,15 @@
 import { Link } from "@tanstack/react-router";
-import { type Measures, scoreOf } from "@/api/definition";
+import { type Measures, readScore } from "@/api/definition";
 import type { Evaluation, Run } from "@/api/types";
-import { causeName, compact, count, duration, toNumber, value } from "@/lib/format";
-import { progressOf } from "@/lib/progress";
+import {
+  formatCompact,
+  formatCount,
+  formatDuration,
+  formatValue,
+  nameCause,
+  toNumber,
+} from "@/lib/format";
+import { computeProgress } from "@/lib/progress";
 import type { Column } from "@/ui/DataTable";
 import { Dot } from "@/ui/Dot";
 import { ProgressBar } from "@/ui/ProgressBar";
@@ -54,7 +61,7 @@ export function runColumns(
       id: "progress",
       header: "Progress",
       hide: "narrow",
-      sort: (run) => progressOf(ending(run)).share ?? LOW,
+      sort: (run) => computeProgress(describeEnding(run)).share ?? LOW,
       cell: (run) => <RunProgress run={run} measures={measures} />,
     },
     {
@@ -80,7 +87,7 @@ export function runColumns(
       hide: "narrow",
       sort: (run) => toNumber(run.best_evaluation?.mean ?? LOW),
       cell: (run) =>
-        value(run.best_evaluation ? scoreOf(run.best_evaluation, measures) : undefined),
+        formatValue(run.best_evaluation ? readScore(run.best_evaluation, measures) : undefined),
     },
     {
       id: "steps",
@@ -89,7 +96,7 @@ export function runColumns(
       align: "right",
       hide: "narrow",
       sort: (run) => run.progress[measures.counter],
-      cell: (run) => compact(run.progress[measures.counter]),
+      cell: (run) => formatCompact(run.progress[measures.counter]),
     },
     {
       id: "speed",
@@ -98,7 +105,8 @@ export function runColumns(
       align: "right",
       hide: "medium",
       sort: (run) => run.progress.env_steps_per_second ?? LOW,
-      cell: (run) => (run.state === "running" ? value(run.progress.env_steps_per_second, 3) : "–"),
+      cell: (run) =>
+        run.state === "running" ? formatValue(run.progress.env_steps_per_second, 3) : "–",
     },
     {
       id: "time",
@@ -107,19 +115,19 @@ export function runColumns(
       align: "right",
       hide: "medium",
       sort: elapsed,
-      cell: (run) => (run.started_at ? duration(elapsed(run)) : "–"),
+      cell: (run) => (run.started_at ? formatDuration(elapsed(run)) : "–"),
     },
   ];
 }
 
-function ending(run: Run) {
+function describeEnding(run: Run) {
   return { state: run.state, cause: run.cause, fraction: run.progress.fraction };
 }
 
 function RunProgress({ run, measures }: { run: Run; measures: Measures }) {
   if (run.state === "failed") {
     const why =
-      run.failure?.message ?? (run.cause === null ? "for an unknown reason" : causeName(run.cause));
+      run.failure?.message ?? (run.cause === null ? "for an unknown reason" : nameCause(run.cause));
     return (
       <span className={classes.why} title={why}>
         {why}
@@ -133,8 +141,8 @@ function RunProgress({ run, measures }: { run: Run; measures: Measures }) {
       </span>
     );
   }
-  const { share, text, hint, tone } = progressOf(ending(run));
-  const done = `${count(run.progress[measures.counter])} ${measures.unit}`;
+  const { share, text, hint, tone } = computeProgress(describeEnding(run));
+  const done = `${formatCount(run.progress[measures.counter])} ${measures.unit}`;
   return (
     <span className={classes.progress} title={hint ? `${hint}: ${done}` : done}>
       <ProgressBar
@@ -162,7 +170,7 @@ function Score({ evaluation, measures }: { evaluation: Evaluation; measures: Mea
   return (
     <>
       <span className="faint">{measures.metric} </span>
-      <b className="number">{value(scoreOf(evaluation, measures), 4)}</b>
+      <b className="number">{formatValue(readScore(evaluation, measures), 4)}</b>
     </>
   );
 }

@@ -5,7 +5,7 @@ import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
 import { experimentsQuery } from "@/api/queries";
 import type { Experiment } from "@/api/types";
-import { problemOf } from "@/lib/outage";
+import { findQueryError } from "@/lib/outage";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
@@ -29,7 +29,7 @@ export function ExperimentsPage() {
   const navigate = useNavigate();
   const scheme = useScheme();
   const query = useInfiniteQuery(experimentsQuery(project, search));
-  const problem = problemOf(query);
+  const problem = findQueryError(query);
   const rows = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const columns = useMemo(() => experimentColumns(scheme), [scheme]);
   useFreshExperiments("experiments");

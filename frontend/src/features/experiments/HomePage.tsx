@@ -5,7 +5,7 @@ import { usePermission } from "@/api/access";
 import { experimentsQuery, sessionQuery } from "@/api/queries";
 import { jobsQuery, type OpenJobs } from "@/api/queueQueries";
 import type { Experiment, Job, Membership } from "@/api/types";
-import { count } from "@/lib/format";
+import { formatCount } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { ListFrame } from "@/ui/ListFrame";
@@ -68,7 +68,7 @@ function projectColumns(open: OpenJobs | undefined): Column<Membership>[] {
   const jobsIn = (slug: string, states: readonly Job["state"][]) => {
     if (open === undefined) return "–";
     const found = open.jobs.filter((job) => job.project === slug && states.includes(job.state));
-    return `${count(found.length)}${states.some((state) => open.cut.has(state)) ? "+" : ""}`;
+    return `${formatCount(found.length)}${states.some((state) => open.cut.has(state)) ? "+" : ""}`;
   };
   const jobs = (id: string, header: string, states: readonly Job["state"][]) => ({
     id,
@@ -105,7 +105,7 @@ function projectColumns(open: OpenJobs | undefined): Column<Membership>[] {
 }
 
 /** Shows the project below the name where the table is too narrow for its column. */
-function withProject(name: Column<Experiment>): Column<Experiment> {
+function showProjectBelowName(name: Column<Experiment>): Column<Experiment> {
   const cell = (row: Experiment) => (
     <>
       {name.cell(row)}
@@ -133,7 +133,7 @@ function Newest() {
       hide: "narrow",
       cell: (row) => <span title={row.project}>{row.project}</span>,
     };
-    return name === undefined ? [] : [withProject(name), project, ...rest];
+    return name === undefined ? [] : [showProjectBelowName(name), project, ...rest];
   }, [scheme]);
   return (
     <Panel title="Newest experiments" flush>

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import type { Experiment } from "@/api/types";
-import { groupColor, type Scheme } from "@/lib/color";
-import { ago, moment } from "@/lib/format";
+import { chooseGroupColor, type Scheme } from "@/lib/color";
+import { formatAge, formatMoment } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { Dot } from "@/ui/Dot";
 import { ScoreText } from "@/ui/ScoreText";
@@ -15,7 +15,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
       header: "Name",
       cell: (row) => (
         <span className={classes.name}>
-          <Dot color={groupColor(row.id, scheme)} />
+          <Dot color={chooseGroupColor(row.id, scheme)} />
           <Link
             to="/p/$project/experiments/$experimentId"
             params={{ project: row.project, experimentId: row.id }}
@@ -80,7 +80,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
       width: 96,
       align: "right",
       hide: "narrow",
-      cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
+      cell: (row) => <span title={formatMoment(row.created_at)}>{formatAge(row.created_at)}</span>,
     },
   ];
 }

@@ -9,7 +9,7 @@ import type { LinkPreview, Session } from "@/api/types";
 import { rememberUser } from "@/lib/lastUser";
 import { Logo } from "@/ui/Logo";
 import { Refusal } from "@/ui/Refusal";
-import { codeOf } from "./code";
+import { readCode } from "./code";
 import { LinkForm, PasswordForm, refusalOf } from "./forms";
 import classes from "./LoginPage.module.css";
 import { InvitationForm, NewPasswordForm } from "./linkForms";
@@ -21,7 +21,7 @@ function takeCode(): string | null {
   const { hash, pathname, search } = window.location;
   if (!hash.includes("code=")) return null;
   window.history.replaceState(null, "", pathname + search);
-  return codeOf(hash);
+  return readCode(hash);
 }
 
 function useEnter() {

@@ -6,7 +6,7 @@ export function readLoginSearch(search: Search) {
 }
 
 /** Reads the code from a login link, from its fragment, or from the code itself. */
-export function codeOf(text: string): string {
+export function readCode(text: string): string {
   const found = /(?:^|[#&?])code=([^&\s"]+)/.exec(text.trim());
   return found?.[1] ?? text.trim().replace(/^["']|["',]+$/g, "");
 }

@@ -4,10 +4,10 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { login, redeem } from "@/api/actions";
 import { ApiError } from "@/api/client";
 import type { Session } from "@/api/types";
-import { rememberedUser } from "@/lib/lastUser";
+import { readRememberedUser } from "@/lib/lastUser";
 import { CodeBlock } from "@/ui/Copy";
 import { Refusal } from "@/ui/Refusal";
-import { codeOf } from "./code";
+import { readCode } from "./code";
 import classes from "./LoginPage.module.css";
 
 export const LEAST_PASSWORD = 12;
@@ -17,7 +17,7 @@ interface FormProps {
 }
 
 export function PasswordForm({ enter }: FormProps) {
-  const [user, setUser] = useState(rememberedUser);
+  const [user, setUser] = useState(readRememberedUser);
   const [password, setPassword] = useState("");
   return (
     <EntryForm ask={() => login(user, password)} enter={enter}>
@@ -65,8 +65,8 @@ export function LinkForm({ enter, open }: FormProps & { open: (code: string) => 
       </div>
       <EntryForm
         ask={async () => {
-          if (user || password) return redeem(codeOf(link), { user, password });
-          open(codeOf(link));
+          if (user || password) return redeem(readCode(link), { user, password });
+          open(readCode(link));
           return null;
         }}
         enter={enter}

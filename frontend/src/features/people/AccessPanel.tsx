@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { type ReactNode, useState } from "react";
 import { changePerson, enablePerson, resetPassword, signOutPerson } from "@/api/people";
 import type { PersonDetail } from "@/api/types";
-import { duration, plural } from "@/lib/format";
+import { formatDuration, formatPlural } from "@/lib/format";
 import { Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
 import { Refusal } from "@/ui/Refusal";
@@ -104,7 +104,8 @@ function Password({ person }: PersonProps) {
       {reset.data && (
         <OneTimeLink url={reset.data.url}>
           Give this link to {person.display_name || person.name} by a way that others do not read.
-          It is shown only now, works once and expires in {duration(reset.data.expires_in_seconds)}.
+          It is shown only now, works once and expires in{" "}
+          {formatDuration(reset.data.expires_in_seconds)}.
         </OneTimeLink>
       )}
     </Action>
@@ -124,7 +125,9 @@ function SignOut({ person, isCaller }: PersonProps) {
       }
     >
       <Refusal text={signOut.error?.message} />
-      {signOut.data && <p role="status">{plural(signOut.data.ended_sessions, "login")} ended.</p>}
+      {signOut.data && (
+        <p role="status">{formatPlural(signOut.data.ended_sessions, "login")} ended.</p>
+      )}
     </Action>
   );
 }

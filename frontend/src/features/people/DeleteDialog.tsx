@@ -5,7 +5,7 @@ import { useState } from "react";
 import { deletePerson } from "@/api/people";
 import type { PersonDeleted, PersonDetail } from "@/api/types";
 import { Refusal } from "@/ui/Refusal";
-import { ownedParts } from "./owned";
+import { listOwnedParts } from "./owned";
 import classes from "./Person.module.css";
 import { PersonSelect } from "./PersonSelect";
 import { usePersonAction } from "./usePersonAction";
@@ -15,11 +15,11 @@ export function DeleteDialog({ person, onClose }: { person: PersonDetail; onClos
   const navigate = useNavigate();
   const [receiver, setReceiver] = useState<string | null>(null);
   const [typed, setTyped] = useState("");
-  const owned = ownedParts(person.owned);
+  const owned = listOwnedParts(person.owned);
   const remove = usePersonAction(
     () => deletePerson(person.name, receiver),
     (done) => {
-      notifications.show({ message: told(person.name, done) });
+      notifications.show({ message: describeDeletion(person.name, done) });
       void navigate({ to: "/admin/people", search: {} });
     },
   );
@@ -76,7 +76,7 @@ export function DeleteDialog({ person, onClose }: { person: PersonDetail; onClos
   );
 }
 
-function told(name: string, { transferred, transferred_to }: PersonDeleted): string {
+function describeDeletion(name: string, { transferred, transferred_to }: PersonDeleted): string {
   const moved = Object.entries(transferred)
     .filter(([, number]) => number > 0)
     .map(([kind, number]) => `${number} ${kind.replaceAll("_", " ")}`);

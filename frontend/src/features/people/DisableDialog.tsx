@@ -3,7 +3,7 @@ import { notifications } from "@mantine/notifications";
 import { useState } from "react";
 import { disablePerson } from "@/api/people";
 import type { JobsOfPerson, PersonDetail, PersonDisabled } from "@/api/types";
-import { plural } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import { Refusal } from "@/ui/Refusal";
 import classes from "./Person.module.css";
 import { PersonSelect } from "./PersonSelect";
@@ -42,7 +42,7 @@ export function DisableDialog({ person, isCaller, onClose }: DisableDialogProps)
   const disable = usePersonAction(
     () => disablePerson(person.name, jobs, transfers ? receiver : null),
     (done) => {
-      notifications.show({ message: told(done, jobs) });
+      notifications.show({ message: describeDisabling(done, jobs) });
       onClose();
     },
   );
@@ -59,14 +59,14 @@ export function DisableDialog({ person, isCaller, onClose }: DisableDialogProps)
           <li>
             Experiments, runs and files stay
             {person.owned.workers > 0
-              ? `, and ${plural(person.owned.workers, "worker")} of ${person.name} go on working.`
+              ? `, and ${formatPlural(person.owned.workers, "worker")} of ${person.name} go on working.`
               : "."}
           </li>
           <li>Enabling the account later makes unexpired tokens valid again.</li>
         </ul>
         {live > 0 && (
           <Radio.Group
-            label={`What becomes of ${plural(live, "unfinished job")}?`}
+            label={`What becomes of ${formatPlural(live, "unfinished job")}?`}
             value={jobs}
             onChange={(chosen) => setJobs(chosen as JobsOfPerson)}
           >
@@ -104,10 +104,13 @@ export function DisableDialog({ person, isCaller, onClose }: DisableDialogProps)
   );
 }
 
-function told({ user, live_jobs, changed_jobs }: PersonDisabled, jobs: JobsOfPerson): string {
+function describeDisabling(
+  { user, live_jobs, changed_jobs }: PersonDisabled,
+  jobs: JobsOfPerson,
+): string {
   if (live_jobs === 0) return `${user.name} is disabled.`;
   const ends = { pause: "paused", cancel: "cancelled", transfer: "transferred" };
   return jobs === "keep"
-    ? `${user.name} is disabled; ${plural(live_jobs, "unfinished job")} of ${user.name} stay.`
-    : `${user.name} is disabled; ${plural(changed_jobs, "job")} ${ends[jobs]}.`;
+    ? `${user.name} is disabled; ${formatPlural(live_jobs, "unfinished job")} of ${user.name} stay.`
+    : `${user.name} is disabled; ${formatPlural(changed_jobs, "job")} ${ends[jobs]}.`;
 }

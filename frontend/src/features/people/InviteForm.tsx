@@ -7,8 +7,8 @@ import { Panel } from "@/ui/Page";
 import { Refusal } from "@/ui/Refusal";
 import classes from "./Invitations.module.css";
 import { InviteeFields } from "./InviteeFields";
-import { type InviteDraft, inviteRequest, newPerson, newRole } from "./inviteDraft";
-import { faultsOf } from "./ProfileForm";
+import { buildInviteRequest, createPerson, createRole, type InviteDraft } from "./inviteDraft";
+import { findFaults } from "./ProfileForm";
 import { RoleFields } from "./RoleFields";
 
 const LIVES = [
@@ -27,14 +27,14 @@ interface InviteFormProps {
 export function InviteForm({ onClose, onMade }: InviteFormProps) {
   const client = useQueryClient();
   const [draft, setDraft] = useState<InviteDraft>(() => ({
-    people: [newPerson()],
-    roles: [newRole()],
+    people: [createPerson()],
+    roles: [createRole()],
     isAdmin: false,
     hours: 168,
   }));
   const change = (part: Partial<InviteDraft>) => setDraft((before) => ({ ...before, ...part }));
   const send = useMutation({
-    mutationFn: () => invite(inviteRequest(draft)),
+    mutationFn: () => invite(buildInviteRequest(draft)),
     onSuccess: async (made) => {
       onMade(made);
       await client.invalidateQueries({ queryKey: peopleKeys.invitations });
@@ -44,7 +44,7 @@ export function InviteForm({ onClose, onMade }: InviteFormProps) {
     event.preventDefault();
     send.mutate();
   };
-  const faults = faultsOf(send.error);
+  const faults = findFaults(send.error);
   return (
     <Panel title="Invite people">
       <form className={classes.form} onSubmit={submit}>

@@ -2,7 +2,7 @@ import { ActionIcon, TextInput } from "@mantine/core";
 import { IconX } from "@/ui/icons";
 import { AddRow } from "./AddRow";
 import classes from "./Invitations.module.css";
-import { asLoginName, newPerson, type PersonDraft } from "./inviteDraft";
+import { createPerson, normaliseLoginName, type PersonDraft } from "./inviteDraft";
 
 const MOST = 50;
 
@@ -27,7 +27,9 @@ export function InviteeFields({ people, faults, onChange }: InviteeFieldsProps) 
             maxLength={64}
             autoComplete="off"
             value={one.name}
-            onChange={(event) => change(one.key, { name: asLoginName(event.currentTarget.value) })}
+            onChange={(event) =>
+              change(one.key, { name: normaliseLoginName(event.currentTarget.value) })
+            }
             error={faults[`/invitations/${i}/name`]}
           />
           <TextInput
@@ -58,7 +60,7 @@ export function InviteeFields({ people, faults, onChange }: InviteeFieldsProps) 
         </div>
       ))}
       {people.length < MOST && (
-        <AddRow label="Another person" onClick={() => onChange([...people, newPerson()])} />
+        <AddRow label="Another person" onClick={() => onChange([...people, createPerson()])} />
       )}
     </div>
   );

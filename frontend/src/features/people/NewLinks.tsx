@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useClipboard } from "@mantine/hooks";
 import type { Invitation } from "@/api/types";
-import { moment, plural } from "@/lib/format";
+import { formatMoment, formatPlural } from "@/lib/format";
 import { CodeBlock } from "@/ui/Copy";
 import { IconCheck, IconCopy } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
@@ -20,7 +20,7 @@ export function NewLinks({ invitations, onClose }: NewLinksProps) {
   const [first] = invitations;
   return (
     <Panel
-      title={`${plural(invitations.length, "new link")}, shown only now`}
+      title={`${formatPlural(invitations.length, "new link")}, shown only now`}
       aside={
         <>
           {invitations.length > 1 && (
@@ -40,7 +40,8 @@ export function NewLinks({ invitations, onClose }: NewLinksProps) {
     >
       <p className="muted">
         Give each person the link beside the name, by a way that others do not read: whoever opens
-        it first becomes that user. {first && `The links expire at ${moment(first.expires_at)}.`}
+        it first becomes that user.{" "}
+        {first && `The links expire at ${formatMoment(first.expires_at)}.`}
       </p>
       <ul className={classes.links} aria-label="New links">
         {invitations.map((one) => (

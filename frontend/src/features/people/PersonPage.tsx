@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { personQuery } from "@/api/people";
 import { sessionQuery } from "@/api/queries";
 import type { PersonDetail } from "@/api/types";
-import { ago, count, day, moment } from "@/lib/format";
+import { formatAge, formatCount, formatDay, formatMoment } from "@/lib/format";
 import { Facts } from "@/ui/Facts";
 import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
@@ -45,12 +45,14 @@ function Summary({ person }: { person: PersonDetail }) {
       <span className="mono">{person.name}</span>
       <StateBadge state={person.state} />
       {person.is_admin && <AdministratorMark />}
-      <span title={moment(person.created_at)}>since {day(person.created_at)}</span>
-      <span title={used === null ? "" : moment(used)}>
-        {used === null ? "never used" : `last use ${ago(used)}`}
+      <span title={formatMoment(person.created_at)}>since {formatDay(person.created_at)}</span>
+      <span title={used === null ? "" : formatMoment(used)}>
+        {used === null ? "never used" : `last use ${formatAge(used)}`}
       </span>
       {person.disabled_at && (
-        <span title={moment(person.disabled_at)}>disabled {ago(person.disabled_at)}</span>
+        <span title={formatMoment(person.disabled_at)}>
+          disabled {formatAge(person.disabled_at)}
+        </span>
       )}
     </>
   );
@@ -77,13 +79,15 @@ function Content({ person }: { person: PersonDetail }) {
         <Panel title="Submitted and set up">
           <Facts
             items={[
-              ["Experiments", count(experiments)],
-              ["Runs", count(runs)],
+              ["Experiments", formatCount(experiments)],
+              ["Runs", formatCount(runs)],
               [
                 "Jobs",
-                live_jobs > 0 ? `${count(jobs)}, ${count(live_jobs)} unfinished` : count(jobs),
+                live_jobs > 0
+                  ? `${formatCount(jobs)}, ${formatCount(live_jobs)} unfinished`
+                  : formatCount(jobs),
               ],
-              ["Workers", count(workers)],
+              ["Workers", formatCount(workers)],
             ]}
           />
         </Panel>

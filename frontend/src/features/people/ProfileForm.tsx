@@ -24,7 +24,7 @@ export function ProfileForm({ person }: { person: PersonDetail }) {
     event.preventDefault();
     save.mutate({ display_name: displayName.trim() || null, email: email.trim() || null });
   };
-  const faults = faultsOf(save.error);
+  const faults = findFaults(save.error);
   const isPlaced = Object.keys(faults).length > 0;
   return (
     <Panel title="Profile">
@@ -55,7 +55,7 @@ export function ProfileForm({ person }: { person: PersonDetail }) {
 }
 
 /** The server's messages by the JSON pointer to their field. */
-export function faultsOf(error: Error | null): Record<string, string> {
+export function findFaults(error: Error | null): Record<string, string> {
   if (!(error instanceof ApiError)) return {};
   return Object.fromEntries(error.errors.map(({ pointer, message }) => [pointer, message]));
 }

@@ -5,7 +5,7 @@ import type { Role } from "@/api/types";
 import { IconX } from "@/ui/icons";
 import { AddRow } from "./AddRow";
 import classes from "./Invitations.module.css";
-import { newRole, type RoleDraft } from "./inviteDraft";
+import { createRole, type RoleDraft } from "./inviteDraft";
 
 const ROLES: { value: Role; label: string }[] = [
   { value: "viewer", label: "viewer: reads" },
@@ -66,7 +66,7 @@ export function RoleFields({ roles, faults, onChange }: RoleFieldsProps) {
         </div>
       ))}
       {roles.length < projects.length && (
-        <AddRow label="Another project" onClick={() => onChange([...roles, newRole()])} />
+        <AddRow label="Another project" onClick={() => onChange([...roles, createRole()])} />
       )}
     </div>
   );

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { Invitation } from "@/api/types";
-import { ago, moment } from "@/lib/format";
+import { formatAge, formatMoment } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { StateBadge } from "@/ui/StateBadge";
 import classes from "./People.module.css";
@@ -41,8 +41,8 @@ export function invitationColumns(revoke: (invitation: Invitation) => void): Col
       width: 146,
       hide: "narrow",
       cell: ({ expires_at, state }) => (
-        <span className={state === "open" ? "" : "faint"} title={moment(expires_at)}>
-          {moment(expires_at).slice(0, 16)}
+        <span className={state === "open" ? "" : "faint"} title={formatMoment(expires_at)}>
+          {formatMoment(expires_at).slice(0, 16)}
         </span>
       ),
     },
@@ -59,7 +59,9 @@ export function invitationColumns(revoke: (invitation: Invitation) => void): Col
       width: 112,
       align: "right",
       hide: "medium",
-      cell: ({ created_at }) => <span title={moment(created_at)}>{ago(created_at)}</span>,
+      cell: ({ created_at }) => (
+        <span title={formatMoment(created_at)}>{formatAge(created_at)}</span>
+      ),
     },
     {
       id: "revoke",

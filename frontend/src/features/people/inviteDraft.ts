@@ -29,21 +29,21 @@ function nextKey(): number {
   return lastKey;
 }
 
-export function newPerson(): PersonDraft {
+export function createPerson(): PersonDraft {
   return { key: nextKey(), name: "", displayName: "", email: "" };
 }
 
-export function newRole(): RoleDraft {
+export function createRole(): RoleDraft {
   return { key: nextKey(), project: null, role: "member" };
 }
 
 /** Converts typed text to lower case, with hyphens for spaces, dots and underscores. */
-export function asLoginName(typed: string): string {
+export function normaliseLoginName(typed: string): string {
   return typed.toLowerCase().replace(/[\s_.]+/g, "-");
 }
 
 /** Makes the request of a form: all people get the same roles, and empty fields are left out. */
-export function inviteRequest({ people, roles, isAdmin, hours }: InviteDraft): InviteRequest {
+export function buildInviteRequest({ people, roles, isAdmin, hours }: InviteDraft): InviteRequest {
   const projects = roles.flatMap(({ project, role }) =>
     project === null ? [] : [{ project, role }],
   );

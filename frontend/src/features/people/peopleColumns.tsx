@@ -1,5 +1,5 @@
 import type { Person } from "@/api/types";
-import { ago, day, moment } from "@/lib/format";
+import { formatAge, formatDay, formatMoment } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { IconShield } from "@/ui/icons";
 import { StateBadge } from "@/ui/StateBadge";
@@ -75,7 +75,7 @@ export const peopleColumns: Column<Person>[] = [
     width: 112,
     align: "right",
     hide: "wide",
-    cell: ({ created_at }) => <span title={moment(created_at)}>{day(created_at)}</span>,
+    cell: ({ created_at }) => <span title={formatMoment(created_at)}>{formatDay(created_at)}</span>,
   },
   {
     id: "last_used_at",
@@ -87,7 +87,7 @@ export const peopleColumns: Column<Person>[] = [
       last_used_at === null ? (
         <span className="faint">never</span>
       ) : (
-        <span title={moment(last_used_at)}>{ago(last_used_at)}</span>
+        <span title={formatMoment(last_used_at)}>{formatAge(last_used_at)}</span>
       ),
   },
 ];

@@ -1,7 +1,7 @@
 import { Select, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { faultAt, faultBeside } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import { createEnrolmentToken } from "@/api/pools";
 import type { EnrolmentToken } from "@/api/types";
 import { FormDialog } from "@/ui/FormDialog";
@@ -42,7 +42,7 @@ export function CreateEnrolment({ pool, onClose, onCreated }: CreateEnrolmentPro
       submit="Create"
       isPending={create.isPending}
       incomplete={name.trim() === ""}
-      problem={faultBeside(create.error, ["/name", "/expires_in_days"])}
+      problem={findFaultBeside(create.error, ["/name", "/expires_in_days"])}
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >
@@ -54,7 +54,7 @@ export function CreateEnrolment({ pool, onClose, onCreated }: CreateEnrolmentPro
         data-autofocus
         maxLength={64}
         value={name}
-        error={faultAt(create.error, "/name")}
+        error={findFaultAt(create.error, "/name")}
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <Select
@@ -63,7 +63,7 @@ export function CreateEnrolment({ pool, onClose, onCreated }: CreateEnrolmentPro
         data={LIVES}
         value={days}
         allowDeselect={false}
-        error={faultAt(create.error, "/expires_in_days")}
+        error={findFaultAt(create.error, "/expires_in_days")}
         onChange={(chosen) => chosen && setDays(chosen)}
       />
     </FormDialog>

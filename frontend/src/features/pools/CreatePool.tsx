@@ -2,23 +2,23 @@ import { MultiSelect, TextInput } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { faultAt, faultBeside } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import { createPool } from "@/api/pools";
 import { projectsQuery } from "@/api/projects";
 import { FormDialog } from "@/ui/FormDialog";
-import { FIELDS, formOf, isComplete, PoolFields, requestOf } from "./PoolFields";
+import { buildRequest, FIELDS, isComplete, PoolFields, readForm } from "./PoolFields";
 import { usePoolRefresh } from "./usePoolRefresh";
 
 /** Creates a pool and opens its page. */
 export function CreatePool({ onClose }: { onClose(): void }) {
   const [name, setName] = useState("");
   const [projects, setProjects] = useState<string[]>([]);
-  const [form, setForm] = useState(formOf(null));
+  const [form, setForm] = useState(readForm(null));
   const known = useQuery(projectsQuery).data ?? [];
   const navigate = useNavigate();
   const refresh = usePoolRefresh();
   const create = useMutation({
-    mutationFn: () => createPool({ name: name.trim(), projects, ...requestOf(form) }),
+    mutationFn: () => createPool({ name: name.trim(), projects, ...buildRequest(form) }),
     onSuccess: async (pool) => {
       await refresh();
       onClose();
@@ -32,7 +32,7 @@ export function CreatePool({ onClose }: { onClose(): void }) {
       submit="Create"
       isPending={create.isPending}
       incomplete={name.trim() === "" || !isComplete(form)}
-      problem={faultBeside(create.error, FIELDS)}
+      problem={findFaultBeside(create.error, FIELDS)}
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >
@@ -44,7 +44,7 @@ export function CreatePool({ onClose }: { onClose(): void }) {
         data-autofocus
         maxLength={64}
         value={name}
-        error={faultAt(create.error, "/name")}
+        error={findFaultAt(create.error, "/name")}
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <MultiSelect

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { enrolmentTokensQuery, revokeEnrolmentToken } from "@/api/pools";
 import type { EnrolmentToken } from "@/api/types";
-import { ago, day, moment } from "@/lib/format";
+import { formatAge, formatDay, formatMoment } from "@/lib/format";
 import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { IconPlus, IconX } from "@/ui/icons";
@@ -12,7 +12,7 @@ import { Panel } from "@/ui/Page";
 import { SecretDialog } from "@/ui/SecretDialog";
 import { CreateEnrolment } from "./CreateEnrolment";
 import classes from "./Pools.module.css";
-import { workerCommand } from "./pool";
+import { buildWorkerCommand } from "./pool";
 import { usePoolRefresh } from "./usePoolRefresh";
 
 /** The tokens with which workers enrol in a pool. */
@@ -68,7 +68,7 @@ export function EnrolmentTokens({ pool }: { pool: string }) {
       )}
       <SecretDialog
         title={`Start a worker of the pool ${pool}`}
-        secret={made?.secret ? workerCommand(made.secret) : null}
+        secret={made?.secret ? buildWorkerCommand(made.secret) : null}
         intro="Run this on the machine that shall train, where Palestra is installed. Copy it now: the token's secret is shown once, and the server keeps only its hash."
         onClose={() => setMade(null)}
       >
@@ -107,8 +107,12 @@ function tokenColumns(revoke: (token: EnrolmentToken) => void): Column<Enrolment
       width: 104,
       hide: "narrow",
       cell: (token) => (
-        <span title={moment(token.last_used_at)}>
-          {token.last_used_at ? ago(token.last_used_at) : <span className="faint">never</span>}
+        <span title={formatMoment(token.last_used_at)}>
+          {token.last_used_at ? (
+            formatAge(token.last_used_at)
+          ) : (
+            <span className="faint">never</span>
+          )}
         </span>
       ),
     },
@@ -120,7 +124,7 @@ function tokenColumns(revoke: (token: EnrolmentToken) => void): Column<Enrolment
         token.expires_at === null ? (
           "never"
         ) : (
-          <span title={moment(token.expires_at)}>{day(token.expires_at)}</span>
+          <span title={formatMoment(token.expires_at)}>{formatDay(token.expires_at)}</span>
         ),
     },
     {

@@ -1,7 +1,7 @@
 import { Switch, Textarea, TextInput } from "@mantine/core";
-import { faultAt } from "@/api/client";
+import { findFaultAt } from "@/api/client";
 import type { Pool } from "@/api/types";
-import { hoursOf, secondsOf } from "@/lib/hours";
+import { formatHours, parseHours } from "@/lib/hours";
 import classes from "./Pools.module.css";
 
 const NO_HOURS = "Write hours, such as 24 or 0.5.";
@@ -16,27 +16,27 @@ export interface PoolForm {
   showsNames: boolean;
 }
 
-export function formOf(pool: Pool | null): PoolForm {
+export function readForm(pool: Pool | null): PoolForm {
   return {
     description: pool?.description ?? "",
-    byDefault: hoursOf(pool?.default_wall_seconds),
-    atMost: hoursOf(pool?.max_wall_seconds),
+    byDefault: formatHours(pool?.default_wall_seconds),
+    atMost: formatHours(pool?.max_wall_seconds),
     showsNames: pool?.shows_names ?? false,
   };
 }
 
 /** Makes the members of a request from the typed values of the form. */
-export function requestOf(form: PoolForm) {
+export function buildRequest(form: PoolForm) {
   return {
     description: form.description,
-    default_wall_seconds: secondsOf(form.byDefault),
-    max_wall_seconds: secondsOf(form.atMost),
+    default_wall_seconds: parseHours(form.byDefault),
+    max_wall_seconds: parseHours(form.atMost),
     shows_names: form.showsNames,
   };
 }
 
 export function isComplete(form: PoolForm): boolean {
-  return !Number.isNaN(secondsOf(form.byDefault)) && !Number.isNaN(secondsOf(form.atMost));
+  return !Number.isNaN(parseHours(form.byDefault)) && !Number.isNaN(parseHours(form.atMost));
 }
 
 interface PoolFieldsProps {
@@ -48,7 +48,7 @@ interface PoolFieldsProps {
 /** The fields of a pool that can change. */
 export function PoolFields({ form, error, onChange }: PoolFieldsProps) {
   const fault = (typed: string, pointer: string) =>
-    Number.isNaN(secondsOf(typed)) ? NO_HOURS : faultAt(error, pointer);
+    Number.isNaN(parseHours(typed)) ? NO_HOURS : findFaultAt(error, pointer);
   return (
     <>
       <Textarea
@@ -57,7 +57,7 @@ export function PoolFields({ form, error, onChange }: PoolFieldsProps) {
         rows={2}
         resize="vertical"
         value={form.description}
-        error={faultAt(error, "/description")}
+        error={findFaultAt(error, "/description")}
         onChange={(event) => onChange({ ...form, description: event.currentTarget.value })}
       />
       <div className={classes.pair}>

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { usePermission } from "@/api/access";
 import { poolQuery } from "@/api/pools";
 import { workersQuery } from "@/api/queueQueries";
-import { ago, plural } from "@/lib/format";
+import { formatAge, formatPlural } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
 import { EmptyState } from "@/ui/EmptyState";
 import { ListFrame } from "@/ui/ListFrame";
@@ -13,7 +13,7 @@ import { PoolProjects } from "./PoolProjects";
 import { PoolSettings } from "./PoolSettings";
 import classes from "./Pools.module.css";
 import { PoolWorkers } from "./PoolWorkers";
-import { POLL_MS, wallTimes } from "./pool";
+import { describeWallTimes, POLL_MS } from "./pool";
 
 /** One pool: its workers, the projects that it admits, and the tokens with which workers enrol. */
 export function PoolPage({ name }: { name: string }) {
@@ -48,17 +48,21 @@ function ManagedPool({ name }: { name: string }) {
         <>
           {pool.description && <span>{pool.description}</span>}
           <span>
-            {pool.slots - pool.free_slots} of {plural(pool.slots, "slot")} in use
+            {pool.slots - pool.free_slots} of {formatPlural(pool.slots, "slot")} in use
           </span>
-          <span>{plural(pool.all_queued ?? pool.queued, "job")} waiting</span>
+          <span>{formatPlural(pool.all_queued ?? pool.queued, "job")} waiting</span>
           <span>{pool.all_running ?? pool.running} running</span>
-          <span>wall time {wallTimes(pool)}</span>
+          <span>wall time {describeWallTimes(pool)}</span>
         </>
       }
       actions={<PauseButton pool={pool} />}
     >
       {pool.paused_at && (
-        <Banner tone="warn" title={`Paused ${ago(pool.paused_at)}`} message={pool.pause_reason}>
+        <Banner
+          tone="warn"
+          title={`Paused ${formatAge(pool.paused_at)}`}
+          message={pool.pause_reason}
+        >
           <p className="muted">
             No job of the pool starts until it is resumed; running ones go on.
           </p>

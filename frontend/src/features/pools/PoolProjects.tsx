@@ -5,7 +5,7 @@ import { useMemo, useState } from "react";
 import { admitProject, removeProject } from "@/api/pools";
 import { projectsQuery } from "@/api/projects";
 import type { Pool, PoolProject } from "@/api/types";
-import { day, moment, plural } from "@/lib/format";
+import { formatDay, formatMoment, formatPlural } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { IconX } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
@@ -26,7 +26,7 @@ export function PoolProjects({ pool }: { pool: Pool }) {
     <Panel
       flush
       title="Projects"
-      aside={<span>{plural(pool.projects.length, "project")} admitted</span>}
+      aside={<span>{formatPlural(pool.projects.length, "project")} admitted</span>}
     >
       {pool.projects.length === 0 ? (
         <p className={classes.note}>
@@ -113,7 +113,7 @@ function projectColumns(
       width: 112,
       align: "right",
       hide: "narrow",
-      cell: (row) => <span title={moment(row.since)}>{day(row.since)}</span>,
+      cell: (row) => <span title={formatMoment(row.since)}>{formatDay(row.since)}</span>,
     },
     {
       id: "remove",

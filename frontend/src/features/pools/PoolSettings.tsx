@@ -3,31 +3,31 @@ import { notifications } from "@mantine/notifications";
 import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
-import { faultBeside } from "@/api/client";
+import { findFaultBeside } from "@/api/client";
 import { changePool, deletePool } from "@/api/pools";
 import type { Pool } from "@/api/types";
 import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { IconTrash } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import { Refusal } from "@/ui/Refusal";
-import { FIELDS, formOf, isComplete, PoolFields, requestOf } from "./PoolFields";
+import { buildRequest, FIELDS, isComplete, PoolFields, readForm } from "./PoolFields";
 import classes from "./Pools.module.css";
 import { usePoolRefresh } from "./usePoolRefresh";
 
 /** Changes the settings of a pool, and deletes it. */
 export function PoolSettings({ pool }: { pool: Pool }) {
-  const [form, setForm] = useState(formOf(pool));
+  const [form, setForm] = useState(readForm(pool));
   const [deleting, setDeleting] = useState(false);
   const refresh = usePoolRefresh();
   const change = useMutation({
-    mutationFn: () => changePool(pool.name, requestOf(form)),
+    mutationFn: () => changePool(pool.name, buildRequest(form)),
     onSuccess: async () => {
       await refresh();
       notifications.show({ message: "Saved" });
     },
   });
-  const isChanged = JSON.stringify(form) !== JSON.stringify(formOf(pool));
-  const problem = faultBeside(change.error, FIELDS);
+  const isChanged = JSON.stringify(form) !== JSON.stringify(readForm(pool));
+  const problem = findFaultBeside(change.error, FIELDS);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (isChanged && isComplete(form)) change.mutate();

@@ -2,7 +2,7 @@ import { ActionIcon, Menu } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { actOnWorker, type WorkerVerb } from "@/api/pools";
 import type { Worker } from "@/api/types";
-import { ago, moment, plural } from "@/lib/format";
+import { formatAge, formatMoment, formatPlural } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { FormDialog } from "@/ui/FormDialog";
 import { IconDots } from "@/ui/icons";
@@ -32,7 +32,7 @@ export function PoolWorkers({ query, workers }: PoolWorkersProps) {
     [act.mutate],
   );
   return (
-    <Panel flush title="Workers" aside={<span>{plural(workers.length, "worker")}</span>}>
+    <Panel flush title="Workers" aside={<span>{formatPlural(workers.length, "worker")}</span>}>
       <ListFrame query={query}>
         {workers.length === 0 ? (
           <p className={classes.note}>
@@ -71,7 +71,7 @@ export function PoolWorkers({ query, workers }: PoolWorkersProps) {
 }
 
 /** The users whose jobs occupy the busy slots, as far as they are known. */
-function holders({ slots }: Worker): string {
+function listHolders({ slots }: Worker): string {
   return slots
     .filter((slot) => slot.busy)
     .map((slot) =>
@@ -104,7 +104,7 @@ function workerColumns(act: (worker: Worker, verb: WorkerVerb) => void): Column<
       width: 104,
       hide: "narrow",
       cell: (worker) => (
-        <span title={holders(worker)}>
+        <span title={listHolders(worker)}>
           {worker.slots.filter((slot) => slot.busy).length} of {worker.slots.length}
         </span>
       ),
@@ -142,7 +142,9 @@ function workerColumns(act: (worker: Worker, verb: WorkerVerb) => void): Column<
       align: "right",
       hide: "medium",
       cell: (worker) => (
-        <span title={moment(worker.last_heartbeat_at)}>{ago(worker.last_heartbeat_at)}</span>
+        <span title={formatMoment(worker.last_heartbeat_at)}>
+          {formatAge(worker.last_heartbeat_at)}
+        </span>
       ),
     },
     {
@@ -165,7 +167,7 @@ function Secret({ worker }: { worker: Worker }) {
       </span>
     );
   return worker.secret_since ? (
-    <span title={moment(worker.secret_since)}>since {ago(worker.secret_since)}</span>
+    <span title={formatMoment(worker.secret_since)}>since {formatAge(worker.secret_since)}</span>
   ) : (
     <span className="faint">never rotated</span>
   );

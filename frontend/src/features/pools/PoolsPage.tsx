@@ -5,7 +5,7 @@ import { useState } from "react";
 import { usePermission } from "@/api/access";
 import { poolsQuery } from "@/api/queueQueries";
 import type { Pool } from "@/api/types";
-import { count } from "@/lib/format";
+import { formatCount } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconPlus } from "@/ui/icons";
@@ -16,7 +16,7 @@ import { Permitted } from "@/ui/Permitted";
 import { StateBadge } from "@/ui/StateBadge";
 import { CreatePool } from "./CreatePool";
 import classes from "./Pools.module.css";
-import { POLL_MS, wallTimes } from "./pool";
+import { describeWallTimes, POLL_MS } from "./pool";
 
 /** The pools of the server, for its administrators. */
 export function PoolsPage() {
@@ -109,7 +109,7 @@ const COLUMNS: Column<Pool>[] = [
     width: 84,
     align: "right",
     sort: (pool) => pool.all_queued ?? pool.queued,
-    cell: (pool) => count(pool.all_queued ?? pool.queued),
+    cell: (pool) => formatCount(pool.all_queued ?? pool.queued),
   },
   {
     id: "workers",
@@ -141,6 +141,6 @@ const COLUMNS: Column<Pool>[] = [
     header: "Wall time",
     width: 216,
     hide: "wide",
-    cell: (pool) => <span className="muted">{wallTimes(pool)}</span>,
+    cell: (pool) => <span className="muted">{describeWallTimes(pool)}</span>,
   },
 ];

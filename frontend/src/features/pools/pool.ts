@@ -1,17 +1,17 @@
 import type { Pool } from "@/api/types";
-import { duration } from "@/lib/format";
-import { hoursOf } from "@/lib/hours";
+import { formatDuration } from "@/lib/format";
+import { formatHours } from "@/lib/hours";
 
 /** Heartbeats create no event, so what they change is polled at this interval. */
 export const POLL_MS = 5_000;
 
 /** Formats a time limit, for example `24 h`; limits below an hour in minutes and seconds. */
 function limit(seconds: number): string {
-  return seconds < 3600 ? duration(seconds) : `${hoursOf(seconds)} h`;
+  return seconds < 3600 ? formatDuration(seconds) : `${formatHours(seconds)} h`;
 }
 
 /** The limits of wall time in words. */
-export function wallTimes({ default_wall_seconds, max_wall_seconds }: Pool): string {
+export function describeWallTimes({ default_wall_seconds, max_wall_seconds }: Pool): string {
   const parts = [
     default_wall_seconds !== null && `${limit(default_wall_seconds)} by default`,
     max_wall_seconds !== null && `at most ${limit(max_wall_seconds)}`,
@@ -20,7 +20,7 @@ export function wallTimes({ default_wall_seconds, max_wall_seconds }: Pool): str
 }
 
 /** Commands that start a worker of a pool; without a secret the file must exist already. */
-export function workerCommand(secret: string | null): string {
+export function buildWorkerCommand(secret: string | null): string {
   const start = `palestra worker --server ${window.location.origin} --token-file worker.token`;
   const file = `(umask 077; printf '%s\\n' '${secret}' > worker.token)`;
   return secret === null ? `${start} --slots 1` : `${file}\n${start} --slots 1`;

@@ -2,12 +2,12 @@ import { MultiSelect, Textarea, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { faultAt, faultBeside } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import { createProject, projectKeys } from "@/api/projects";
 import { keys } from "@/api/queries";
 import { poolsQuery } from "@/api/queueQueries";
-import { bytesOf, type Size } from "@/lib/sizes";
-import { slugOf } from "@/lib/slug";
+import { parseBytes, type Size } from "@/lib/sizes";
+import { makeSlug } from "@/lib/slug";
 import { FormDialog } from "@/ui/FormDialog";
 import { StorageLimit } from "./StorageLimit";
 
@@ -24,7 +24,7 @@ export function CreateProject({ onClose }: { onClose(): void }) {
   const [pools, setPools] = useState<string[] | null>(null);
   const known = useQuery(poolsQuery).data?.map((pool) => pool.name) ?? [];
   const byDefault = known.filter((pool) => pool === "default");
-  const bytes = bytesOf(limit);
+  const bytes = parseBytes(limit);
   const create = useMutation({
     mutationFn: () =>
       createProject({ name, slug: slug || null, description, storage_limit: bytes, pools }),
@@ -45,7 +45,7 @@ export function CreateProject({ onClose }: { onClose(): void }) {
       submit="Create"
       isPending={create.isPending}
       incomplete={name.trim() === "" || Number.isNaN(bytes)}
-      problem={faultBeside(create.error, FIELDS)}
+      problem={findFaultBeside(create.error, FIELDS)}
       onSubmit={() => create.mutate()}
       onClose={onClose}
     >
@@ -55,16 +55,16 @@ export function CreateProject({ onClose }: { onClose(): void }) {
         data-autofocus
         maxLength={64}
         value={name}
-        error={faultAt(create.error, "/name")}
+        error={findFaultAt(create.error, "/name")}
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <TextInput
         label="Slug"
         description="Names the project in addresses and commands, and stays when it is renamed"
-        placeholder={slugOf(name) || "made of the name"}
+        placeholder={makeSlug(name) || "made of the name"}
         maxLength={64}
         value={slug ?? ""}
-        error={faultAt(create.error, "/slug")}
+        error={findFaultAt(create.error, "/slug")}
         onChange={(event) => setSlug(event.currentTarget.value)}
       />
       <Textarea
@@ -72,7 +72,7 @@ export function CreateProject({ onClose }: { onClose(): void }) {
         rows={2}
         resize="vertical"
         value={description}
-        error={faultAt(create.error, "/description")}
+        error={findFaultAt(create.error, "/description")}
         onChange={(event) => setDescription(event.currentTarget.value)}
       />
       {known.length > 0 && (
@@ -81,7 +81,7 @@ export function CreateProject({ onClose }: { onClose(): void }) {
           description="Where its jobs may run; administrators can change this later"
           data={known}
           value={pools ?? byDefault}
-          error={faultAt(create.error, "/pools")}
+          error={findFaultAt(create.error, "/pools")}
           onChange={setPools}
         />
       )}
@@ -91,7 +91,7 @@ export function CreateProject({ onClose }: { onClose(): void }) {
         error={
           Number.isNaN(bytes)
             ? "Write a number, such as 50 or 1.5."
-            : faultAt(create.error, "/storage_limit")
+            : findFaultAt(create.error, "/storage_limit")
         }
       />
     </FormDialog>

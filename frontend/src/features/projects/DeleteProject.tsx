@@ -4,11 +4,11 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { usePermission } from "@/api/access";
-import { faultBeside } from "@/api/client";
+import { findFaultBeside } from "@/api/client";
 import { deleteProject } from "@/api/projects";
 import { sessionQuery } from "@/api/queries";
 import type { Project } from "@/api/types";
-import { bytes, plural } from "@/lib/format";
+import { formatBytes, formatPlural } from "@/lib/format";
 import { FormDialog } from "@/ui/FormDialog";
 import { useProjectRefresh } from "./useProjectChange";
 
@@ -38,15 +38,15 @@ export function DeleteProject({ project, onClose }: { project: Project; onClose(
       destructive
       incomplete={typed !== project.slug}
       isPending={erase.isPending}
-      problem={faultBeside(erase.error, [])}
+      problem={findFaultBeside(erase.error, [])}
       onSubmit={() => erase.mutate()}
       onClose={onClose}
     >
       <p>
-        It holds {plural(project.experiments, "experiment")}, {plural(project.runs, "run")} and{" "}
-        {bytes(project.storage_used)} of files. They disappear for its{" "}
-        {plural(project.members, "member")} at once, jobs that wait or run are cancelled, and the
-        content is removed when the time to restore it is over.
+        It holds {formatPlural(project.experiments, "experiment")},{" "}
+        {formatPlural(project.runs, "run")} and {formatBytes(project.storage_used)} of files. They
+        disappear for its {formatPlural(project.members, "member")} at once, jobs that wait or run
+        are cancelled, and the content is removed when the time to restore it is over.
       </p>
       <TextInput
         label={

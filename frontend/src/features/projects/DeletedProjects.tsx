@@ -4,7 +4,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { deletedProjectsQuery, undeleteProject } from "@/api/projects";
 import type { DeletedProject } from "@/api/types";
-import { bytes, count, day, duration, moment } from "@/lib/format";
+import { formatBytes, formatCount, formatDay, formatDuration, formatMoment } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { Panel } from "@/ui/Page";
 import classes from "./Projects.module.css";
@@ -43,11 +43,11 @@ export function DeletedProjects() {
 
 function Removal({ project }: { project: DeletedProject }) {
   if (project.removal_started_at !== null)
-    return <span title={moment(project.removal_started_at)}>being removed</span>;
+    return <span title={formatMoment(project.removal_started_at)}>being removed</span>;
   const left = (Date.parse(project.restorable_until) - Date.now()) / 1000;
   return (
-    <span title={moment(project.restorable_until)}>
-      {left <= 0 ? "due" : `in ${duration(left)}`}
+    <span title={formatMoment(project.restorable_until)}>
+      {left <= 0 ? "due" : `in ${formatDuration(left)}`}
     </span>
   );
 }
@@ -70,7 +70,7 @@ function deletedColumns(restore: (slug: string) => void): Column<DeletedProject>
       width: 84,
       align: "right",
       hide: "medium",
-      cell: (project) => count(project.runs),
+      cell: (project) => formatCount(project.runs),
     },
     {
       id: "storage",
@@ -78,7 +78,7 @@ function deletedColumns(restore: (slug: string) => void): Column<DeletedProject>
       width: 104,
       align: "right",
       hide: "medium",
-      cell: (project) => bytes(project.storage_used),
+      cell: (project) => formatBytes(project.storage_used),
     },
     {
       id: "deleted",
@@ -86,8 +86,8 @@ function deletedColumns(restore: (slug: string) => void): Column<DeletedProject>
       width: 204,
       hide: "narrow",
       cell: (project) => (
-        <span title={moment(project.deleted_at)}>
-          {day(project.deleted_at)}
+        <span title={formatMoment(project.deleted_at)}>
+          {formatDay(project.deleted_at)}
           {project.deleted_by && <span className="muted"> by {project.deleted_by}</span>}
         </span>
       ),
@@ -98,7 +98,7 @@ function deletedColumns(restore: (slug: string) => void): Column<DeletedProject>
       width: 148,
       align: "right",
       hide: "wide",
-      cell: (project) => count(project.unfinished_jobs),
+      cell: (project) => formatCount(project.unfinished_jobs),
     },
     {
       id: "removal",

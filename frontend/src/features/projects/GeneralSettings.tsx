@@ -1,7 +1,7 @@
 import { Button, Textarea, TextInput } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import type { Right } from "@/api/access";
-import { faultAt, faultBeside } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import type { Project } from "@/api/types";
 import { Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
@@ -19,7 +19,7 @@ export function GeneralSettings({ project, right }: { project: Project; right: R
   const [description, setDescription] = useState(project.description);
   const change = useProjectChange(project.slug);
   const isChanged = name.trim() !== project.name || description !== project.description;
-  const problem = faultBeside(change.error, FIELDS);
+  const problem = findFaultBeside(change.error, FIELDS);
   const locked = right.allowed ? {} : LOCKED;
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -34,7 +34,7 @@ export function GeneralSettings({ project, right }: { project: Project; right: R
           maxLength={64}
           {...locked}
           value={name}
-          error={faultAt(change.error, "/name")}
+          error={findFaultAt(change.error, "/name")}
           onChange={(event) => setName(event.currentTarget.value)}
         />
         <TextInput
@@ -50,7 +50,7 @@ export function GeneralSettings({ project, right }: { project: Project; right: R
           resize="vertical"
           {...locked}
           value={description}
-          error={faultAt(change.error, "/description")}
+          error={findFaultAt(change.error, "/description")}
           onChange={(event) => setDescription(event.currentTarget.value)}
         />
         <Refusal text={problem} />

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { usePermission } from "@/api/access";
 import { poolsQuery } from "@/api/queueQueries";
 import type { Project } from "@/api/types";
-import { plural } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/StateBadge";
 import classes from "./Projects.module.css";
@@ -45,7 +45,7 @@ export function ProjectPools({ project }: { project: Project }) {
               </span>
             )}
             <span className="muted">
-              {pool.free_slots} of {plural(pool.slots, "slot")} free
+              {pool.free_slots} of {formatPlural(pool.slots, "slot")} free
             </span>
           </div>
         ))

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useProjectRight } from "@/api/access";
 import { projectQuery } from "@/api/projects";
-import { day, plural } from "@/lib/format";
+import { formatDay, formatPlural } from "@/lib/format";
 import { ListFrame } from "@/ui/ListFrame";
 import { Page, Panel } from "@/ui/Page";
 import { EndOfProject } from "./EndOfProject";
@@ -22,11 +22,11 @@ export function ProjectSettingsPage({ slug }: { slug: string }) {
       facts={
         project && (
           <>
-            <span>{plural(project.members, "member")}</span>
-            <span>{plural(project.experiments, "experiment")}</span>
-            <span>{plural(project.runs, "run")}</span>
-            <span>created {day(project.created_at)}</span>
-            {project.archived_at && <span>archived {day(project.archived_at)}</span>}
+            <span>{formatPlural(project.members, "member")}</span>
+            <span>{formatPlural(project.experiments, "experiment")}</span>
+            <span>{formatPlural(project.runs, "run")}</span>
+            <span>created {formatDay(project.created_at)}</span>
+            {project.archived_at && <span>archived {formatDay(project.archived_at)}</span>}
           </>
         )
       }

@@ -5,7 +5,7 @@ import { useMemo, useRef, useState } from "react";
 import { usePermission } from "@/api/access";
 import { projectsQuery } from "@/api/projects";
 import type { Project } from "@/api/types";
-import { plural } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconPlus } from "@/ui/icons";
@@ -66,7 +66,7 @@ function Lists({ projects }: { projects: readonly Project[] }) {
             <SearchInput input={input} label="Search projects" value={text} onChange={setText} />
           )
         }
-        aside={<span>{plural(open.length, "project")}</span>}
+        aside={<span>{formatPlural(open.length, "project")}</span>}
       >
         {open.length > 0 ? (
           <List label="Projects" projects={open} />

@@ -1,17 +1,17 @@
 import { Button } from "@mantine/core";
 import { type FormEvent, useState } from "react";
 import { usePermission } from "@/api/access";
-import { faultAt, faultBeside } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import type { Project } from "@/api/types";
-import { bytes } from "@/lib/format";
-import { bytesOf, sizeOf } from "@/lib/sizes";
+import { formatBytes } from "@/lib/format";
+import { parseBytes, splitSize } from "@/lib/sizes";
 import { Banner } from "@/ui/Banner";
 import { Meter } from "@/ui/Meter";
 import { Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
 import { Refusal } from "@/ui/Refusal";
 import classes from "./Projects.module.css";
-import { storageText } from "./projectColumns";
+import { formatStorage } from "./projectColumns";
 import { StorageLimit } from "./StorageLimit";
 import { useProjectChange } from "./useProjectChange";
 
@@ -19,11 +19,11 @@ import { useProjectChange } from "./useProjectChange";
 export function StorageSettings({ project }: { project: Project }) {
   const { storage_used: used, storage_limit: limit } = project;
   const right = usePermission("server.projects");
-  const [typed, setTyped] = useState(sizeOf(limit));
+  const [typed, setTyped] = useState(splitSize(limit));
   const change = useProjectChange(project.slug);
-  const wanted = bytesOf(typed);
-  const isChanged = wanted !== bytesOf(sizeOf(limit));
-  const problem = faultBeside(change.error, ["/storage_limit"]);
+  const wanted = parseBytes(typed);
+  const isChanged = wanted !== parseBytes(splitSize(limit));
+  const problem = findFaultBeside(change.error, ["/storage_limit"]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (right.allowed && isChanged && !Number.isNaN(wanted))
@@ -33,13 +33,13 @@ export function StorageSettings({ project }: { project: Project }) {
     <Panel title="Storage">
       <div className={classes.used}>
         <span>
-          <b>{bytes(used)}</b>{" "}
+          <b>{formatBytes(used)}</b>{" "}
           <span className="muted">
-            {limit === null ? "used, without a limit" : `used of ${bytes(limit)}`}
-            {limit !== null && used < limit && `, ${bytes(limit - used)} left`}
+            {limit === null ? "used, without a limit" : `used of ${formatBytes(limit)}`}
+            {limit !== null && used < limit && `, ${formatBytes(limit - used)} left`}
           </span>
         </span>
-        <Meter used={used} limit={limit} label="Storage used" text={storageText(project)} />
+        <Meter used={used} limit={limit} label="Storage used" text={formatStorage(project)} />
         {limit !== null && used >= limit && (
           <Banner tone="bad" title="Nothing can be submitted: the limit is reached">
             <p>
@@ -61,7 +61,7 @@ export function StorageSettings({ project }: { project: Project }) {
           error={
             Number.isNaN(wanted)
               ? "Write a number, such as 50 or 1.5."
-              : faultAt(change.error, "/storage_limit")
+              : findFaultAt(change.error, "/storage_limit")
           }
         />
         <Refusal text={problem} />

@@ -1,14 +1,14 @@
 import { Link } from "@tanstack/react-router";
 import type { Project } from "@/api/types";
-import { bytes, count, day, moment } from "@/lib/format";
+import { formatBytes, formatCount, formatDay, formatMoment } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { Meter } from "@/ui/Meter";
 import classes from "./Projects.module.css";
 
 /** The used storage and its limit, for example `1.5 GiB of 2.0 GiB`. */
-export function storageText({ storage_used, storage_limit }: Project): string {
-  const used = bytes(storage_used);
-  return storage_limit === null ? used : `${used} of ${bytes(storage_limit)}`;
+export function formatStorage({ storage_used, storage_limit }: Project): string {
+  const used = formatBytes(storage_used);
+  return storage_limit === null ? used : `${used} of ${formatBytes(storage_limit)}`;
 }
 
 export function projectColumns(): Column<Project>[] {
@@ -18,7 +18,7 @@ export function projectColumns(): Column<Project>[] {
     width: 104,
     align: "right" as const,
     sort: (project: Project) => project[id],
-    cell: (project: Project) => count(project[id]),
+    cell: (project: Project) => formatCount(project[id]),
   });
   return [
     {
@@ -45,12 +45,12 @@ export function projectColumns(): Column<Project>[] {
       sort: ({ storage_used }) => storage_used,
       cell: (project) => (
         <span className={classes.storage}>
-          <span>{storageText(project)}</span>
+          <span>{formatStorage(project)}</span>
           <Meter
             used={project.storage_used}
             limit={project.storage_limit}
             label={`Storage of ${project.name}`}
-            text={storageText(project)}
+            text={formatStorage(project)}
           />
         </span>
       ),
@@ -69,7 +69,9 @@ export function projectColumns(): Column<Project>[] {
       align: "right",
       hide: "wide",
       sort: ({ created_at }) => created_at,
-      cell: ({ created_at }) => <span title={moment(created_at)}>{day(created_at)}</span>,
+      cell: ({ created_at }) => (
+        <span title={formatMoment(created_at)}>{formatDay(created_at)}</span>
+      ),
     },
   ];
 }

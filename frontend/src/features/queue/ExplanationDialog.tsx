@@ -4,7 +4,13 @@ import type { ReactNode } from "react";
 import type { ApiError } from "@/api/client";
 import { explanationQuery } from "@/api/queueQueries";
 import type { JobExplanation } from "@/api/types";
-import { count, duration, moment, percent, plural } from "@/lib/format";
+import {
+  formatCount,
+  formatDuration,
+  formatMoment,
+  formatPercent,
+  formatPlural,
+} from "@/lib/format";
 import { Facts } from "@/ui/Facts";
 import { Failure } from "@/ui/Failure";
 import { HEARTBEAT_MS } from "./useLiveQueue";
@@ -42,13 +48,13 @@ function factsOf(found: JobExplanation): (readonly [string, ReactNode])[] {
     ["Class", terms.priority_class],
     [
       "Project",
-      `${duration(terms.project_usage)} of device time; its share of the pool is ${percent(terms.project_share)}`,
+      `${formatDuration(terms.project_usage)} of device time; its share of the pool is ${formatPercent(terms.project_share)}`,
     ],
-    ["Person", `${duration(terms.user_usage)} of device time in the project`],
-    ["Own priority", count(terms.priority)],
-    ["Seed", `number ${count(terms.seed_index + 1)} of its experiment`],
-    ["Queued", moment(terms.queued_at)],
-    ["Before it", `${plural(found.ahead, "job")}${more}`],
+    ["Person", `${formatDuration(terms.user_usage)} of device time in the project`],
+    ["Own priority", formatCount(terms.priority)],
+    ["Seed", `number ${formatCount(terms.seed_index + 1)} of its experiment`],
+    ["Queued", formatMoment(terms.queued_at)],
+    ["Before it", `${formatPlural(found.ahead, "job")}${more}`],
     ...(found.own_ahead.length === 0
       ? []
       : ([["Of these", <JobIds key="ids" ids={found.own_ahead} />]] as const)),
@@ -60,7 +66,7 @@ function JobIds({ ids }: { ids: readonly string[] }) {
   return (
     <span className="mono">
       {shown.join(", ")}
-      {ids.length > shown.length && ` and ${count(ids.length - shown.length)} more`}
+      {ids.length > shown.length && ` and ${formatCount(ids.length - shown.length)} more`}
     </span>
   );
 }

@@ -3,14 +3,14 @@ import { Link } from "@tanstack/react-router";
 import { useProject } from "@/api/access";
 import { openRunsQuery } from "@/api/queueQueries";
 import type { Job } from "@/api/types";
-import { groupColor } from "@/lib/color";
+import { chooseGroupColor } from "@/lib/color";
 import { splitExperimentId } from "@/lib/format";
 import { Dot } from "@/ui/Dot";
 import { useScheme } from "@/ui/scheme";
 import classes from "./Queue.module.css";
 
 /** The page of a job: that of its run, or that of the experiment if the job trains a pack. */
-export function jobPlace(job: Job) {
+export function describeJobPlace(job: Job) {
   const [runId] = job.run_ids;
   return runId && job.run_ids.length === 1
     ? ({ to: "/p/$project/runs/$runId", params: { project: job.project, runId } } as const)
@@ -35,8 +35,8 @@ export function JobName({ job, linked = true }: { job: Job; linked?: boolean }) 
   );
   return (
     <span className={classes.job} title={`${job.experiment_id}\n${job.run_ids.join("\n")}`}>
-      <Dot color={groupColor(job.experiment_id, scheme)} />
-      <span className="clip">{linked ? <Link {...jobPlace(job)}>{name}</Link> : name}</span>
+      <Dot color={chooseGroupColor(job.experiment_id, scheme)} />
+      <span className="clip">{linked ? <Link {...describeJobPlace(job)}>{name}</Link> : name}</span>
       {packed ? (
         <span className={classes.seed}>{job.run_ids.length} seeds</span>
       ) : (

@@ -1,5 +1,5 @@
 import type { Pool } from "@/api/types";
-import { plural } from "@/lib/format";
+import { formatPlural } from "@/lib/format";
 import classes from "./Queue.module.css";
 
 /** Slots, running jobs and waiting jobs of each pool. */
@@ -22,7 +22,7 @@ export function PoolNumbers({ pool }: { pool: Pool }) {
     <>
       {pool.paused_at && <span title={pool.pause_reason}>paused</span>}
       <span>
-        {pool.free_slots} of {plural(pool.slots, "slot")} free
+        {pool.free_slots} of {formatPlural(pool.slots, "slot")} free
       </span>
       <span title="Jobs of your projects">{pool.running} running</span>
       <span title="Jobs of your projects">{pool.queued} waiting</span>

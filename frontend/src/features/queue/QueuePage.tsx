@@ -6,14 +6,14 @@ import { useProject } from "@/api/access";
 import type { ApiError } from "@/api/client";
 import { jobsQuery, type OpenJobs, poolsQuery } from "@/api/queueQueries";
 import type { Job, Pool } from "@/api/types";
-import { count, plural } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
+import { formatCount, formatPlural } from "@/lib/format";
+import { findQueryError } from "@/lib/outage";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 import { ExplanationDialog } from "./ExplanationDialog";
-import { jobPlace } from "./JobName";
+import { describeJobPlace } from "./JobName";
 import { jobColumns } from "./jobColumns";
 import { PausedPools } from "./PausedPools";
 import { PoolStrip } from "./PoolStrip";
@@ -26,7 +26,7 @@ export function QueuePage() {
   const query = useQuery({ ...jobsQuery(useProject()), refetchInterval: HEARTBEAT_MS });
   const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
   useLiveQueue("queue");
-  const problem = problemOf(query);
+  const problem = findQueryError(query);
   const jobs = useMemo(() => query.data?.jobs ?? [], [query.data]);
   const waiting = useMemo(() => jobs.filter((job) => WAITING.has(job.state)).sort(byPlace), [jobs]);
   const paused = useMemo(() => jobs.filter((job) => PAUSED.has(job.state)), [jobs]);
@@ -44,7 +44,7 @@ export function QueuePage() {
         <Skeleton height={280} radius={10} />
       ) : (
         <>
-          <PausedPools pools={poolsWithWaitingJobs(pools.data ?? [], waiting)} />
+          <PausedPools pools={listPoolsWithWaitingJobs(pools.data ?? [], waiting)} />
           <Panel
             title="Waiting"
             flush
@@ -80,7 +80,7 @@ export function QueuePage() {
 }
 
 /** The pools in which a job waits. */
-function poolsWithWaitingJobs(pools: readonly Pool[], waiting: readonly Job[]): Pool[] {
+function listPoolsWithWaitingJobs(pools: readonly Pool[], waiting: readonly Job[]): Pool[] {
   return pools.filter(({ name }) => waiting.some(({ pool }) => pool === name));
 }
 
@@ -89,7 +89,7 @@ function Count({ jobs, cut }: { jobs: readonly Job[]; cut: OpenJobs["cut"] | und
   const more = jobs.some((job) => cut?.has(job.state));
   return (
     <span className="faint">
-      {more ? `${count(jobs.length)}+ jobs` : plural(jobs.length, "job")}
+      {more ? `${formatCount(jobs.length)}+ jobs` : formatPlural(jobs.length, "job")}
     </span>
   );
 }
@@ -106,7 +106,7 @@ function Jobs({
   const navigate = useNavigate();
   const [explained, setExplained] = useState<Job | null>(null);
   const columns = useMemo(() => jobColumns(kind, setExplained), [kind]);
-  const open = (job: Job) => void navigate(jobPlace(job));
+  const open = (job: Job) => void navigate(describeJobPlace(job));
   return (
     <>
       <DataTable

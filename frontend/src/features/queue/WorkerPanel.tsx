@@ -1,9 +1,9 @@
 import { Link } from "@tanstack/react-router";
 import type { Job, Worker } from "@/api/types";
-import { ago, bytes, moment, shortId } from "@/lib/format";
+import { formatAge, formatBytes, formatMoment, shortenId } from "@/lib/format";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/StateBadge";
-import { JobName, jobPlace } from "./JobName";
+import { describeJobPlace, JobName } from "./JobName";
 import classes from "./Queue.module.css";
 
 const MIB = 2 ** 20;
@@ -39,10 +39,10 @@ export function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMa
       <div className={classes.foot}>
         <span>{worker.host}</span>
         <span>pool {worker.pool}</span>
-        <span>{worker.gpus.length > 0 ? gpuText(worker) : "CPU only"}</span>
+        <span>{worker.gpus.length > 0 ? formatGpus(worker) : "CPU only"}</span>
         <span>version {worker.version}</span>
-        <span title={moment(worker.last_heartbeat_at)}>
-          last heartbeat {ago(worker.last_heartbeat_at)}
+        <span title={formatMoment(worker.last_heartbeat_at)}>
+          last heartbeat {formatAge(worker.last_heartbeat_at)}
         </span>
       </div>
     </Panel>
@@ -79,7 +79,7 @@ function SlotTile({ slot, job }: { slot: Slot; job: Job | undefined }) {
   return (
     <li>
       <Link
-        {...(job ? jobPlace(job) : ({ to: "/runs/$runId", params: { runId } } as const))}
+        {...(job ? describeJobPlace(job) : ({ to: "/runs/$runId", params: { runId } } as const))}
         className={classes.slot}
         title={slot.run_ids.join("\n")}
       >
@@ -87,7 +87,7 @@ function SlotTile({ slot, job }: { slot: Slot; job: Job | undefined }) {
         {job ? (
           <JobName job={job} linked={false} />
         ) : (
-          <span className="clip">{shortId(runId)}</span>
+          <span className="clip">{shortenId(runId)}</span>
         )}
         <span className="muted clip">
           {job ? `${job.schedule.replaceAll("_", " ")}, attempt ${job.attempts}` : "working"}
@@ -98,8 +98,8 @@ function SlotTile({ slot, job }: { slot: Slot; job: Job | undefined }) {
   );
 }
 
-function gpuText({ gpus }: Worker): string {
+function formatGpus({ gpus }: Worker): string {
   const [first] = gpus;
   if (first === undefined) return "";
-  return `${gpus.length} × ${first.name}, ${bytes(first.memory_mib * MIB)}`;
+  return `${gpus.length} × ${first.name}, ${formatBytes(first.memory_mib * MIB)}`;
 }

@@ -5,7 +5,7 @@ import { usePermission } from "@/api/access";
 import type { ApiError } from "@/api/client";
 import { jobsQuery, poolsQuery, workersQuery } from "@/api/queueQueries";
 import type { Job, Pool, Worker } from "@/api/types";
-import { problemOf } from "@/lib/outage";
+import { findQueryError } from "@/lib/outage";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
@@ -22,7 +22,7 @@ export function WorkersPage() {
   const jobs = useQuery(jobsQuery(null));
   const manager = usePermission("server.pools");
   useLiveQueue("workers");
-  const problem = problemOf(query);
+  const problem = findQueryError(query);
   const byId = new Map((jobs.data?.jobs ?? []).map((job) => [job.id, job]));
   return (
     <Page

@@ -5,7 +5,7 @@ import { useControl } from "@/api/access";
 import { actOnJob, type JobVerb } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Job } from "@/api/types";
-import { ago, count, moment, plural, scheduleName } from "@/lib/format";
+import { formatAge, formatCount, formatMoment, formatPlural, nameSchedule } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import { IconPlayerPause, IconPlayerPlay } from "@/ui/icons";
 import { Permitted } from "@/ui/Permitted";
@@ -61,7 +61,7 @@ export function jobColumns(
     width: 80,
     align: "right",
     hide: "narrow",
-    cell: (job) => count(job.attempts),
+    cell: (job) => formatCount(job.attempts),
   };
   const since: Column<Job> = {
     id: "since",
@@ -71,7 +71,7 @@ export function jobColumns(
     align: "right",
     cell: (job) => {
       const at = (kind === "active" ? job.started_at : null) ?? job.created_at;
-      return <span title={moment(at)}>{ago(at)}</span>;
+      return <span title={formatMoment(at)}>{formatAge(at)}</span>;
     },
   };
   const action: Column<Job> = {
@@ -90,7 +90,7 @@ export function jobColumns(
       header: "Schedule",
       width: 128,
       hide: "narrow",
-      cell: (job) => <span title={scheduleName(job.schedule)}>{scheduleName(job.schedule)}</span>,
+      cell: (job) => <span title={nameSchedule(job.schedule)}>{nameSchedule(job.schedule)}</span>,
     },
     { id: "pool", header: "Pool", width: 84, hide: "medium", cell: (job) => job.pool },
     {
@@ -118,8 +118,8 @@ export function jobColumns(
 
 function needs(job: Job): string {
   const { gpus, cpu_threads: threads } = job.resources;
-  if (gpus) return plural(gpus, "GPU");
-  return threads === undefined ? "–" : plural(threads, "thread");
+  if (gpus) return formatPlural(gpus, "GPU");
+  return threads === undefined ? "–" : formatPlural(threads, "thread");
 }
 
 function JobButton({ job }: { job: Job }) {

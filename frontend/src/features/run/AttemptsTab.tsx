@@ -1,5 +1,12 @@
 import type { Attempt, Job, RunDetail } from "@/api/types";
-import { ago, causeName, duration, moment, scheduleName, shortId } from "@/lib/format";
+import {
+  formatAge,
+  formatDuration,
+  formatMoment,
+  nameCause,
+  nameSchedule,
+  shortenId,
+} from "@/lib/format";
 import { EmptyState } from "@/ui/EmptyState";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/StateBadge";
@@ -45,11 +52,11 @@ function Timeline({ run }: { run: RunDetail }) {
           <li key={attempt.id} className={classes.attempt}>
             <div className={classes.head}>
               <b>
-                {scheduleName(jobs.get(attempt.job_id)?.schedule ?? "job")} · attempt{" "}
+                {nameSchedule(jobs.get(attempt.job_id)?.schedule ?? "job")} · attempt{" "}
                 {attempt.number}
               </b>
               <StateBadge state={attempt.outcome ?? attempt.state} />
-              {attempt.cause && <span className="muted">{causeName(attempt.cause)}</span>}
+              {attempt.cause && <span className="muted">{nameCause(attempt.cause)}</span>}
               {attempt.other_code && (
                 <span className={classes.bad}>
                   ran with other code: {codeName(attempt.other_code)}
@@ -58,7 +65,7 @@ function Timeline({ run }: { run: RunDetail }) {
             </div>
             <div
               className={classes.track}
-              title={`${moment(attempt.started_at)} to ${moment(attempt.ended_at)}`}
+              title={`${formatMoment(attempt.started_at)} to ${formatMoment(attempt.ended_at)}`}
             >
               <span
                 className={classes.span}
@@ -99,13 +106,13 @@ function Details({
       <span>
         {attempt.worker_name}, slot {attempt.slot}
       </span>
-      <span title={moment(attempt.started_at)}>
-        {ago(attempt.started_at)}, for {duration(seconds)}
+      <span title={formatMoment(attempt.started_at)}>
+        {formatAge(attempt.started_at)}, for {formatDuration(seconds)}
       </span>
       <span>fence {attempt.fences[run.id] ?? "–"}</span>
       {from && (
         <span>
-          from <code title={from}>{shortId(from)}</code>
+          from <code title={from}>{shortenId(from)}</code>
           {attempt.resume_quality && attempt.resume_quality !== "fresh"
             ? `, ${attempt.resume_quality}`
             : ""}

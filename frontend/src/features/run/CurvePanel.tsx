@@ -2,7 +2,7 @@ import { ActionIcon, Skeleton } from "@mantine/core";
 import { Suspense, useMemo, useRef } from "react";
 import { Plot, type PlotBand, type PlotData, type PlotSeries, type PlotSource } from "@/charts";
 import { alpha } from "@/lib/color";
-import { clock, compact, value } from "@/lib/format";
+import { formatClock, formatCompact, formatValue } from "@/lib/format";
 import { smooth } from "@/lib/movingAverage";
 import type { View } from "@/live/curve";
 import type { RunCurves } from "@/live/curves";
@@ -74,7 +74,7 @@ export function CurvePanel({
           bands={bands}
           scheme={scheme}
           sync="run"
-          xFormat={view.axis === "wall" ? clock : compact}
+          xFormat={view.axis === "wall" ? formatClock : formatCompact}
           onZoom={onZoom}
           range={{ start: view.start, end: view.end }}
         />
@@ -117,5 +117,5 @@ function styles(
 /** The newest measured value, independent of smoothing and zoom. */
 function latestText(curves: RunCurves, name: string): string {
   const latest = curves.latest.of(name);
-  return latest === null ? "" : value(latest);
+  return latest === null ? "" : formatValue(latest);
 }

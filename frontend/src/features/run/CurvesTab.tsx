@@ -1,9 +1,9 @@
 import { SegmentedControl, Skeleton, Slider, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { measuresOf } from "@/api/definition";
+import { listMeasures } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
-import { trainingAttempts } from "@/api/schedules";
+import { selectTrainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
 import type { View } from "@/live/curve";
 import type { RunCurvesState } from "@/live/useRunCurves";
@@ -15,7 +15,7 @@ import { SearchInput } from "@/ui/SearchInput";
 import { CurvePanel } from "./CurvePanel";
 import classes from "./CurvesTab.module.css";
 import { EvaluationChart } from "./EvaluationChart";
-import { chartedSources, RETURN } from "./evaluationCurves";
+import { listChartedSources, RETURN } from "./evaluationCurves";
 import { AXES, type ChangeSearch, type RunSearch } from "./search";
 import { EVALUATION_SERIES, sections } from "./seriesGroups";
 
@@ -39,14 +39,14 @@ export function CurvesTab({ run, state, color, search, change }: CurvesTabProps)
   const names = useSyncExternalStore(curves.subscribe, curves.names);
   const grouped = useMemo(() => sections(names, search.q), [names, search.q]);
   const { x, start, end, superseded } = search;
-  const { counter } = measuresOf(run.definition);
+  const { counter } = listMeasures(run.definition);
   const view = useMemo<View>(
     () => ({ axis: x ?? counter, superseded: superseded ?? false, start, end }),
     [x, counter, start, end, superseded],
   );
   const evaluations = useQuery(evaluationsQuery(run.id));
   const charted = useMemo(
-    () => chartedSources(evaluations.data ?? [], search.q),
+    () => listChartedSources(evaluations.data ?? [], search.q),
     [evaluations.data, search.q],
   );
   const zoom = (range: { start: number; end: number } | null) =>
@@ -145,7 +145,7 @@ function Section({ title, count, wide = false, children }: SectionProps) {
 function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" | "change">) {
   const input = useRef<HTMLInputElement>(null);
   const [typed, setTyped] = useState(search.q ?? "");
-  const { counter } = measuresOf(run.definition);
+  const { counter } = listMeasures(run.definition);
   const axis = search.x ?? counter;
   const zoomed = search.start !== undefined || search.end !== undefined;
   const smooth = search.smooth ?? 0;
@@ -191,7 +191,7 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
         />
         <span className={classes.weight}>{smooth.toFixed(2)}</span>
       </div>
-      {(trainingAttempts(run).length > 1 || search.superseded) && (
+      {(selectTrainingAttempts(run).length > 1 || search.superseded) && (
         <Switch
           label="Superseded points"
           checked={search.superseded ?? false}
@@ -221,7 +221,7 @@ function NoCurves({ run, filtered }: { run: RunDetail; filtered: boolean }) {
   if (run.state === "queued") {
     return (
       <EmptyState title="Waiting for a slot">
-        {waitingReason(run) ?? "The curves begin when a worker claims the job."}
+        {describeWaiting(run) ?? "The curves begin when a worker claims the job."}
       </EmptyState>
     );
   }
@@ -230,6 +230,6 @@ function NoCurves({ run, filtered }: { run: RunDetail; filtered: boolean }) {
   );
 }
 
-function waitingReason(run: RunDetail): string | null {
+function describeWaiting(run: RunDetail): string | null {
   return run.jobs.find((job) => job.state === "queued")?.waiting ?? null;
 }

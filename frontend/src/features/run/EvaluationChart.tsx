@@ -3,7 +3,7 @@ import { Suspense, useMemo } from "react";
 import type { Evaluation, EvaluationSource } from "@/api/types";
 import { Plot, type PlotSource } from "@/charts";
 import { alpha } from "@/lib/color";
-import { clock, compact, plural, toNumber, value } from "@/lib/format";
+import { formatClock, formatCompact, formatPlural, formatValue, toNumber } from "@/lib/format";
 import type { View } from "@/live/curve";
 import { useScheme } from "@/ui/scheme";
 import classes from "./CurvesTab.module.css";
@@ -70,9 +70,9 @@ export function EvaluationChart({
         </span>
         <span
           className={classes.last}
-          title={last && ranged ? `mean over ${plural(last.episodes, "episode")}` : undefined}
+          title={last && ranged ? `mean over ${formatPlural(last.episodes, "episode")}` : undefined}
         >
-          {value(last && pointOf(last, curve))}
+          {formatValue(last && pointOf(last, curve))}
         </span>
       </figcaption>
       <Suspense fallback={<Skeleton height={height} />}>
@@ -87,7 +87,7 @@ export function EvaluationChart({
           ]}
           bands={ranged ? [{ high: 0, low: 1, fill: alpha(color, 0.16) }] : []}
           scheme={scheme}
-          xFormat={view.axis === "wall" ? clock : compact}
+          xFormat={view.axis === "wall" ? formatClock : formatCompact}
           onZoom={onZoom}
           range={{ start: view.start, end: view.end }}
         />

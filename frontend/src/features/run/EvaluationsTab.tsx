@@ -2,19 +2,30 @@ import { Button, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
-import { measuresOf } from "@/api/definition";
+import { listMeasures } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import type { Evaluation, RunDetail } from "@/api/types";
 import { saveText } from "@/lib/csv";
-import { ago, count, moment, plural, score, shortId, toNumber, value } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
+import {
+  formatAge,
+  formatCount,
+  formatMoment,
+  formatPlural,
+  formatScore,
+  formatValue,
+  shortenId,
+  toNumber,
+} from "@/lib/format";
+import { findQueryError } from "@/lib/outage";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { IconDownload } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./EvaluationsTab.module.css";
-import { evaluationTable } from "./evaluationTable";
+import { computeDomain, type Domain } from "./evaluationDomain";
+import { buildEvaluationTable } from "./evaluationTable";
+
 import { metricColumns } from "./metricColumns";
 
 /** Every evaluation of the run, newest first. */
@@ -23,27 +34,27 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
   const rows = useMemo(() => [...(query.data ?? [])].reverse(), [query.data]);
   const best = run.best_evaluation?.id;
   const columns = useMemo(() => {
-    const measures = measuresOf(run.definition);
+    const measures = listMeasures(run.definition);
     const results =
       measures.metric === null
         ? returnColumns(color, best, rows)
         : metricColumns(rows, measures, best);
     return [...results, ...ORIGIN];
   }, [color, best, rows, run.definition]);
-  const problem = problemOf(query);
+  const problem = findQueryError(query);
   if (query.isPending && problem === null) return <Skeleton height={240} radius={10} />;
   if (query.data === undefined)
     return <Failure error={problem as ApiError} retry={() => void query.refetch()} />;
   return (
     <Panel
       flush
-      title={rows.length > 0 ? plural(rows.length, "evaluation") : undefined}
+      title={rows.length > 0 ? formatPlural(rows.length, "evaluation") : undefined}
       aside={
         rows.length > 0 && (
           <Button
             variant="default"
             leftSection={<IconDownload size={14} />}
-            onClick={() => saveText(`${run.id}-evaluations.csv`, evaluationTable(query.data))}
+            onClick={() => saveText(`${run.id}-evaluations.csv`, buildEvaluationTable(query.data))}
           >
             CSV
           </Button>
@@ -68,7 +79,9 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
   );
 }
 
-type Domain = readonly [number, number];
+function hasSuccessRate(row: Evaluation): boolean {
+  return typeof row.success_rate === "number";
+}
 
 /** Share of successful episodes; shown where the environment reports success. */
 const SUCCESS: Column<Evaluation> = {
@@ -78,27 +91,15 @@ const SUCCESS: Column<Evaluation> = {
   width: 84,
   sort: (row) => row.success_rate ?? -1,
   cell: (row) =>
-    typeof row.success_rate === "number" ? `${value(100 * row.success_rate, 3)} %` : "",
+    typeof row.success_rate === "number" ? `${formatValue(100 * row.success_rate, 3)} %` : "",
 };
-
-function isJudged(row: Evaluation): boolean {
-  return typeof row.success_rate === "number";
-}
-
-/** Returns one scale for all rows, so that they can be compared. */
-function domainOf(rows: readonly Evaluation[]): Domain {
-  const ends = rows
-    .flatMap((row) => [toNumber(row.min), toNumber(row.max)])
-    .filter(Number.isFinite);
-  return [Math.min(0, ...ends), Math.max(...ends, Number.MIN_VALUE)];
-}
 
 function returnColumns(
   color: string,
   best: string | undefined,
   rows: readonly Evaluation[],
 ): Column<Evaluation>[] {
-  const domain = domainOf(rows);
+  const domain = computeDomain(rows);
   const number = (
     id: keyof Evaluation & string,
     header: string,
@@ -110,7 +111,7 @@ function returnColumns(
     width: 84,
     ...(hide ? { hide } : {}),
     sort: (row) => toNumber(row[id] as number),
-    cell: (row) => score(row[id] as number | string, row.stdev),
+    cell: (row) => formatScore(row[id] as number | string, row.stdev),
   });
   return [
     {
@@ -119,7 +120,7 @@ function returnColumns(
       width: 100,
       align: "right",
       sort: (row) => row.env_step,
-      cell: (row) => count(row.env_step),
+      cell: (row) => formatCount(row.env_step),
     },
     {
       id: "mean",
@@ -130,7 +131,7 @@ function returnColumns(
       cell: (row) => (
         <>
           {row.id === best && <span className={classes.best}>best</span>}
-          <b>{score(row.mean, row.stdev)}</b>
+          <b>{formatScore(row.mean, row.stdev)}</b>
         </>
       ),
     },
@@ -140,7 +141,7 @@ function returnColumns(
       align: "right",
       width: 84,
       sort: (row) => (row.episodes > 1 ? toNumber(row.stdev) : -1),
-      cell: (row) => (row.episodes > 1 ? value(row.stdev, 2) : "–"),
+      cell: (row) => (row.episodes > 1 ? formatValue(row.stdev, 2) : "–"),
     },
     number("median", "Median", "narrow"),
     number("min", "Min", "narrow"),
@@ -152,9 +153,9 @@ function returnColumns(
       align: "right",
       hide: "medium",
       sort: (row) => toNumber(row.length_mean),
-      cell: (row) => value(row.length_mean),
+      cell: (row) => formatValue(row.length_mean),
     },
-    ...(rows.some(isJudged) ? [SUCCESS] : []),
+    ...(rows.some(hasSuccessRate) ? [SUCCESS] : []),
     {
       id: "episodes",
       header: "n",
@@ -188,7 +189,7 @@ const ORIGIN: Column<Evaluation>[] = [
     align: "right",
     hide: "narrow",
     sort: (row) => row.created_at,
-    cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
+    cell: (row) => <span title={formatMoment(row.created_at)}>{formatAge(row.created_at)}</span>,
   },
 ];
 
@@ -201,7 +202,7 @@ function EvaluationOrigin({ row }: { row: Evaluation }) {
   return (
     <>
       {row.snapshot_id ? (
-        <code title={row.snapshot_id}>{shortId(row.snapshot_id)}</code>
+        <code title={row.snapshot_id}>{shortenId(row.snapshot_id)}</code>
       ) : row.final ? (
         "end of training"
       ) : (

@@ -3,8 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import type { ApiError } from "@/api/client";
 import { contentAddress, filesQuery } from "@/api/queries";
 import type { Artifact, RunDetail } from "@/api/types";
-import { ago, bytes, moment } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
+import { formatAge, formatBytes, formatMoment } from "@/lib/format";
+import { findQueryError } from "@/lib/outage";
 import { CopyButton } from "@/ui/Copy";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
@@ -43,7 +43,7 @@ const COLUMNS: Column<Artifact>[] = [
     width: 96,
     align: "right",
     sort: (row) => row.size,
-    cell: (row) => bytes(row.size),
+    cell: (row) => formatBytes(row.size),
   },
   {
     id: "sha256",
@@ -64,7 +64,7 @@ const COLUMNS: Column<Artifact>[] = [
     align: "right",
     hide: "narrow",
     sort: (row) => row.created_at,
-    cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
+    cell: (row) => <span title={formatMoment(row.created_at)}>{formatAge(row.created_at)}</span>,
   },
   { id: "download", header: "", width: 48, align: "right", cell: (row) => <Download file={row} /> },
 ];
@@ -96,7 +96,7 @@ function Download({ file }: { file: Artifact }) {
 function Files({ run }: { run: RunDetail }) {
   const working = run.jobs.some((job) => ["starting", "running"].includes(job.state));
   const query = useQuery({ ...filesQuery(run.id), refetchInterval: working ? POLL_MS : false });
-  const problem = problemOf(query);
+  const problem = findQueryError(query);
   const rows = (query.data ?? []).filter((row) => row.kind !== "snapshot");
   return (
     <Panel title="Exports, videos and other files" flush>

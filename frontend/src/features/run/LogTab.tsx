@@ -3,7 +3,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { LogLine, RunDetail } from "@/api/types";
 import { splitIntoPieces } from "@/lib/ansi";
-import { clock, count } from "@/lib/format";
+import { formatClock, formatCount } from "@/lib/format";
 import type { LogTail } from "@/live/logTail";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
@@ -40,8 +40,8 @@ export function LogTab({ run, tail }: { run: RunDetail; tail: LogTail }) {
       aside={
         <>
           <span className="faint">
-            {query ? `${count(lines.length)} of ` : ""}
-            {count(state.lines.length)} lines{state.cut ? ", older ones left out" : ""}
+            {query ? `${formatCount(lines.length)} of ` : ""}
+            {formatCount(state.lines.length)} lines{state.cut ? ", older ones left out" : ""}
           </span>
           <Switch
             label="Follow"
@@ -127,7 +127,7 @@ function Line({ line }: { line: LogLine }) {
   return (
     <div className={classes.line} data-stream={line.stream}>
       <span className={classes.number}>{line.n}</span>
-      <span className={classes.time}>{clock(line.wall)}</span>
+      <span className={classes.time}>{formatClock(line.wall)}</span>
       <span className={classes.text}>
         {splitIntoPieces(line.text).map((piece, i) => (
           <span

@@ -6,7 +6,7 @@ import { useControl } from "@/api/access";
 import { giveUpResults } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Backlog, Job, RunDetail } from "@/api/types";
-import { bytes, plural, scheduleName } from "@/lib/format";
+import { formatBytes, formatPlural, nameSchedule } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
 import { Permitted } from "@/ui/Permitted";
 
@@ -19,13 +19,13 @@ export function NotUploaded({ run }: { run: RunDetail }) {
     <Banner
       key={job.id}
       tone="warn"
-      title={titleOf(backlog, job.id === run.job_id ? null : scheduleName(job.schedule))}
+      title={titleOf(backlog, job.id === run.job_id ? null : nameSchedule(job.schedule))}
       message={backlog.problem ?? "The worker is uploading it now."}
       actions={backlog.delivering && <GiveUp run={run} job={job} />}
     >
       <p className="muted">
-        {plural(backlog.files, "file")}, {bytes(backlog.size)}, stay on the worker until the server
-        has stored and checked them.
+        {formatPlural(backlog.files, "file")}, {formatBytes(backlog.size)}, stay on the worker until
+        the server has stored and checked them.
       </p>
     </Banner>
   ));

@@ -3,8 +3,8 @@ import { useQuery } from "@tanstack/react-query";
 import type { ApiError } from "@/api/client";
 import { provenanceQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
-import { moment } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
+import { formatMoment } from "@/lib/format";
+import { findQueryError } from "@/lib/outage";
 import { CodeBlock, CopyButton } from "@/ui/Copy";
 import { EmptyState } from "@/ui/EmptyState";
 import { Facts } from "@/ui/Facts";
@@ -18,7 +18,7 @@ type Fields = Record<string, unknown>;
 /** The provenance of the run: its submission, and the packages and hardware of each attempt. */
 export function ProvenanceTab({ run }: { run: RunDetail }) {
   const query = useQuery(provenanceQuery(run.id));
-  const problem = problemOf(query);
+  const problem = findQueryError(query);
   if (query.isPending && problem === null) return <Skeleton height={300} radius={10} />;
   if (query.data === undefined) {
     return (
@@ -77,7 +77,7 @@ function Submission({ run, fields }: { run: RunDetail; fields: Fields }) {
         items={[
           ["Run", <code key="run">{run.id}</code>],
           ["Seed", run.seed],
-          ["Created", moment(run.created_at)],
+          ["Created", formatMoment(run.created_at)],
         ]}
       />
       {Object.keys(repository).length > 0 && (

@@ -6,7 +6,7 @@ import { useControl, usePermission } from "@/api/access";
 import { actOnJob, type JobVerb, submitJob } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { JobState, RunDetail, Schedule } from "@/api/types";
-import { plural, scheduleName } from "@/lib/format";
+import { formatPlural, nameSchedule } from "@/lib/format";
 import {
   IconBan,
   IconChevronDown,
@@ -52,14 +52,14 @@ export function RunActions({ run }: { run: RunDetail }) {
     mutationFn: (schedule: Schedule) => submitJob(run.id, schedule),
     onSettled: refresh,
     onError: refused,
-    onSuccess: (made) => notifications.show({ message: `Queued: ${scheduleName(made.schedule)}` }),
+    onSuccess: (made) => notifications.show({ message: `Queued: ${nameSchedule(made.schedule)}` }),
   });
   const pause = () =>
     act.mutate("pause", {
       onSuccess: () =>
         showUndo(
           others > 0
-            ? `Pausing the pack, with ${plural(others, "other seed")}: snapshots are saved first`
+            ? `Pausing the pack, with ${formatPlural(others, "other seed")}: snapshots are saved first`
             : "Pausing: a snapshot is saved first",
           () => retry.go("resume"),
         ),
@@ -115,7 +115,7 @@ export function RunActions({ run }: { run: RunDetail }) {
         </p>
         {others > 0 && (
           <p>
-            It trains in a pack, as one job with {plural(others, "other seed")}:{" "}
+            It trains in a pack, as one job with {formatPlural(others, "other seed")}:{" "}
             {others > 1 ? "they are cancelled with it." : "it is cancelled, too."}
           </p>
         )}
@@ -130,7 +130,7 @@ export function RunActions({ run }: { run: RunDetail }) {
               act.mutate("cancel");
             }}
           >
-            Cancel {others > 0 ? plural(others + 1, "run") : "the run"}
+            Cancel {others > 0 ? formatPlural(others + 1, "run") : "the run"}
           </Button>
         </div>
       </Modal>

@@ -1,9 +1,9 @@
 import { Tooltip } from "@mantine/core";
-import { type Measures, measuresOf, scoreOf } from "@/api/definition";
-import { trainingAttempts } from "@/api/schedules";
+import { listMeasures, type Measures, readScore } from "@/api/definition";
+import { selectTrainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
-import { count, duration, plural, value } from "@/lib/format";
-import { progressOf } from "@/lib/progress";
+import { formatCount, formatDuration, formatPlural, formatValue } from "@/lib/format";
+import { computeProgress } from "@/lib/progress";
 import { CopyButton } from "@/ui/Copy";
 import { IconEqual, IconWaveSine } from "@/ui/icons";
 import { ProgressBar } from "@/ui/ProgressBar";
@@ -42,13 +42,17 @@ export function QualityBadge({ quality }: { quality: RunDetail["resume_quality"]
 
 /** Progress, speed and remaining time in one line. */
 export function RunFacts({ run }: { run: RunDetail }) {
-  const measures = measuresOf(run.definition);
+  const measures = listMeasures(run.definition);
   const { fraction, env_steps_per_second: speed } = run.progress;
   const { budget, metric, unit } = measures;
   const at = run.progress[measures.counter];
-  const { share, text, hint, tone } = progressOf({ state: run.state, cause: run.cause, fraction });
+  const { share, text, hint, tone } = computeProgress({
+    state: run.state,
+    cause: run.cause,
+    fraction,
+  });
   const latest = run.latest_evaluation;
-  const attempts = trainingAttempts(run).length;
+  const attempts = selectTrainingAttempts(run).length;
   return (
     <>
       <span className={classes.bar} title={hint ?? undefined}>
@@ -56,12 +60,12 @@ export function RunFacts({ run }: { run: RunDetail }) {
         {run.cause === "success_score" ? "target reached" : text}
       </span>
       <span>
-        {count(at)}
-        {budget !== null && <span className="faint"> / {count(budget)}</span>} {unit}
+        {formatCount(at)}
+        {budget !== null && <span className="faint"> / {formatCount(budget)}</span>} {unit}
       </span>
       {run.state === "running" && speed !== null && (
         <span>
-          {value(speed, 3)} {metric === null ? "steps" : unit}/s
+          {formatValue(speed, 3)} {metric === null ? "steps" : unit}/s
         </span>
       )}
       <TimeLeft run={run} measures={measures} />
@@ -80,13 +84,13 @@ export function RunFacts({ run }: { run: RunDetail }) {
             </>
           ) : (
             <>
-              latest {metric} <b>{value(scoreOf(latest, measures), 4)}</b>
+              latest {metric} <b>{formatValue(readScore(latest, measures), 4)}</b>
             </>
           )}
         </span>
       )}
       <StepsSinceSnapshot run={run} />
-      {attempts > 1 && <span>{plural(attempts, "attempt")}</span>}
+      {attempts > 1 && <span>{formatPlural(attempts, "attempt")}</span>}
       <span className={classes.id}>
         <code>{run.id}</code>
         <CopyButton text={run.id} label="Copy ID" />
@@ -107,11 +111,11 @@ function StepsSinceSnapshot({ run }: { run: RunDetail }) {
     <span
       className={written === verified ? undefined : classes.behind}
       title={
-        `The newest snapshot on the server is of env step ${count(verified)}, ` +
-        `the newest written of ${count(written)}`
+        `The newest snapshot on the server is of env step ${formatCount(verified)}, ` +
+        `the newest written of ${formatCount(written)}`
       }
     >
-      {behind > 0 ? `snapshot ${count(behind)} steps behind` : "snapshot up to date"}
+      {behind > 0 ? `snapshot ${formatCount(behind)} steps behind` : "snapshot up to date"}
     </span>
   );
 }
@@ -130,7 +134,7 @@ function TimeLeft({ run, measures }: { run: RunDetail; measures: Measures }) {
   const rounded = seconds > 120 ? Math.round(seconds / 60) * 60 : seconds;
   return (
     <span title="The rest of the budget at the current speed">
-      {stopsEarly ? "at most about" : "about"} {duration(rounded).replace(/ 00 s$/, "")} left
+      {stopsEarly ? "at most about" : "about"} {formatDuration(rounded).replace(/ 00 s$/, "")} left
     </span>
   );
 }

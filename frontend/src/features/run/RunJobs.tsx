@@ -5,7 +5,7 @@ import { useControl } from "@/api/access";
 import { actOnJob } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { Job, JobState, RunDetail } from "@/api/types";
-import { ago, causeName, count, moment, scheduleName } from "@/lib/format";
+import { formatAge, formatCount, formatMoment, nameCause, nameSchedule } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { IconBan } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
@@ -27,7 +27,7 @@ const COLUMNS: Column<Job>[] = [
     id: "schedule",
     header: "Schedule",
     width: 220,
-    cell: (job) => <b>{scheduleName(job.schedule)}</b>,
+    cell: (job) => <b>{nameSchedule(job.schedule)}</b>,
   },
   { id: "state", header: "State", width: 124, cell: (job) => <StateBadge state={job.state} /> },
   {
@@ -35,8 +35,8 @@ const COLUMNS: Column<Job>[] = [
     header: "Why",
     hide: "narrow",
     cell: (job) => (
-      <span className="muted" title={why(job)}>
-        {why(job)}
+      <span className="muted" title={describeRefusal(job)}>
+        {describeRefusal(job)}
       </span>
     ),
   },
@@ -46,14 +46,14 @@ const COLUMNS: Column<Job>[] = [
     width: 84,
     align: "right",
     hide: "medium",
-    cell: (job) => count(job.attempts),
+    cell: (job) => formatCount(job.attempts),
   },
   {
     id: "at",
     header: "Queued",
     width: 100,
     align: "right",
-    cell: (job) => <span title={moment(job.created_at)}>{ago(job.created_at)}</span>,
+    cell: (job) => <span title={formatMoment(job.created_at)}>{formatAge(job.created_at)}</span>,
   },
 ];
 
@@ -93,7 +93,7 @@ function StopButton({ run, job }: { run: RunDetail; job: Job }) {
       }),
   });
   const { reason } = useControl()(job, "cancel this job");
-  const label = `Cancel ${scheduleName(job.schedule)}`;
+  const label = `Cancel ${nameSchedule(job.schedule)}`;
   const button = (
     <ActionIcon size={22} aria-label={label} loading={act.isPending} onClick={() => act.mutate()}>
       <IconBan size={14} />
@@ -106,6 +106,6 @@ function StopButton({ run, job }: { run: RunDetail; job: Job }) {
   );
 }
 
-function why(job: Job): string {
-  return job.waiting ?? job.failure?.message ?? (job.cause === null ? "" : causeName(job.cause));
+function describeRefusal(job: Job): string {
+  return job.waiting ?? job.failure?.message ?? (job.cause === null ? "" : nameCause(job.cause));
 }

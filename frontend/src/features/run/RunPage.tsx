@@ -5,8 +5,8 @@ import { useCallback, useEffect } from "react";
 import { type ApiError, isMissing } from "@/api/client";
 import { experimentRunsQuery, runQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
-import { memberColor } from "@/lib/color";
-import { problemOf } from "@/lib/outage";
+import { chooseMemberColor } from "@/lib/color";
+import { findQueryError } from "@/lib/outage";
 import { tidy } from "@/lib/search";
 import { registerShortcuts } from "@/lib/shortcuts";
 import { Dot } from "@/ui/Dot";
@@ -43,7 +43,7 @@ export function RunPage({ id }: { id: string }) {
   const run = useQuery(runQuery(id));
   const { project } = route.useParams();
   const search = route.useSearch();
-  const problem = problemOf(run);
+  const problem = findQueryError(run);
   if (run.isPending && problem === null) return <Waiting />;
   // A run that was shown may have been moved to a project of which the user is no member.
   if (run.data === undefined || isMissing(run.error)) {
@@ -169,7 +169,7 @@ function useRunColor(run: RunDetail): string {
   const siblings = useQuery(experimentRunsQuery(run.project, run.experiment_id));
   const all = siblings.data ?? [];
   const index = all.findIndex((one) => one.id === run.id);
-  return memberColor(run.experiment_id, Math.max(0, index), Math.max(1, all.length), scheme);
+  return chooseMemberColor(run.experiment_id, Math.max(0, index), Math.max(1, all.length), scheme);
 }
 
 function Waiting() {

@@ -1,5 +1,5 @@
 import type { Job, RunDetail } from "@/api/types";
-import { causeName, scheduleName } from "@/lib/format";
+import { nameCause, nameSchedule } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
 import { NotUploaded } from "./NotUploaded";
 
@@ -27,7 +27,7 @@ function RunFailure({ run }: { run: RunDetail }) {
   return (
     <Banner
       tone={codeChanged ? "warn" : "bad"}
-      title={`${run.state}: ${run.cause ? causeName(run.cause) : "for an unknown reason"}`}
+      title={`${run.state}: ${run.cause ? nameCause(run.cause) : "for an unknown reason"}`}
       message={message}
       traceback={run.failure?.traceback}
     />
@@ -49,7 +49,7 @@ function InterruptedAttempt({ run }: { run: RunDetail }) {
   return (
     <Banner
       tone="warn"
-      title={`attempt ${last.number} ended: ${causeName(last.cause)}; ${next}`}
+      title={`attempt ${last.number} ended: ${nameCause(last.cause)}; ${next}`}
       message={last.failure?.message ?? null}
       traceback={last.failure?.traceback}
     />
@@ -61,12 +61,12 @@ function FailedJobs({ run }: { run: RunDetail }) {
   const latest = new Map<string, Job>();
   for (const job of run.jobs) if (job.id !== run.job_id) latest.set(job.schedule, job);
   const failed = [...latest.values()].filter((job) => job.state === "failed");
-  const cause = (job: Job) => (job.cause ? causeName(job.cause) : "for an unknown reason");
+  const cause = (job: Job) => (job.cause ? nameCause(job.cause) : "for an unknown reason");
   return failed.map((job) => (
     <Banner
       key={job.id}
       tone="warn"
-      title={`${scheduleName(job.schedule)} failed: ${cause(job)}`}
+      title={`${nameSchedule(job.schedule)} failed: ${cause(job)}`}
       message={job.failure?.message ?? null}
       traceback={job.failure?.traceback}
     />

@@ -2,11 +2,18 @@ import { ActionIcon, Menu, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
-import { type Measures, measuresOf } from "@/api/definition";
+import { listMeasures, type Measures } from "@/api/definition";
 import { contentAddress, snapshotsQuery } from "@/api/queries";
 import type { RunDetail, Snapshot } from "@/api/types";
-import { ago, bytes, count, moment, toNumber, value } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
+import {
+  formatAge,
+  formatBytes,
+  formatCount,
+  formatMoment,
+  formatValue,
+  toNumber,
+} from "@/lib/format";
+import { findQueryError } from "@/lib/outage";
 import { CopyButton } from "@/ui/Copy";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
@@ -21,7 +28,7 @@ const at = (counter: Measures["counter"]): Column<Snapshot> => ({
   width: 110,
   align: "right",
   sort: (row) => row[counter],
-  cell: (row) => <b>{count(row[counter])}</b>,
+  cell: (row) => <b>{formatCount(row[counter])}</b>,
 });
 
 const STATES: Partial<Record<Snapshot["state"], string>> = {
@@ -54,7 +61,7 @@ const COLUMNS: Column<Snapshot>[] = [
     align: "right",
     hide: "narrow",
     sort: (row) => toNumber(row.score),
-    cell: (row) => value(row.score),
+    cell: (row) => formatValue(row.score),
   },
   { id: "reason", header: "Why", width: 100, hide: "narrow", cell: (row) => row.reason },
   {
@@ -71,7 +78,7 @@ const COLUMNS: Column<Snapshot>[] = [
     align: "right",
     hide: "narrow",
     sort: (row) => row.size,
-    cell: (row) => bytes(row.size),
+    cell: (row) => formatBytes(row.size),
   },
   {
     id: "id",
@@ -86,7 +93,7 @@ const COLUMNS: Column<Snapshot>[] = [
     align: "right",
     hide: "narrow",
     sort: (row) => row.created_at,
-    cell: (row) => <span title={moment(row.created_at)}>{ago(row.created_at)}</span>,
+    cell: (row) => <span title={formatMoment(row.created_at)}>{formatAge(row.created_at)}</span>,
   },
   {
     id: "download",
@@ -106,7 +113,10 @@ function SnapshotFiles({ snapshot }: { snapshot: Snapshot }) {
   return (
     <Menu>
       <Menu.Target>
-        <ActionIcon size={22} aria-label={`Download the snapshot at ${count(snapshot.env_step)}`}>
+        <ActionIcon
+          size={22}
+          aria-label={`Download the snapshot at ${formatCount(snapshot.env_step)}`}
+        >
           <IconDownload size={14} />
         </ActionIcon>
       </Menu.Target>
@@ -117,7 +127,7 @@ function SnapshotFiles({ snapshot }: { snapshot: Snapshot }) {
             component="a"
             href={contentAddress(file.id)}
             download={file.name}
-            rightSection={<span className="faint">{bytes(file.size)}</span>}
+            rightSection={<span className="faint">{formatBytes(file.size)}</span>}
           >
             {file.name}
           </Menu.Item>
@@ -130,10 +140,10 @@ function SnapshotFiles({ snapshot }: { snapshot: Snapshot }) {
 /** The snapshots of the training, their state on the server, and how to download them. */
 export function SnapshotsPanel({ run }: { run: RunDetail }) {
   const query = useQuery(snapshotsQuery(run.id));
-  const problem = problemOf(query);
+  const problem = findQueryError(query);
   const rows = (query.data ?? []).filter((row) => row.state !== "deleted");
   const columns = useMemo(
-    () => [at(measuresOf(run.definition).counter), ...COLUMNS],
+    () => [at(listMeasures(run.definition).counter), ...COLUMNS],
     [run.definition],
   );
   const command = `palestra download ${run.id}`;
@@ -166,8 +176,8 @@ export function SnapshotsPanel({ run }: { run: RunDetail }) {
 }
 
 function saving(run: RunDetail): string {
-  const { saveEvery: every, unit } = measuresOf(run.definition);
+  const { saveEvery: every, unit } = listMeasures(run.definition);
   return every
-    ? `A snapshot is saved every ${count(every)} ${unit}, at a pause and at the end.`
+    ? `A snapshot is saved every ${formatCount(every)} ${unit}, at a pause and at the end.`
     : "A snapshot is saved at a pause and at the end.";
 }

@@ -4,14 +4,14 @@ import { useMemo, useState } from "react";
 import type { ApiError } from "@/api/client";
 import { evaluationsQuery, videosQuery } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
-import { count, value } from "@/lib/format";
-import { problemOf } from "@/lib/outage";
+import { formatCount, formatValue } from "@/lib/format";
+import { findQueryError } from "@/lib/outage";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { IconPlayerPlay } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./VideosTab.module.css";
-import { type Video, videosOf } from "./videos";
+import { listVideos, type Video } from "./videos";
 
 /** Uploads create no event of the live stream. */
 const POLL_MS = 10_000;
@@ -25,10 +25,10 @@ export function VideosTab({ run }: { run: RunDetail }) {
   });
   const evaluations = useQuery(evaluationsQuery(run.id));
   const videos = useMemo(
-    () => videosOf(files.data ?? [], evaluations.data ?? []),
+    () => listVideos(files.data ?? [], evaluations.data ?? []),
     [files.data, evaluations.data],
   );
-  const problem = problemOf(files);
+  const problem = findQueryError(files);
   if (files.isPending && problem === null) return <Skeleton height={240} radius={10} />;
   if (files.data === undefined)
     return <Failure error={problem as ApiError} retry={() => void files.refetch()} />;
@@ -53,7 +53,7 @@ export function VideosTab({ run }: { run: RunDetail }) {
 
 function Card({ video }: { video: Video }) {
   const [started, setStarted] = useState(false);
-  const step = video.envStep === null ? "" : ` at env step ${count(video.envStep)}`;
+  const step = video.envStep === null ? "" : ` at env step ${formatCount(video.envStep)}`;
   const title = `Episode ${video.episode}${step}`;
   return (
     <li className={classes.card}>
@@ -87,11 +87,11 @@ function Card({ video }: { video: Video }) {
       )}
       <div className={classes.caption}>
         <span>
-          env step <b>{count(video.envStep)}</b>
+          env step <b>{formatCount(video.envStep)}</b>
         </span>
         {video.episodeReturn !== undefined && (
           <span>
-            return <b>{value(video.episodeReturn)}</b>
+            return <b>{formatValue(video.episodeReturn)}</b>
           </span>
         )}
       </div>

@@ -11,14 +11,14 @@ interface Charted {
 }
 
 /** The sources with evaluations, except tests, which have one point only. */
-export function chartedSources(
+export function listChartedSources(
   evaluations: readonly Evaluation[],
   query: string | undefined,
 ): Charted[] {
   const matches = matcher(query);
   const all = (["evaluation", "train_data"] as const).map((of) => ({
     of,
-    curves: curvesOf(evaluations.filter((one) => one.source === of)).filter((curve) =>
+    curves: buildCurves(evaluations.filter((one) => one.source === of)).filter((curve) =>
       matches(`${EVALUATION_SERIES[of]}/${curve}`),
     ),
   }));
@@ -26,12 +26,12 @@ export function chartedSources(
 }
 
 /** Returns the curves of a source: the return with the range of its episodes, or every metric. */
-function curvesOf(evaluations: readonly Evaluation[]): string[] {
-  const metrics = metricsOf(evaluations);
+function buildCurves(evaluations: readonly Evaluation[]): string[] {
+  const metrics = listMetrics(evaluations);
   return metrics.length > 0 ? metrics : evaluations.length > 0 ? [RETURN] : [];
 }
 
-export function metricsOf(evaluations: readonly Evaluation[]): string[] {
+export function listMetrics(evaluations: readonly Evaluation[]): string[] {
   return [...new Set(evaluations.flatMap((one) => Object.keys(one.metrics)))].sort();
 }
 

@@ -1,6 +1,6 @@
 import type { Evaluation } from "@/api/types";
-import { csv } from "@/lib/csv";
-import { metricsOf } from "./evaluationCurves";
+import { buildCsv } from "@/lib/csv";
+import { listMetrics } from "./evaluationCurves";
 
 const PLAIN = [
   "env_step",
@@ -27,10 +27,10 @@ const SPREAD = [
  * Evaluations as CSV, every one with all its digits; the standard deviation of a single episode is
  * left empty.
  */
-export function evaluationTable(rows: readonly Evaluation[]): string {
-  const metrics = metricsOf(rows);
+export function buildEvaluationTable(rows: readonly Evaluation[]): string {
+  const metrics = listMetrics(rows);
   const header = [...PLAIN, "stdev", ...SPREAD, ...metrics, "returns"];
-  return csv(
+  return buildCsv(
     header,
     rows.map((row) => [
       ...PLAIN.map((name) => row[name]),

@@ -1,9 +1,9 @@
 import type { Measures } from "@/api/definition";
 import type { Evaluation } from "@/api/types";
-import { count, toNumber, value } from "@/lib/format";
+import { formatCount, formatValue, toNumber } from "@/lib/format";
 import type { Column } from "@/ui/DataTable";
 import classes from "./EvaluationsTab.module.css";
-import { metricsOf, pointOf } from "./evaluationCurves";
+import { listMetrics, pointOf } from "./evaluationCurves";
 
 /** Evaluations of a supervised model: one column per metric, the score first. */
 export function metricColumns(
@@ -11,7 +11,7 @@ export function metricColumns(
   measures: Measures,
   best: string | undefined,
 ): Column<Evaluation>[] {
-  const rest = metricsOf(rows).filter((name) => name !== measures.metric);
+  const rest = listMetrics(rows).filter((name) => name !== measures.metric);
   const metric = (name: string): Column<Evaluation> => ({
     id: `metric:${name}`,
     header: name,
@@ -22,10 +22,10 @@ export function metricColumns(
       name === measures.metric ? (
         <>
           {row.id === best && <span className={classes.best}>best</span>}
-          <b>{value(pointOf(row, name))}</b>
+          <b>{formatValue(pointOf(row, name))}</b>
         </>
       ) : (
-        value(pointOf(row, name))
+        formatValue(pointOf(row, name))
       ),
   });
   return [
@@ -35,7 +35,7 @@ export function metricColumns(
       width: 100,
       align: "right",
       sort: (row) => row.update,
-      cell: (row) => count(row.update),
+      cell: (row) => formatCount(row.update),
     },
     ...[measures.score, ...rest].map(metric),
     {
@@ -45,7 +45,7 @@ export function metricColumns(
       align: "right",
       hide: "medium",
       sort: (row) => toNumber(row.length_mean),
-      cell: (row) => value(row.length_mean),
+      cell: (row) => formatValue(row.length_mean),
     },
   ];
 }

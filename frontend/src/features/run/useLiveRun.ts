@@ -1,10 +1,10 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
-import { measuresOf } from "@/api/definition";
+import { listMeasures } from "@/api/definition";
 import { keys, seriesNamesQuery, snapshotsQuery } from "@/api/queries";
 import type { Evaluation, LiveEvent, LogPage, RunDetail, RunState } from "@/api/types";
 import { useThrottle } from "@/lib/throttle";
-import { fenceChain } from "@/live/fenceChain";
+import { buildFenceChain } from "@/live/fenceChain";
 import { LogTail } from "@/live/logTail";
 import { type RunCurvesState, useRunCurves } from "@/live/useRunCurves";
 import type { RunSearch } from "./search";
@@ -41,11 +41,11 @@ export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
     [series.data],
   );
   const chain = useMemo(
-    () => (snapshots.data ? fenceChain(run, snapshots.data) : undefined),
+    () => (snapshots.data ? buildFenceChain(run, snapshots.data) : undefined),
     [run, snapshots.data],
   );
   const { x, start, end, superseded } = search;
-  const { counter } = measuresOf(run.definition);
+  const { counter } = listMeasures(run.definition);
   const view = useMemo(
     () => ({ axis: x ?? counter, superseded: superseded ?? false, start, end }) as const,
     [x, counter, start, end, superseded],

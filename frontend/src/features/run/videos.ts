@@ -19,7 +19,7 @@ const NAME = /^(.+-episode-(\d+))\.(mp4|jpg)$/;
 /**
  * Returns videos, the newest first; of an episode that was recorded twice, only the latest video.
  */
-export function videosOf(
+export function listVideos(
   artifacts: readonly Artifact[],
   evaluations: readonly Evaluation[],
 ): Video[] {
