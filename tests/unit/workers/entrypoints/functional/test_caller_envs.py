@@ -161,7 +161,7 @@ def test_statistics_are_those_of_the_environment_or_the_mean_of_several() -> Non
     clear_statistics(envs)
     assert [env.cleared for env in envs] == [1, 1]
     envs[0].get_statistics = 3  # type: ignore[assignment, method-assign]
-    with pytest.raises(TypeError, match="get_statistics of Counting must be a method"):
+    with pytest.raises(TypeError, match="get_statistics of StatisticsEnv must be a method"):
         statistics_of(envs[0])
 
 

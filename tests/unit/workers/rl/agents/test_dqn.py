@@ -21,11 +21,14 @@ from workers.rl.networks.action_values import make_action_values
 def make_algorithm(inputs=3, actions=4, **hyper) -> Dqn:
     options = {"hidden_sizes": (8,)} | hyper
     space = spaces.Box(-1, 1, (inputs,), np.float32)
-    streams = {name: options.get(name, False) for name in ("dueling", "noisy")}
-    return Dqn(
-        make_action_values(space, actions, hidden=options["hidden_sizes"], **streams),
-        DqnParameters(**options),
+    network = make_action_values(
+        space,
+        actions,
+        hidden=options["hidden_sizes"],
+        is_dueling=options.get("dueling", False),
+        is_noisy=options.get("noisy", False),
     )
+    return Dqn(network, DqnParameters(**options))
 
 
 def make_table_parameters(math_: Dqn, values: list[list[float]]) -> dict[str, torch.Tensor]:

@@ -42,7 +42,7 @@ def build_actor_learner_with_test_envs(*arguments: Any) -> ActorLearner:
 
 @pytest.fixture(autouse=True)
 def _use_test_envs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(actor_learners, "_actor_learner", build_actor_learner_with_test_envs)
+    monkeypatch.setattr(actor_learners, "_build_actor_learner", build_actor_learner_with_test_envs)
 
 
 def define_training(processes: int = 1, env: str = "CartPole-v1", **kwargs: Any) -> RlDefinition:
@@ -199,7 +199,7 @@ def test_the_learning_rate_reaches_the_processes_with_the_next_collect(start_lea
     agent.learning_rate = 0.01
     learners.collect(make_plan(60))
     assert not torch.equal(agent.parameters, begin)
-    with pytest.raises(ValueError, match="no episodes"):
+    with pytest.raises(ValueError, match="must not ask for episodes"):
         learners.collect(CollectPlan(episodes=1))
     with pytest.raises(ValueError, match="the state is of 2 actor-learners, here are 1"):
         learners.restore({"processes": [{}, {}]})

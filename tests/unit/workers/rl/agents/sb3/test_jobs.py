@@ -109,7 +109,7 @@ def test_an_exception_within_the_library_reaches_the_report_and_the_state_is_sav
     )
     assert report.failure is not None
     assert report.failure.exception == "ZeroDivisionError"
-    assert "in fails" in str(report.failure.traceback)
+    assert "in raise_within_library" in str(report.failure.traceback)
     assert "off_policy_algorithm.py" in str(report.failure.traceback)
     assert [(row["reason"], row["env_step"]) for row in read_records(directory, "snapshot")] == [
         ("exception", 44)

@@ -76,9 +76,9 @@ def test_the_environment_has_the_librarys_interface() -> None:
     assert (reward.tolist(), done.tolist(), infos) == ([0.0, 0.0], [False, False], [{}, {}])
     with pytest.raises(AttributeError, match="spaces"):
         env.get_attr("spec")
-    with pytest.raises(AttributeError, match="change"):
+    with pytest.raises(AttributeError, match="cannot set attributes"):
         env.set_attr("gravity", 0.0)
-    with pytest.raises(AttributeError, match="steps"):
+    with pytest.raises(AttributeError, match="can only step"):
         env.env_method("render")
     assert env.env_is_wrapped(object) == [False, False]
 
