@@ -29,6 +29,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.app.test_cli_corpus import REPOSITORY, environment, free_port, start, wait_until_ready
+from tests.support.assigned_jobs import assign_job
 from tests.support.server_fixture import make_definition, registration
 
 pytestmark = pytest.mark.processes
@@ -65,6 +66,8 @@ class Target:
     token: str
     enrolment: str
     """Secret with which a worker enrols."""
+    directory: Path
+    """The server's data directory."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -94,7 +97,7 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
         try:
             url = f"http://127.0.0.1:{port}"
             wait_until_ready(server, url)
-            yield Target(url, token, enrolment)
+            yield Target(url, token, enrolment, directory)
         finally:
             server.terminate()
             server.communicate(timeout=30)
@@ -140,6 +143,7 @@ def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
         "worker_id": worker["worker_id"],
         "slot": 0,
     }
+    assign_job(target.directory, claim["job_id"], worker["worker_id"])
     claimed = post("/leases", worker["secret"], claim)
     return {
         "worker_id": (worker["worker_id"], worker["secret"]),

@@ -21,6 +21,7 @@ import httpx
 
 from palestra.contract.names import new_id
 from palestra.contract.work_order import WORK_ORDER_VERSION
+from tests.support.assigned_jobs import assign_job
 from tests.support.process_stack import Stack, wait_for
 from tests.support.server_fixture import make_catalogue, make_definition
 
@@ -97,6 +98,7 @@ class Target(Stack):
             "worker_id": self.names["worker"],
             "slot": 0,
         }
+        assign_job(self.directory, job["id"], self.names["worker"])
         claimed = self._request_successfully("POST", "/api/v1/leases", claim, "own_worker")
         self.names |= {"job": job["id"], "run": job["run_ids"][0]}
         self.names["attempt"] = claimed["work_order"]["attempt_id"]

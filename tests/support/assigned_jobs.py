@@ -1,0 +1,20 @@
+"""Assigns jobs in the SQLite database of a server that runs without a dispatcher."""
+
+import sqlite3
+from pathlib import Path
+
+
+def assign_job(directory: Path, job_id: str, worker_id: str) -> None:
+    """Assigns a queued job to a worker, so that the worker may claim it.
+
+    Args:
+        directory: Data directory of the server.
+        job_id: The job.
+        worker_id: The worker.
+    """
+    with sqlite3.connect(directory / "palestra.db", timeout=30) as connection:
+        connection.execute(
+            "UPDATE jobs SET assigned_worker_id = ?, charged_weight = 1.0 WHERE id = ?",
+            (worker_id, job_id),
+        )
+    connection.close()
