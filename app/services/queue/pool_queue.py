@@ -97,6 +97,10 @@ class PoolQueue:
     async def first_jobs(self, limit: int) -> list[QueuedJob]:
         """Returns the queued jobs in the order in which they would start, at most `limit`."""
         await self._read_pool()
+        if self._groups:
+            # Most of what a list of all places needs is read at once.
+            each = max(_FIRST_JOBS, 2 * limit // len(self._groups))
+            await self._load(self._groups[:limit], (), each)
         while True:
             state = await self._state()
             jobs: list[QueuedJob] = []
@@ -222,8 +226,12 @@ class PoolQueue:
         unread = [group for group in self._groups if group not in self._limits and group != first]
         return [first, *unread[: min(number, _MOST_GROUPS) - 1]]
 
-    async def _load(self, groups: Sequence[Group], excluded: Collection[Requirement]) -> None:
-        limit = max(self._limits.get(group, 0) for group in groups) * _GROWTH or _FIRST_JOBS
+    async def _load(
+        self, groups: Sequence[Group], excluded: Collection[Requirement], limit: int = 0
+    ) -> None:
+        """Reads the first jobs of some groups: `limit` of each, by default more than before."""
+        read = max(self._limits.get(group, 0) for group in groups)
+        limit = limit or read * _GROWTH or _FIRST_JOBS
         self.loaded |= await rows.load_heads(self._session, self._pool, groups, limit, excluded)
         self._limits |= dict.fromkeys(groups, limit)
 
