@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, func, literal_column, or_, select, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
@@ -15,9 +15,11 @@ from app.db.repositories import start_order
 from app.db.repositories.attempts import LIVE as LIVE_ATTEMPTS
 from app.domain.queue.start_order import QueuedJob
 from palestra.contract.names import PriorityClass
-from palestra.contract.states import JobState
 
-_QUEUED: Final = JobState.QUEUED.value
+_LIVE_ATTEMPTS: Final[list[ColumnElement[str]]] = [
+    literal_column(f"'{state}'") for state in LIVE_ATTEMPTS
+]
+"""Literals, as in the condition of the partial index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +59,7 @@ def _select_worker_slots() -> Any:
     live = (
         select(func.count())
         .select_from(AttemptRow)
-        .where(AttemptRow.worker_id == WorkerRow.id, AttemptRow.state.in_(LIVE_ATTEMPTS))
+        .where(AttemptRow.worker_id == WorkerRow.id, AttemptRow.state.in_(_LIVE_ATTEMPTS))
         .scalar_subquery()
     )
     assigned = (
@@ -65,7 +67,7 @@ def _select_worker_slots() -> Any:
         .select_from(JobRow)
         .where(
             JobRow.assigned_worker_id == WorkerRow.id,
-            JobRow.state == _QUEUED,
+            start_order.is_queued(),
             JobRow.assigned_until > db_now(),
         )
         .scalar_subquery()
@@ -98,7 +100,7 @@ async def assign(
         .where(
             JobRow.id == bindparam("job"),
             JobRow.attempt == bindparam("number"),
-            JobRow.state == _QUEUED,
+            start_order.is_queued(),
             is_free,
         )
         .values(
@@ -117,7 +119,7 @@ async def assign(
 async def filter_assigned(session: Session, job_ids: Collection[str]) -> set[str]:
     """Returns which queued jobs are assigned to a worker."""
     query = select(JobRow.id).where(
-        JobRow.id.in_(job_ids), JobRow.state == _QUEUED, JobRow.assigned_until > db_now()
+        JobRow.id.in_(job_ids), start_order.is_queued(), JobRow.assigned_until > db_now()
     )
     return set(await session.scalars(query))
 
@@ -150,7 +152,7 @@ async def load_targets(
     query = (
         select(JobRow.id, WorkerRow.id, WorkerRow.queue, JobRow.attempt + 1)
         .join(WorkerRow, WorkerRow.id == JobRow.assigned_worker_id)
-        .where(JobRow.id.in_(job_ids), JobRow.state == _QUEUED)
+        .where(JobRow.id.in_(job_ids), start_order.is_queued())
     )
     return {
         job_id: AssignmentTarget(worker_id=worker_id, queue=queue, attempt=attempt)
@@ -162,7 +164,7 @@ async def unassign(session: Session, job_ids: Collection[str]) -> None:
     """Ends the assignments of queued jobs."""
     await session.execute(
         update(JobRow)
-        .where(JobRow.id.in_(job_ids), JobRow.state == _QUEUED)
+        .where(JobRow.id.in_(job_ids), start_order.is_queued())
         .values(assigned_worker_id=None, assigned_until=None, charged_weight=None)
         .execution_options(synchronize_session=False)
     )

@@ -17,6 +17,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    literal_column,
     or_,
     select,
     true,
@@ -36,7 +37,6 @@ from app.domain.queue.start_order import Group, QueuedJob, UsageAccount
 from palestra.contract.names import PriorityClass, Schedule
 from palestra.contract.states import JobState
 
-_QUEUED: Final = JobState.QUEUED.value
 _COLUMNS: Final = (
     JobRow.id,
     JobRow.attempt,
@@ -53,6 +53,9 @@ _COLUMNS: Final = (
     JobRow.allow_code_change,
 )
 _ORDER: Final = (JobRow.priority.desc(), JobRow.seed_index, JobRow.queued_at, JobRow.id)
+
+_FEW_GROUPS: Final = 8
+"""Groups whose first jobs are read one group after the other from SQLite."""
 
 Requirement = tuple[str, str, str, int]
 """Project ID, experiment ID, schedule and GPUs of jobs that can run on the same workers."""
@@ -219,7 +222,8 @@ async def load_heads(
     values: dict[str, Any] = {"pool": pool, "limit": limit}
     if excluded:
         values["excluded"] = list(excluded)
-    if session.get_bind().dialect.name == "sqlite":
+    is_sqlite = session.get_bind().dialect.name == "sqlite"
+    if is_sqlite and len(wanted) <= _FEW_GROUPS:
         statement = _select_heads_of_one(excludes=bool(excluded))
         rows = [
             row
@@ -228,7 +232,8 @@ async def load_heads(
         ]
     else:
         values["groups"] = [(one.priority_class.value, *one[1:]) for one in wanted]
-        statement = _select_heads_of_many(excludes=bool(excluded))
+        select_many = _select_heads_by_number if is_sqlite else _select_heads_of_many
+        statement = select_many(excludes=bool(excluded))
         rows = list(await fetch(session, statement, **values))
     found: dict[Group, list[LoadedJob]] = {group: [] for group in wanted}
     for row in rows:
@@ -249,6 +254,27 @@ def _select_heads_of_one(*, excludes: bool) -> Any:
             JobRow.created_by == bindparam("user_id"),
         ),
         excludes=excludes,
+    )
+
+
+@cache
+def _select_heads_by_number(*, excludes: bool) -> Any:
+    """The first jobs of many groups for SQLite, which has no LATERAL: it reads all their jobs."""
+    group = (JobRow.priority_class, JobRow.project_id, JobRow.created_by)
+    number = func.row_number().over(partition_by=group, order_by=_ORDER).label("number")
+    numbered = (
+        _select_queued(
+            (
+                JobRow.pool == bindparam("pool"),
+                tuple_(*group).in_(bindparam("groups", expanding=True)),
+            ),
+            excludes=excludes,
+        )
+        .add_columns(number)
+        .subquery()
+    )
+    return select(*(numbered.c[column.key] for column in _COLUMNS)).where(
+        numbered.c.number <= bindparam("limit")
     )
 
 
@@ -276,9 +302,14 @@ def _select_heads_of_many(*, excludes: bool) -> Any:
 
 
 def _select_heads(conditions: Sequence[ColumnElement[bool]], *, excludes: bool) -> Any:
+    query = _select_queued(conditions, excludes=excludes)
+    return query.order_by(*_ORDER).limit(bindparam("limit"))
+
+
+def _select_queued(conditions: Sequence[ColumnElement[bool]], *, excludes: bool) -> Any:
     query = select(*_COLUMNS).where(
         *conditions,
-        JobRow.state == _QUEUED,
+        is_queued(),
         may_start_now(),
         or_(JobRow.assigned_until.is_(None), JobRow.assigned_until <= db_now()),
         ~is_idle_evaluation(),
@@ -286,7 +317,7 @@ def _select_heads(conditions: Sequence[ColumnElement[bool]], *, excludes: bool) 
     if excludes:
         requirement = tuple_(JobRow.project_id, JobRow.experiment_id, JobRow.schedule, JobRow.gpus)
         query = query.where(requirement.not_in(bindparam("excluded", expanding=True)))
-    return query.order_by(*_ORDER).limit(bindparam("limit"))
+    return query
 
 
 async def fetch(session: Session, statement: Any, **values: Any) -> Sequence[Any]:
@@ -303,7 +334,7 @@ def _of_group(pool: str, group: Group) -> tuple[ColumnElement[bool], ...]:
         JobRow.priority_class == group.priority_class.value,
         JobRow.project_id == group.project_id,
         JobRow.created_by == group.user_id,
-        JobRow.state == _QUEUED,
+        is_queued(),
     )
 
 
@@ -331,14 +362,22 @@ def _to_job(row: Any) -> LoadedJob:
 
 async def load_job(session: Session, job_id: str) -> LoadedJob | None:
     """Returns a queued job, also one that may not start yet or is assigned."""
-    query = select(*_COLUMNS).where(JobRow.id == job_id, JobRow.state == _QUEUED)
+    query = select(*_COLUMNS).where(JobRow.id == job_id, is_queued())
     row = (await session.execute(query)).first()
     return None if row is None else _to_job(row)
+
+
+def is_queued() -> ColumnElement[bool]:
+    """The condition that a job is queued.
+
+    The state is a literal: a partial index serves no statement whose state is a parameter.
+    """
+    return JobRow.state == literal_column(f"'{JobState.QUEUED.value}'")
 
 
 def holds_devices() -> ColumnElement[bool]:
     """The condition that a job is assigned or live."""
     return or_(
         JobRow.state.in_(LIVE),
-        and_(JobRow.state == _QUEUED, JobRow.assigned_until > db_now()),
+        and_(is_queued(), JobRow.assigned_until > db_now()),
     )
