@@ -81,7 +81,7 @@ async def _latest(session: Session, run: RunRow) -> JobRow:
 
 
 def _same(job: JobRow) -> JobRequest:
-    names = ("schedule", "pool", "priority", "resources", "limits")
+    names = ("schedule", "pool", "priority_class", "priority", "resources", "limits")
     return JobRequest.model_validate_json(
         encode_canonical_json({name: getattr(job, name) for name in names})
     )

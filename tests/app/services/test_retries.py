@@ -23,6 +23,7 @@ from tests.support.server_fixture import (
 )
 
 OPTIONS = {
+    "priority_class": "idle",
     "priority": 7,
     "resources": {"cpu_threads": 2, "compile": "eager"},
     "limits": {"max_attempts": 5, "grace_seconds": 9},
@@ -66,7 +67,7 @@ async def test_a_retry_has_the_options_of_the_training_before(world: World) -> N
     attempt = (await world.start(first.id, worker.worker_id)).work_order.attempt_id
     await world.release(attempt, Outcome.FAILED, Cause.USER_EXCEPTION)
     job = await world.retry(first.run_ids[0])
-    same = ("pool", "priority", "resources", "limits", "schedule", "evaluate")
+    same = ("pool", "priority_class", "priority", "resources", "limits", "schedule", "evaluate")
     assert {name: getattr(job, name) for name in same} == {
         name: getattr(first, name) for name in same
     }
