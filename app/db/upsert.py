@@ -1,4 +1,4 @@
-"""Inserts that skip rows which exist already, on both dialects."""
+"""Inserts that skip or update rows which exist already, on both dialects."""
 
 from typing import Any
 
@@ -13,24 +13,28 @@ def insert_new(session: Session, model: type[Base], rows: list[dict[str, Any]]) 
 
     Add `returning` to the statement to learn which rows were inserted.
     """
-    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
-    return dialect.insert(model).values(rows).on_conflict_do_nothing()
+    return _insert(session, model, rows).on_conflict_do_nothing()
 
 
 def insert_or_update(
     session: Session, model: type[Base], rows: list[dict[str, Any]], values: dict[str, Any]
 ) -> Any:
     """Returns an insert of `rows` that sets `values` in the rows that exist already."""
-    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
-    key = [column.name for column in model.__table__.primary_key]
-    statement = dialect.insert(model).values(rows)
-    return statement.on_conflict_do_update(index_elements=key, set_=values)
+    statement = _insert(session, model, rows)
+    return statement.on_conflict_do_update(index_elements=_key(model), set_=values)
 
 
 def insert_or_add(session: Session, model: type[Base], row: dict[str, Any], column: str) -> Any:
     """Returns an insert of `row` that adds its value of `column` to a row that exists already."""
-    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
-    key = [one.name for one in model.__table__.primary_key]
-    statement = dialect.insert(model).values(row)
+    statement = _insert(session, model, [row])
     total = getattr(model, column) + statement.excluded[column]
-    return statement.on_conflict_do_update(index_elements=key, set_={column: total})
+    return statement.on_conflict_do_update(index_elements=_key(model), set_={column: total})
+
+
+def _insert(session: Session, model: type[Base], rows: list[dict[str, Any]]) -> Any:
+    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
+    return dialect.insert(model).values(rows)
+
+
+def _key(model: type[Base]) -> list[str]:
+    return [column.name for column in model.__table__.primary_key]

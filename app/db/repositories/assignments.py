@@ -2,17 +2,20 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, bindparam, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, func, literal_column, select, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.workers import WorkerRow
-from app.db.repositories import start_order
+from app.db.repositories import job_queue
 from app.db.repositories.attempts import LIVE as LIVE_ATTEMPTS
+from app.db.repositories.built_statements import fetch
+from app.domain.queue.decision import WorkerOffer
 from app.domain.queue.start_order import QueuedJob
 from palestra.contract.names import PriorityClass
 
@@ -23,17 +26,13 @@ _LIVE_ATTEMPTS: Final[list[ColumnElement[str]]] = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSlots:
-    """A worker that is online and not draining, with the number of its free slots."""
+class WorkerSlots(WorkerOffer):
+    """What a worker offers, with the columns that a decision does not depend on."""
 
-    worker_id: str
     pool: str
-    registered_at: object
+    registered_at: datetime
     """Changes when its catalogue may have changed."""
     slots: int
-    free_slots: int
-    gpus: int
-    versions: frozenset[int]
 
 
 async def list_worker_slots(session: Session, pools: Collection[str]) -> list[WorkerSlots]:
@@ -48,7 +47,7 @@ async def list_worker_slots(session: Session, pools: Collection[str]) -> list[Wo
             gpus=gpus,
             versions=frozenset(versions),
         )
-        for worker_id, pool, registered_at, slots, busy, gpus, versions in await start_order.fetch(
+        for worker_id, pool, registered_at, slots, busy, gpus, versions in await fetch(
             session, _select_worker_slots(), pools=list(pools)
         )
     ]
@@ -67,8 +66,7 @@ def _select_worker_slots() -> Any:
         .select_from(JobRow)
         .where(
             JobRow.assigned_worker_id == WorkerRow.id,
-            start_order.is_queued(),
-            JobRow.assigned_until > db_now(),
+            job_queue.is_assigned(),
         )
         .scalar_subquery()
     )
@@ -94,14 +92,12 @@ async def assign(
     charged_weight: float,
 ) -> None:
     """Assigns jobs to workers for some seconds; a job that changed meanwhile is left alone."""
-    is_free = or_(JobRow.assigned_until.is_(None), JobRow.assigned_until <= db_now())
     statement = (
         update(JobRow)
         .where(
             JobRow.id == bindparam("job"),
             JobRow.attempt == bindparam("number"),
-            start_order.is_queued(),
-            is_free,
+            job_queue.is_unassigned(),
         )
         .values(
             assigned_worker_id=bindparam("worker"),
@@ -118,18 +114,18 @@ async def assign(
 
 async def filter_assigned(session: Session, job_ids: Collection[str]) -> set[str]:
     """Returns which queued jobs are assigned to a worker."""
-    query = select(JobRow.id).where(
-        JobRow.id.in_(job_ids), start_order.is_queued(), JobRow.assigned_until > db_now()
-    )
+    query = select(JobRow.id).where(JobRow.id.in_(job_ids), job_queue.is_assigned())
     return set(await session.scalars(query))
 
 
 async def list_interactive_users(session: Session, pools: Collection[str]) -> set[tuple[str, str]]:
     """Returns pairs of pool and ID of a user with an interactive job, assigned or live."""
+    if not pools:
+        return set()
     query = select(JobRow.pool, JobRow.created_by).where(
         JobRow.pool.in_(pools),
         JobRow.priority_class == PriorityClass.INTERACTIVE.value,
-        start_order.holds_devices(),
+        job_queue.holds_devices(),
     )
     return {(pool, user_id) for pool, user_id in await session.execute(query)}
 
@@ -152,7 +148,7 @@ async def load_targets(
     query = (
         select(JobRow.id, WorkerRow.id, WorkerRow.queue, JobRow.attempt + 1)
         .join(WorkerRow, WorkerRow.id == JobRow.assigned_worker_id)
-        .where(JobRow.id.in_(job_ids), start_order.is_queued())
+        .where(JobRow.id.in_(job_ids), job_queue.is_queued())
     )
     return {
         job_id: AssignmentTarget(worker_id=worker_id, queue=queue, attempt=attempt)
@@ -164,7 +160,7 @@ async def unassign(session: Session, job_ids: Collection[str]) -> None:
     """Ends the assignments of queued jobs."""
     await session.execute(
         update(JobRow)
-        .where(JobRow.id.in_(job_ids), start_order.is_queued())
+        .where(JobRow.id.in_(job_ids), job_queue.is_queued())
         .values(assigned_worker_id=None, assigned_until=None, charged_weight=None)
         .execution_options(synchronize_session=False)
     )

@@ -288,16 +288,6 @@ async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> list[RunR
     return added
 
 
-async def count_runs_of_experiment(session: Session, project_id: str, experiment_id: str) -> int:
-    """Returns the number of runs of an experiment."""
-    query = (
-        select(func.count())
-        .select_from(RunRow)
-        .where(RunRow.project_id == project_id, RunRow.experiment_id == experiment_id)
-    )
-    return (await session.scalar(query)) or 0
-
-
 async def find_place_of_run(session: Session, run: RunRow) -> int:
     """Returns the place of a run among the runs of its experiment, from 0, oldest first."""
     query = (
@@ -377,6 +367,16 @@ async def lock_run(session: Session, run_id: str) -> None:
 async def set_run(session: Session, run_id: str, values: dict[str, Any]) -> None:
     """Writes columns of a run."""
     await session.execute(update(RunRow).where(RunRow.id == run_id).values(**values))
+
+
+async def load_by_keys(
+    session: Session, keys: Collection[ExperimentKey]
+) -> dict[ExperimentKey, ExperimentRow]:
+    """Returns experiments by project ID and ID."""
+    query = select(ExperimentRow).where(
+        matches_experiments(ExperimentRow.project_id, ExperimentRow.id, keys)
+    )
+    return {(row.project_id, row.id): row for row in await session.scalars(query)}
 
 
 async def load_definitions(

@@ -1,11 +1,12 @@
-"""Queued jobs: their order, which of them can start, and their dispatch messages."""
+"""Conditions on queued and assigned jobs, and their numbers by pool."""
 
 from collections.abc import Collection
 from typing import Final
 
-from sqlalchemy import ColumnElement, and_, exists, func, select
+from sqlalchemy import ColumnElement, and_, exists, func, literal_column, or_, select
 from sqlalchemy.orm import aliased
 
+from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
 from app.db.models.jobs import JobRow, JobRunRow
@@ -85,3 +86,30 @@ async def count_by_pool(
     if project_ids is not None:
         query = query.where(JobRow.project_id.in_(project_ids))
     return {pool: (waiting, running) for pool, waiting, running in await session.execute(query)}
+
+
+def is_queued() -> ColumnElement[bool]:
+    """The condition that a job is queued.
+
+    The state is a literal: a partial index serves no statement whose state is a parameter.
+    """
+    return JobRow.state == literal_column(f"'{JobState.QUEUED.value}'")
+
+
+def is_assigned() -> ColumnElement[bool]:
+    """The condition that a job is queued and a worker was asked to start it."""
+    return and_(is_queued(), JobRow.assigned_until > db_now())
+
+
+def is_unassigned() -> ColumnElement[bool]:
+    """The condition that a job is queued and no worker is asked to start it."""
+    is_free = or_(JobRow.assigned_until.is_(None), JobRow.assigned_until <= db_now())
+    return and_(is_queued(), is_free)
+
+
+def holds_devices() -> ColumnElement[bool]:
+    """The condition that a job is assigned or live."""
+    return or_(
+        JobRow.state.in_(LIVE),
+        is_assigned(),
+    )

@@ -1,41 +1,33 @@
-"""What a decision on a pool's queue reads, and the assignments that it writes.
+"""What a decision on the queue of a pool reads: shares, usage, and the first jobs of some groups.
 
-Only the first jobs of some groups are read: the cost does not depend on the length of the queue.
+The cost does not depend on the length of the queue.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
-    and_,
     bindparam,
     case,
-    delete,
-    exists,
     func,
-    literal_column,
-    or_,
     select,
     true,
     tuple_,
 )
 
-from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
 from app.db.models.pools import PoolRow, ProjectPoolRow
 from app.db.models.projects import ProjectRow
 from app.db.models.usage import QueueGroupRow, UsageAccountRow
-from app.db.repositories.job_queue import is_idle_evaluation
-from app.db.repositories.jobs import LIVE, may_start_now
-from app.db.upsert import insert_or_update
+from app.db.repositories import job_queue, queue_groups
+from app.db.repositories.built_statements import fetch
+from app.db.repositories.jobs import may_start_now
 from app.domain.queue.start_order import Group, QueuedJob, UsageAccount
 from palestra.contract.names import PriorityClass, Schedule
-from palestra.contract.states import JobState
 
 _COLUMNS: Final = (
     JobRow.id,
@@ -71,9 +63,14 @@ class LoadedJob:
     allow_code_change: bool
 
     @property
+    def experiment_key(self) -> tuple[str, str]:
+        """Project ID and ID of its experiment."""
+        return self.job.group.project_id, self.experiment_id
+
+    @property
     def requirement(self) -> Requirement:
         """The requirement that it shares with other jobs."""
-        return self.job.group.project_id, self.experiment_id, self.schedule, self.job.gpus
+        return *self.experiment_key, self.schedule, self.job.gpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,69 +81,6 @@ class LiveUsage:
     priority_class: PriorityClass
     devices: int
     weight: float
-
-
-async def join_group(session: Session, jobs: Collection[JobRow]) -> None:
-    """Stores that the persons of some jobs have queued jobs."""
-    groups = {(job.pool, job.priority_class, job.project_id, job.created_by) for job in jobs}
-    names = ("pool", "priority_class", "project_id", "user_id")
-    rows = [dict(zip(names, group, strict=True)) for group in sorted(groups)]
-    if rows:
-        await session.execute(
-            insert_or_update(session, QueueGroupRow, rows, {"queued_at": db_now()})
-        )
-
-
-async def drop_empty_group(session: Session, pool: str, group: Group) -> None:
-    """Deletes a group without queued jobs; one in which a job was queued meanwhile stays.
-
-    The row is locked before its jobs are looked for, so a concurrent `join_group` waits, and
-    inserts the row again after this transaction.
-    """
-    mine = (
-        QueueGroupRow.pool == pool,
-        QueueGroupRow.priority_class == group.priority_class.value,
-        QueueGroupRow.project_id == group.project_id,
-        QueueGroupRow.user_id == group.user_id,
-    )
-    if await session.scalar(select(QueueGroupRow.pool).where(*mine).with_for_update()) is None:
-        return
-    has_jobs = exists().where(*_of_group(pool, group))
-    if not await session.scalar(select(has_jobs)):
-        await session.execute(
-            delete(QueueGroupRow).where(*mine).execution_options(synchronize_session=False)
-        )
-
-
-async def list_open_pools(session: Session) -> Sequence[str]:
-    """Returns the names of the pools in which jobs may be queued, without paused ones."""
-    query = (
-        select(QueueGroupRow.pool)
-        .join(PoolRow, PoolRow.name == QueueGroupRow.pool)
-        .where(PoolRow.paused_at.is_(None))
-        .distinct()
-    )
-    return (await session.scalars(query.order_by(QueueGroupRow.pool))).all()
-
-
-async def list_groups(session: Session, pool: str) -> dict[Group, datetime]:
-    """Returns the groups that may have queued jobs in a pool, with since when they wait."""
-    return {
-        Group(PriorityClass(name), project_id, user_id): waiting_since
-        for name, project_id, user_id, waiting_since in await fetch(
-            session, _select_groups(), pool=pool
-        )
-    }
-
-
-@cache
-def _select_groups() -> Any:
-    return select(
-        QueueGroupRow.priority_class,
-        QueueGroupRow.project_id,
-        QueueGroupRow.user_id,
-        QueueGroupRow.waiting_since,
-    ).where(QueueGroupRow.pool == bindparam("pool"))
 
 
 async def load_shares(session: Session, pool: str) -> dict[str, float]:
@@ -201,7 +135,9 @@ def _select_live_usage() -> Any:
     return (
         select(*group, func.sum(devices), func.sum(devices * JobRow.charged_weight))
         .where(
-            JobRow.pool == bindparam("pool"), holds_devices(), JobRow.charged_weight.is_not(None)
+            JobRow.pool == bindparam("pool"),
+            job_queue.holds_devices(),
+            JobRow.charged_weight.is_not(None),
         )
         .group_by(*group)
     )
@@ -231,7 +167,7 @@ async def load_heads(
             for row in await fetch(session, statement, **values, **group._asdict())
         ]
     else:
-        values["groups"] = [(one.priority_class.value, *one[1:]) for one in wanted]
+        values["groups"] = queue_groups.build_keys(wanted)
         select_many = _select_heads_by_number if is_sqlite else _select_heads_of_many
         statement = select_many(excludes=bool(excluded))
         rows = list(await fetch(session, statement, **values))
@@ -280,23 +216,14 @@ def _select_heads_by_number(*, excludes: bool) -> Any:
 
 @cache
 def _select_heads_of_many(*, excludes: bool) -> Any:
-    inner = _select_heads(
-        (
-            JobRow.pool == QueueGroupRow.pool,
-            JobRow.priority_class == QueueGroupRow.priority_class,
-            JobRow.project_id == QueueGroupRow.project_id,
-            JobRow.created_by == QueueGroupRow.user_id,
-        ),
-        excludes=excludes,
-    ).lateral()
-    key = tuple_(QueueGroupRow.priority_class, QueueGroupRow.project_id, QueueGroupRow.user_id)
+    inner = _select_heads(queue_groups.matches_row(), excludes=excludes).lateral()
     return (
         select(*(inner.c[column.key] for column in _COLUMNS))
         .select_from(QueueGroupRow)
         .join(inner, true())
         .where(
             QueueGroupRow.pool == bindparam("pool"),
-            key.in_(bindparam("groups", expanding=True)),
+            queue_groups.GROUP_KEY.in_(bindparam("groups", expanding=True)),
         )
     )
 
@@ -309,33 +236,14 @@ def _select_heads(conditions: Sequence[ColumnElement[bool]], *, excludes: bool) 
 def _select_queued(conditions: Sequence[ColumnElement[bool]], *, excludes: bool) -> Any:
     query = select(*_COLUMNS).where(
         *conditions,
-        is_queued(),
+        job_queue.is_unassigned(),
         may_start_now(),
-        or_(JobRow.assigned_until.is_(None), JobRow.assigned_until <= db_now()),
-        ~is_idle_evaluation(),
+        ~job_queue.is_idle_evaluation(),
     )
     if excludes:
         requirement = tuple_(JobRow.project_id, JobRow.experiment_id, JobRow.schedule, JobRow.gpus)
         query = query.where(requirement.not_in(bindparam("excluded", expanding=True)))
     return query
-
-
-async def fetch(session: Session, statement: Any, **values: Any) -> Sequence[Any]:
-    """Executes a statement that was built once.
-
-    Building it for each decision would cost more than the database takes to answer.
-    """
-    return (await (await session.connection()).execute(statement, values)).all()
-
-
-def _of_group(pool: str, group: Group) -> tuple[ColumnElement[bool], ...]:
-    return (
-        JobRow.pool == pool,
-        JobRow.priority_class == group.priority_class.value,
-        JobRow.project_id == group.project_id,
-        JobRow.created_by == group.user_id,
-        is_queued(),
-    )
 
 
 def _to_job(row: Any) -> LoadedJob:
@@ -344,7 +252,7 @@ def _to_job(row: Any) -> LoadedJob:
     job = QueuedJob(
         id=row.id,
         attempt=row.attempt,
-        group=Group(PriorityClass(row.priority_class), row.project_id, row.created_by),
+        group=queue_groups.build_group(row.priority_class, row.project_id, row.created_by),
         priority=row.priority,
         seed_index=row.seed_index,
         queued_at=row.queued_at,
@@ -362,22 +270,6 @@ def _to_job(row: Any) -> LoadedJob:
 
 async def load_job(session: Session, job_id: str) -> LoadedJob | None:
     """Returns a queued job, also one that may not start yet or is assigned."""
-    query = select(*_COLUMNS).where(JobRow.id == job_id, is_queued())
+    query = select(*_COLUMNS).where(JobRow.id == job_id, job_queue.is_queued())
     row = (await session.execute(query)).first()
     return None if row is None else _to_job(row)
-
-
-def is_queued() -> ColumnElement[bool]:
-    """The condition that a job is queued.
-
-    The state is a literal: a partial index serves no statement whose state is a parameter.
-    """
-    return JobRow.state == literal_column(f"'{JobState.QUEUED.value}'")
-
-
-def holds_devices() -> ColumnElement[bool]:
-    """The condition that a job is assigned or live."""
-    return or_(
-        JobRow.state.in_(LIVE),
-        and_(is_queued(), JobRow.assigned_until > db_now()),
-    )

@@ -164,10 +164,6 @@ class InOrder:
                 return job
         return None
 
-    def candidates(self, job: QueuedJob) -> tuple[str, ...]:
-        """Returns the IDs of the workers that could take a job if they had a free slot."""
-        return self._workers.candidates(job)
-
     def competes(self, one: QueuedJob, other: QueuedJob) -> bool:
         """Returns whether a worker could take either of two jobs."""
         return not set(self._workers.candidates(one)).isdisjoint(self._workers.candidates(other))
@@ -184,10 +180,16 @@ class Ahead:
     """A group of which more jobs have to be loaded to find the others."""
 
 
+def list_candidates(state: PoolState, job: QueuedJob) -> tuple[str, ...]:
+    """Returns the IDs of the workers that could take a job if they had a free slot."""
+    return _Workers(state).candidates(job)
+
+
 def jobs_ahead(state: PoolState, job: QueuedJob, limit: int) -> Ahead:
     """Returns the jobs that start before another one and compete with it for a worker.
 
-    Without them it starts at the next decision at which a worker that it fits has a free slot.
+    Once they have run, with what they are charged, it starts at the next decision at which a worker
+    that it fits has a free slot.
 
     Args:
         state: State of the pool.

@@ -92,6 +92,14 @@ class Shares:
     """Stored usage (`usage.weighted_seconds`) of each account, that of live attempts included."""
 
 
+def sum_by_project(used: Mapping[UsageAccount, float]) -> dict[str, float]:
+    """Returns the usage of each project, by project ID."""
+    found: dict[str, float] = {}
+    for account, seconds in used.items():
+        found[account.project_id] = found.get(account.project_id, 0.0) + seconds
+    return found
+
+
 _Persons = list[tuple[float, datetime, str]]
 """A heap of the persons of a project: stored usage, since when they wait, and user ID."""
 
@@ -113,11 +121,7 @@ class StartOrder:
         self._shares = shares.shares
         self._heads = heads
         self._usage = dict(shares.usage)
-        self._used_by_project: dict[str, float] = {}
-        for account, used in self._usage.items():
-            self._used_by_project[account.project_id] = (
-                self._used_by_project.get(account.project_id, 0.0) + used
-            )
+        self._used_by_project = sum_by_project(self._usage)
         self._next_index: dict[Group, int] = dict.fromkeys(heads, 0)
         self._classes = iter(_CLASSES)
         self._class = next(self._classes)

@@ -7,10 +7,9 @@ from typing import Final
 
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
-from app.db.repositories import assignments
+from app.db.repositories import assignments, queue_groups
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import snapshots as snapshot_rows
-from app.db.repositories import start_order as rows
 from app.domain.queue import usage
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
@@ -46,7 +45,7 @@ async def decide(session: Session, equipped: EquippedWorkers) -> list[PoolAssign
     All projects that a pool admits share its queue and its slots.
     """
     found = []
-    for pool in await rows.list_open_pools(session):
+    for pool in await queue_groups.list_open_pools(session):
         made = await PoolQueue(session, pool, equipped).decide()
         if made.decision.assignments or made.empty_groups:
             found.append(PoolAssignments(pool=pool, made=made))
@@ -67,8 +66,7 @@ async def assign(
         if pairs:
             await assignments.assign(session, pairs, seconds, weight)
         chosen |= {job.id: worker_id for job, worker_id in pairs}
-        for group in one.made.empty_groups:
-            await rows.drop_empty_group(session, one.pool, group)
+        await queue_groups.drop_empty_groups(session, one.pool, one.made.empty_groups)
     held = await assignments.load_targets(session, list(chosen))
     return [
         AssignedJob(job_id=job_id, expected_attempt=held[job_id].attempt, queue=held[job_id].queue)

@@ -47,8 +47,7 @@ async def _explain_queued(session: Session, principal: Principal, job: JobRow) -
     queue = PoolQueue(session, job.pool, EquippedWorkers())
     place = await queue.find_place(job.id, queue_facts.MOST_PLACES)
     ahead = Ahead(jobs=(), is_cut=False) if place is None else place.ahead
-    waiting = (await queue_facts.waiting_jobs(session, [job]))[job.id]
-    facts = (await queue_facts.pool_facts(session, [job.pool]))[job.pool]
+    waiting, facts = (await queue_facts.read_waiting_jobs(session, [job]))[job.id]
     if place is not None:
         waiting = replace(
             waiting,

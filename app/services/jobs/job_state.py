@@ -14,7 +14,7 @@ from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import JobRow, JobRunRow
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
-from app.db.repositories import start_order
+from app.db.repositories import queue_groups
 from app.domain import transitions
 from app.domain.derived_states import derive_ended_run_state, run_state
 from app.domain.errors import ConflictError
@@ -78,7 +78,7 @@ async def move(
     _audit(session, job, old, to, details)
     announce(session, QUEUE)
     if to is JobState.QUEUED:
-        await start_order.join_group(session, [job])
+        await queue_groups.join_group(session, [job])
     if Schedule(job.schedule).starts_runs:
         await _derive_runs(session, job, details)
     await append_events(session, job)

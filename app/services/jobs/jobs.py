@@ -11,7 +11,7 @@ from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import JobRow
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as rows
-from app.db.repositories import start_order
+from app.db.repositories import queue_groups
 from app.db.repositories.jobs import JobFilter
 from app.domain import transitions
 from app.domain.errors import ConflictError, NotFoundError
@@ -75,10 +75,8 @@ async def queue_training(
     # seeds in the order of the submission.
     packs = group_into_packs(new, options, experiment.agent)
     ids = sorted(new_id("job") for _ in packs)
-    earlier = await experiment_rows.count_runs_of_experiment(
-        session, experiment.project_id, experiment.id
-    )
-    earlier -= len(new)
+    key = (experiment.project_id, experiment.id)
+    earlier = sum((await experiment_rows.count_runs(session, [key]))[key].values()) - len(new)
     for first in range(0, len(packs), _AT_ONCE):
         some = dict(
             zip(ids[first : first + _AT_ONCE], packs[first : first + _AT_ONCE], strict=True)
@@ -288,7 +286,7 @@ async def _record_queued(
     session: Session, queued: Sequence[JobRow], changed: Sequence[RunRow]
 ) -> None:
     announce(session, QUEUE)
-    await start_order.join_group(session, queued)
+    await queue_groups.join_group(session, queued)
     await job_state.append_job_events(session, queued)
     await job_state.append_run_events(session, changed)
 

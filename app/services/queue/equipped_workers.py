@@ -51,9 +51,12 @@ class EquippedWorkers:
         wanted = {loaded.job.requirements: loaded for loaded in jobs}
         await self._read_needs(session, wanted)
         await self._read_catalogues(session, workers)
+        # What was deleted or moved since the jobs and the workers were read is left out.
+        known = [worker for worker in workers if worker.worker_id in self._catalogues]
         return {
-            key: frozenset(worker.worker_id for worker in workers if self._is_equipped(key, worker))
+            key: frozenset(worker.worker_id for worker in known if self._is_equipped(key, worker))
             for key in wanted
+            if key in self._needs
         }
 
     def _is_equipped(self, requirements: str, worker: WorkerSlots) -> bool:
@@ -68,15 +71,18 @@ class EquippedWorkers:
             self._needs.clear()
             self._has.clear()
         missing = {key: loaded for key, loaded in wanted.items() if key not in self._needs}
+        if not missing:
+            return
         jobs = {
             job.id: job
             for job in await job_rows.list_by_ids(session, [one.job.id for one in missing.values()])
         }
+        keys = {one.experiment_key for one in missing.values()}
+        experiments = await experiment_rows.load_by_keys(session, keys)
         for key, loaded in missing.items():
-            project_id = loaded.job.group.project_id
-            experiment = await experiment_rows.find(session, project_id, loaded.experiment_id)
-            if experiment is not None and loaded.job.id in jobs:
-                self._needs[key] = needs_of(jobs[loaded.job.id], experiment)
+            job, experiment = jobs.get(loaded.job.id), experiments.get(loaded.experiment_key)
+            if job is not None and experiment is not None:
+                self._needs[key] = needs_of(job, experiment)
 
     async def _read_catalogues(self, session: Session, workers: Sequence[WorkerSlots]) -> None:
         outdated = [

@@ -11,13 +11,13 @@ from typing import Final
 
 from app.db import clock
 from app.db.engine import Session
-from app.db.repositories import assignments
+from app.db.repositories import assignments, queue_groups
 from app.db.repositories import start_order as rows
 from app.db.repositories.assignments import WorkerSlots
 from app.db.repositories.start_order import LoadedJob, Requirement
 from app.domain.queue import decision, usage
-from app.domain.queue.decision import Ahead, Decision, HoldReason, PoolState, WorkerOffer
-from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, UsageAccount
+from app.domain.queue.decision import Ahead, Decision, HoldReason, PoolState
+from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, sum_by_project
 from app.services.queue.equipped_workers import EquippedWorkers
 from palestra.contract.names import PriorityClass
 from palestra.contract.queue import QueueTerms
@@ -38,7 +38,7 @@ class PoolDecision:
     now: datetime
     """The database's time at which it was made."""
     empty_groups: tuple[Group, ...]
-    """Groups in which no queued job was found."""
+    """Groups that were read and have no queued job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,9 @@ class PoolQueue:
             found = decision.decide(state)
             if found.unloaded is None:
                 return PoolDecision(
-                    decision=found, now=self._shares.now, empty_groups=self._empty_groups()
+                    decision=found,
+                    now=self._shares.now,
+                    empty_groups=await self._find_empty_groups(),
                 )
             excluded |= self._blocked(found.holds)
             missing = free - len(found.assignments) + _SPARE_GROUPS
@@ -130,7 +132,7 @@ class PoolQueue:
             if ahead.unloaded is None:
                 break
             await self._load(self._next_groups(ahead.unloaded, _MOST_GROUPS), ())
-        usable = set(decision.InOrder(state).candidates(own.job))
+        usable = set(decision.list_candidates(state, own.job))
         workers = [worker for worker in self._workers if worker.worker_id in usable]
         return Place(
             ahead=ahead,
@@ -141,11 +143,7 @@ class PoolQueue:
 
     def _terms(self, job: QueuedJob) -> QueueTerms:
         shares, account = self._shares, job.group.account
-        of_project = sum(
-            seconds
-            for other, seconds in shares.usage.items()
-            if other.project_id == account.project_id
-        )
+        of_project = sum_by_project(shares.usage).get(account.project_id, 0.0)
         return QueueTerms(
             priority_class=job.group.priority_class,
             project_usage=usage.decayed_seconds(of_project, shares.now),
@@ -169,7 +167,7 @@ class PoolQueue:
         self._interactive = frozenset(
             one.account.user_id for one in live if one.priority_class is PriorityClass.INTERACTIVE
         )
-        self._waiting_since = await rows.list_groups(session, pool)
+        self._waiting_since = await queue_groups.list_groups(session, pool)
         self._groups = self._in_likely_order(
             [group for group in self._waiting_since if group.project_id in shares]
         )
@@ -179,16 +177,14 @@ class PoolQueue:
     def _in_likely_order(self, groups: Collection[Group]) -> list[Group]:
         """Sorts groups as they come first if each had one job; it only decides what is read."""
         used, shares = self._shares.usage, self._shares.shares
-        by_project: dict[str, float] = {}
-        for account, seconds in used.items():
-            by_project[account.project_id] = by_project.get(account.project_id, 0.0) + seconds
+        by_project = sum_by_project(used)
         classes = list(PriorityClass)
         return sorted(
             groups,
             key=lambda group: (
                 classes.index(group.priority_class),
                 by_project.get(group.project_id, 0.0) / shares[group.project_id],
-                used.get(UsageAccount(group.project_id, group.user_id), 0.0),
+                used.get(group.account, 0.0),
                 self._waiting_since[group],
             ),
         )
@@ -206,15 +202,7 @@ class PoolQueue:
                 )
                 for group in self._groups
             },
-            workers=[
-                WorkerOffer(
-                    worker_id=worker.worker_id,
-                    free_slots=worker.free_slots,
-                    gpus=worker.gpus,
-                    versions=worker.versions,
-                )
-                for worker in self._workers
-            ],
+            workers=self._workers,
             equipped={}
             if self._equipped is None
             else await self._equipped.find(self._session, loaded, self._workers),
@@ -243,5 +231,6 @@ class PoolQueue:
             if holds.get(one.job.id) in {HoldReason.SLOTS_BUSY, HoldReason.NO_FITTING_WORKER}
         }
 
-    def _empty_groups(self) -> tuple[Group, ...]:
-        return tuple(group for group, jobs in self.loaded.items() if not jobs)
+    async def _find_empty_groups(self) -> tuple[Group, ...]:
+        without_heads = [group for group, jobs in self.loaded.items() if not jobs]
+        return await queue_groups.filter_empty_groups(self._session, self._pool, without_heads)

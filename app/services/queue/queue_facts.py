@@ -27,9 +27,14 @@ async def places(session: Session, pools: Collection[str]) -> dict[str, int]:
     return found
 
 
-async def waiting_jobs(session: Session, queued: Sequence[JobRow]) -> dict[str, WaitingJob]:
+async def read_waiting_jobs(
+    session: Session, queued: Sequence[JobRow]
+) -> dict[str, tuple[WaitingJob, PoolFacts]]:
     """Returns, by ID, what decides when some queued jobs start, apart from the jobs ahead."""
-    admitted = await pool_rows.list_admitted_pairs(session, {row.pool for row in queued})
+    pools = {row.pool for row in queued}
+    workers = await assignments.list_worker_slots(session, pools)
+    facts = await _read_facts(session, pools, workers)
+    admitted = await pool_rows.list_admitted_pairs(session, pools)
     delays = await job_rows.measure_seconds_until(
         session, {row.not_before for row in queued if row.not_before is not None}
     )
@@ -41,13 +46,14 @@ async def waiting_jobs(session: Session, queued: Sequence[JobRow]) -> dict[str, 
         session,
         {row.pool for row in queued if row.priority_class == PriorityClass.INTERACTIVE},
     )
-    workers = await assignments.list_worker_slots(session, {row.pool for row in queued})
-    return {
-        row.id: WaitingJob(
+    found = {}
+    for row in queued:
+        fitting = [one for one in workers if _could_take(one, row)]
+        job = WaitingJob(
             gpus=row.gpus,
             version=row.work_order_version,
-            slots=sum(one.slots for one in workers if _could_take(one, row)),
-            free_slots=sum(one.free_slots for one in workers if _could_take(one, row)),
+            slots=sum(one.slots for one in fitting),
+            free_slots=sum(one.free_slots for one in fitting),
             delay_seconds=delays[row.not_before] if row.not_before is not None else 0.0,
             is_admitted=(row.pool, row.project_id) in admitted,
             is_idle_evaluation=row.id in idle,
@@ -55,8 +61,8 @@ async def waiting_jobs(session: Session, queued: Sequence[JobRow]) -> dict[str, 
             has_other_interactive=row.priority_class == PriorityClass.INTERACTIVE
             and (row.pool, row.created_by) in interactive,
         )
-        for row in queued
-    }
+        found[row.id] = job, facts[row.pool]
+    return found
 
 
 def _could_take(worker: WorkerSlots, job: JobRow) -> bool:
@@ -69,13 +75,19 @@ def _could_take(worker: WorkerSlots, job: JobRow) -> bool:
 
 async def pool_facts(session: Session, pools: Collection[str]) -> dict[str, PoolFacts]:
     """Returns what some pools offer now."""
+    workers = await assignments.list_worker_slots(session, pools)
+    return await _read_facts(session, pools, workers)
+
+
+async def _read_facts(
+    session: Session, pools: Collection[str], slots: Sequence[WorkerSlots]
+) -> dict[str, PoolFacts]:
     registered = await worker_rows.count_registered(session, pools)
     paused = {
         pool.name: pool.pause_reason
         for pool in await pool_rows.list_by_names(session, pools)
         if pool.paused_at is not None
     }
-    slots = await assignments.list_worker_slots(session, pools)
     facts = {}
     for pool in pools:
         workers = [one for one in slots if one.pool == pool]

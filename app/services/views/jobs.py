@@ -89,17 +89,15 @@ async def _sentences(
     """Returns, by ID, why queued jobs wait; without `places` that of what is ahead is left out."""
     if not queued:
         return {}
-    facts = await queue_facts.pool_facts(session, {row.pool for row in queued})
-    waiting = await queue_facts.waiting_jobs(session, queued)
     sentences = {}
-    for row in queued:
-        job = waiting[row.id]
+    for job_id, (waiting, facts) in (await queue_facts.read_waiting_jobs(session, queued)).items():
+        job = waiting
         if places is not None:
             # A job without a place stands behind the last one that has one.
-            place = places.get(row.id)
+            place = places.get(job_id)
             ahead = queue_facts.MOST_PLACES if place is None else place - 1
-            job = replace(job, ahead=ahead, ahead_is_cut=place is None)
-        sentences[row.id] = explain(job, facts[row.pool]).sentence
+            job = replace(waiting, ahead=ahead, ahead_is_cut=place is None)
+        sentences[job_id] = explain(job, facts).sentence
     return sentences
 
 

@@ -24,7 +24,7 @@ from app.db.models import (
     UsageEntryRow,
 )
 from app.db.models.usage import QueueGroupRow
-from app.db.repositories import start_order
+from app.db.repositories import queue_groups
 from app.domain.errors import ForbiddenError, InvalidError
 from app.domain.principal import Principal
 from app.domain.queue import usage
@@ -206,7 +206,7 @@ async def move_to_project(session: Any, job: JobRow, project_id: str) -> None:
         await session.flush()
     job.project_id = project_id
     await session.flush()
-    await start_order.join_group(session, [job])
+    await queue_groups.join_group(session, [job])
 
 
 async def test_a_person_has_one_interactive_job_at_a_time(
@@ -361,3 +361,17 @@ async def test_many_unsuitable_jobs_of_a_person_hide_no_later_one(
     small = await world.submit_one_job(seeds=[1_000])
     await dispatcher.tick()
     assert queue.jobs == [small.id]
+
+
+async def test_jobs_that_may_not_start_yet_cause_no_writing(
+    world: World, database: Database
+) -> None:
+    """A group whose only job is delayed keeps its row, and the dispatcher has nothing to write."""
+    await world.register(slots=1)
+    job = await world.submit_one_job()
+    async with database.write() as session:
+        values = {"not_before": await now(session) + timedelta(hours=1)}
+        await session.execute(update(JobRow).where(JobRow.id == job.id).values(**values))
+    async with database.read() as session:
+        assert await dispatch_plan.decide(session, EquippedWorkers()) == []
+        assert len((await session.scalars(select(QueueGroupRow))).all()) == 1

@@ -1,0 +1,116 @@
+"""Groups of queued jobs: the persons with queued jobs in a project, a pool and a priority class."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, bindparam, delete, exists, select, tuple_
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.jobs import JobRow
+from app.db.models.pools import PoolRow
+from app.db.models.usage import QueueGroupRow
+from app.db.repositories.built_statements import fetch
+from app.db.repositories.job_queue import is_queued
+from app.db.upsert import insert_or_update
+from app.domain.queue.start_order import Group
+from palestra.contract.names import PriorityClass
+
+_KEY_COLUMNS: Final = (
+    QueueGroupRow.priority_class,
+    QueueGroupRow.project_id,
+    QueueGroupRow.user_id,
+)
+GROUP_KEY: Final = tuple_(*_KEY_COLUMNS)
+"""Identifies a group of a pool."""
+
+
+async def join_group(session: Session, jobs: Collection[JobRow]) -> None:
+    """Stores that the persons of some jobs have queued jobs."""
+    groups = {(job.pool, job.priority_class, job.project_id, job.created_by) for job in jobs}
+    names = ("pool", "priority_class", "project_id", "user_id")
+    rows = [dict(zip(names, group, strict=True)) for group in sorted(groups)]
+    if rows:
+        await session.execute(
+            insert_or_update(session, QueueGroupRow, rows, {"queued_at": db_now()})
+        )
+
+
+async def filter_empty_groups(
+    session: Session, pool: str, groups: Collection[Group]
+) -> tuple[Group, ...]:
+    """Returns which groups have no queued job, not even one that may not start yet."""
+    if not groups:
+        return ()
+    has_jobs = exists().where(*matches_row(), is_queued()).correlate(QueueGroupRow)
+    query = _select_groups().where(GROUP_KEY.in_(bindparam("groups", expanding=True)), ~has_jobs)
+    rows = await fetch(session, query, pool=pool, groups=build_keys(groups))
+    return tuple(build_group(*row[:3]) for row in rows)
+
+
+async def drop_empty_groups(session: Session, pool: str, groups: Collection[Group]) -> None:
+    """Deletes groups without queued jobs; one in which a job was queued meanwhile stays.
+
+    The rows are locked before their jobs are looked for, so a concurrent `join_group` waits, and
+    inserts the row again after this transaction.
+    """
+    if not groups:
+        return
+    mine = (QueueGroupRow.pool == pool, GROUP_KEY.in_(build_keys(groups)))
+    await session.execute(
+        select(QueueGroupRow.pool).where(*mine).order_by(*_KEY_COLUMNS).with_for_update()
+    )
+    empty = await filter_empty_groups(session, pool, groups)
+    await session.execute(
+        delete(QueueGroupRow)
+        .where(QueueGroupRow.pool == pool, GROUP_KEY.in_(build_keys(empty)))
+        .execution_options(synchronize_session=False)
+    )
+
+
+async def list_open_pools(session: Session) -> Sequence[str]:
+    """Returns the names of the pools in which jobs may be queued, without paused ones."""
+    query = (
+        select(QueueGroupRow.pool)
+        .join(PoolRow, PoolRow.name == QueueGroupRow.pool)
+        .where(PoolRow.paused_at.is_(None))
+        .distinct()
+    )
+    return (await session.scalars(query.order_by(QueueGroupRow.pool))).all()
+
+
+async def list_groups(session: Session, pool: str) -> dict[Group, datetime]:
+    """Returns the groups that may have queued jobs in a pool, with since when they wait."""
+    return {
+        build_group(*key): waiting_since
+        for *key, waiting_since in await fetch(session, _select_groups(), pool=pool)
+    }
+
+
+@cache
+def _select_groups() -> Any:
+    return select(*_KEY_COLUMNS, QueueGroupRow.waiting_since).where(
+        QueueGroupRow.pool == bindparam("pool")
+    )
+
+
+def matches_row() -> tuple[ColumnElement[bool], ...]:
+    """The conditions that a job belongs to the group of a row."""
+    return (
+        JobRow.pool == QueueGroupRow.pool,
+        JobRow.priority_class == QueueGroupRow.priority_class,
+        JobRow.project_id == QueueGroupRow.project_id,
+        JobRow.created_by == QueueGroupRow.user_id,
+    )
+
+
+def build_keys(groups: Collection[Group]) -> list[tuple[str, str, str]]:
+    """Returns groups as values of `GROUP_KEY`."""
+    return [(one.priority_class.value, one.project_id, one.user_id) for one in groups]
+
+
+def build_group(priority_class: str, project_id: str, user_id: str) -> Group:
+    """Returns the group of a value of `GROUP_KEY`."""
+    return Group(PriorityClass(priority_class), project_id, user_id)
