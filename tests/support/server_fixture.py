@@ -18,7 +18,7 @@ from app.domain.secrets import derive_key
 from app.services.access import principals
 from app.services.attempts import claims, leases
 from app.services.experiments import experiments
-from app.services.jobs import jobs, retries
+from app.services.jobs import job_creation, jobs, retries
 from app.services.runs import runs
 from app.services.workers import heartbeats, workers
 from app.settings import Settings
@@ -207,7 +207,7 @@ class World:
         """Submits a schedule on a run."""
         body = JobRequest.model_validate_json(json.dumps({"schedule": schedule, **request}))
         async with self.database.write() as session:
-            return await jobs.submit(session, self.admin, run_id, body)
+            return await job_creation.submit(session, self.admin, run_id, body)
 
     async def pause(self, job_id: str) -> JobView:
         async with self.database.write() as session:

@@ -12,7 +12,7 @@ from app.api.strict_body import declare_json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.idempotency import Answer
-from app.services.jobs import jobs, retries
+from app.services.jobs import job_creation, retries
 from app.services.runs import evaluations, runs
 from app.services.snapshots import snapshots
 from palestra.contract.job_options import JobRequest, RetryRequest
@@ -122,10 +122,10 @@ async def submit_job(
     """Queues a schedule on a run."""
 
     async def change() -> Answer:
-        view = await jobs.submit(session, principal, run_id, body)
+        view = await job_creation.submit(session, principal, run_id, body)
         return answer(view, 201, f"/api/v1/jobs/{view.id}")
 
     async def project() -> str:
-        return (await jobs.find_run(session, principal, run_id, body.schedule)).project_id
+        return (await job_creation.find_run(session, principal, run_id, body.schedule)).project_id
 
     return await once(change, project)

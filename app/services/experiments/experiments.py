@@ -17,7 +17,7 @@ from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
 from app.services.experiments import unapplied_options
-from app.services.jobs import job_state, jobs, priority_classes
+from app.services.jobs import job_creation, job_state, priority_classes
 from app.services.projects import storage_limits
 from app.services.runs import runs
 from app.services.views import pages
@@ -94,7 +94,7 @@ async def submit(
             ),
         ]
     if added:
-        await jobs.queue_training(session, principal, experiment, added, submission.options)
+        await job_creation.queue_training(session, principal, experiment, added, submission.options)
     if added and not new:
         _audit(session, principal, experiment, "experiment.extend", runs=len(added))
     await job_state.append_experiment_event(session, experiment)

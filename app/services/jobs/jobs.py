@@ -1,17 +1,9 @@
-"""Queues, lists, reads, pauses, resumes and cancels jobs."""
+"""Lists, reads, pauses, resumes and cancels jobs."""
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import accumulate
-from typing import Any, Final
-
-from app.db.engine import QUEUE, Session, announce
-from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.engine import Session
 from app.db.models.jobs import JobRow
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as rows
-from app.db.repositories import queue_groups
 from app.db.repositories.jobs import JobFilter
 from app.domain import transitions
 from app.domain.errors import ConflictError, NotFoundError
@@ -20,275 +12,26 @@ from app.domain.principal import Principal
 from app.services import offers
 from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
-from app.services.jobs import job_state, priority_classes
+from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
-from app.services.projects import storage_limits
-from app.services.runs import runs
-from app.services.snapshots import snapshots
 from app.services.views import pages
 from app.services.views.jobs import build_job_views
-from palestra.contract.agents import PACKABLE_AGENTS
-from palestra.contract.job_options import EvaluateOptions, JobOptions, JobRequest
-from palestra.contract.names import Schedule, new_id
 from palestra.contract.permissions import Permission
 from palestra.contract.resources import CancelledJobView, JobView
 from palestra.contract.states import Cause, JobState
 from palestra.contract.views import Page
-from palestra.contract.work_order import WORK_ORDER_VERSION
 
 __all__ = [
     "JobFilter",
-    "JobStart",
     "PageRequest",
     "cancel",
     "find",
-    "find_run",
     "find_to_control",
     "get",
     "list_jobs",
     "pause",
-    "queue_training",
     "resume",
-    "submit",
 ]
-
-_AUTO_PACK: Final = 16
-"""Default number of seeds per pack; with more, each update costs more than packing saves."""
-
-_AT_ONCE: Final = 100
-"""Number of jobs that are queued before other requests may run."""
-
-
-async def queue_training(
-    session: Session,
-    principal: Principal,
-    experiment: ExperimentRow,
-    new: Sequence[RunRow],
-    options: JobOptions,
-) -> None:
-    """Queues training jobs for runs that have no training job yet.
-
-    Each job trains one run, or one pack of runs.
-    """
-    columns = _columns(principal, experiment, options, options.schedule)
-    # IDs created within one millisecond are not ordered. Sorting them makes the queue train the
-    # seeds in the order of the submission.
-    packs = group_into_packs(new, options, experiment.agent)
-    ids = sorted(new_id("job") for _ in packs)
-    key = (experiment.project_id, experiment.id)
-    earlier = sum((await experiment_rows.count_runs(session, [key]))[key].values()) - len(new)
-    for first in range(0, len(packs), _AT_ONCE):
-        some = dict(
-            zip(ids[first : first + _AT_ONCE], packs[first : first + _AT_ONCE], strict=True)
-        )
-        await _queue_packs(session, principal, columns, some, max(0, earlier))
-        earlier += sum(map(len, some.values()))
-
-
-async def _queue_packs(
-    session: Session,
-    principal: Principal,
-    columns: dict[str, Any],
-    packs: Mapping[str, Sequence[RunRow]],
-    earlier: int,
-) -> None:
-    """Queues one job for each pack; `earlier` runs of the experiment are before the first one."""
-    carried = {job_id: [run.id for run in pack] for job_id, pack in packs.items()}
-    places = accumulate(map(len, packs.values()), initial=earlier)
-    queued = await rows.insert(
-        session,
-        [
-            {**columns, "id": job_id, "seed_index": place}
-            for job_id, place in zip(packs, places, strict=False)
-        ],
-        carried,
-    )
-    for job in queued:
-        for run in packs[job.id]:
-            if run.job_id is None:
-                run.job_id = job.id
-            else:
-                await _make_current(session, principal, job, run)
-    await session.flush()
-    await _record_queued(session, queued, [run for pack in packs.values() for run in pack])
-    await asyncio.sleep(0)
-
-
-def group_into_packs(
-    runs: Sequence[RunRow], options: JobOptions, agent: str
-) -> list[Sequence[RunRow]]:
-    """Groups runs into packs; one job trains each pack.
-
-    Args:
-        runs: In the order of their seeds in the submission.
-        options: `resources.pack` is the number of runs per pack.
-        agent: Name of the definition's agent.
-    """
-    wanted = options.resources.pack
-    size = (
-        (_AUTO_PACK if agent in PACKABLE_AGENTS else 1)
-        if wanted == "auto"
-        else 1
-        if wanted == "off"
-        else wanted
-    )
-    if not options.schedule.writes_training_state:
-        size = 1
-    return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobStart:
-    """The origin of the first attempt of a job."""
-
-    afresh: bool = False
-    allow_code_change: bool = False
-
-
-async def submit(
-    session: Session,
-    principal: Principal,
-    run_id: str,
-    request: JobRequest,
-    start: JobStart | None = None,
-) -> JobView:
-    """Queues a job with a schedule on an existing run.
-
-    Args:
-        session: A writing session.
-        principal: The caller.
-        run_id: Run.
-        request: Schedule and options; the pool defaults to that of the run's training.
-        start: What a training starts from; `None`: the newest snapshot, with the same code.
-
-    Raises:
-        NotFoundError: If the project has no such run, or the run no such snapshot.
-        InvalidError: If the pool's workers cannot execute the job, or the snapshot was deleted or
-            is not verified.
-        ConflictError: With the code `storage_limit_reached`, `run_busy` while a training job of the
-            run has not ended, or `no_snapshot` if the run has no verified snapshot and, for a
-            continuous schedule, no training that will write one.
-    """
-    run = await find_run(session, principal, run_id, request.schedule)
-    if not await experiment_rows.lock_against_moves(session, run.project_id, run.experiment_id):
-        raise NotFoundError("run")
-    await storage_limits.check_submission(session, run.project_id)
-    experiment = await experiment_rows.find(session, run.project_id, run.experiment_id)
-    assert experiment is not None
-    pool = request.pool or await _find_training_pool(session, run)
-    request = request.model_copy(update={"pool": pool})
-    start = start or JobStart()
-    request = await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
-    priority_classes.check(principal, run.project_id, request.priority_class, request.limits, "")
-    if request.schedule.writes_training_state:
-        await _check_idle(session, run)
-    elif not request.schedule.starts_runs and await _must_have_snapshot(
-        session, run, request.schedule
-    ):
-        await snapshots.resolve(session, run.id, request.evaluate.snapshot)
-    leads = request.schedule.writes_training_state or (
-        request.schedule.starts_runs and run.id not in await rows.filter_trained(session, [run.id])
-    )
-    columns = {**_columns(principal, experiment, request, request.schedule), **asdict(start)}
-    evaluate = None if request.schedule.starts_runs else request.evaluate.model_dump(mode="json")
-    if request.schedule.writes_training_state:
-        columns["seed_index"] = await experiment_rows.find_place_of_run(session, run)
-    (job,) = await rows.insert(
-        session,
-        [{**columns, "id": (job_id := new_id("job")), "evaluate": evaluate}],
-        {job_id: [run.id]},
-    )
-    if leads:
-        await _make_current(session, principal, job, run)
-    await _record_queued(session, [job], [run] if leads else [])
-    job_state.record_creation(session, job, run, describe_actor(principal))
-    return await _view(session, job)
-
-
-async def find_run(
-    session: Session, principal: Principal, run_id: str, schedule: Schedule
-) -> RunRow:
-    """Returns a run on which the caller may queue a schedule; only trainings change the run."""
-    run = await runs.find(session, principal, run_id)
-    rights.require(principal, Permission.RUN_SUBMIT, run.project_id)
-    rights.check_open(principal, run.project_id)
-    if schedule.writes_training_state:
-        rights.require_control(principal, run.project_id, run.created_by)
-    return run
-
-
-async def _find_training_pool(session: Session, run: RunRow) -> str:
-    """Returns the pool of the job from which the run's state is derived.
-
-    That job is the run's latest training, or a test before the first training.
-    """
-    job = None if run.job_id is None else await rows.find_by_id(session, run.job_id)
-    return "default" if job is None else job.pool
-
-
-async def _must_have_snapshot(session: Session, run: RunRow, schedule: Schedule) -> bool:
-    if not schedule.follows_training:
-        return True
-    return await rows.find_unfinished_training(session, run.id) is None
-
-
-async def _make_current(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
-    """Makes a new job the one from which the run's state is derived.
-
-    Resets the run's start and end times if the earlier job was a test.
-    """
-    values = job_state.derive_columns(job, run, TransitionDetails(actor=describe_actor(principal)))
-    if run.fence == 0:
-        values |= {"started_at": None, "finished_at": None}
-    run.job_id = job.id
-    await session.flush()
-    await experiment_rows.set_run(session, run.id, {**values, "job_id": job.id})
-
-
-async def _check_idle(session: Session, run: RunRow) -> None:
-    await experiment_rows.lock_run(session, run.id)
-    busy = await rows.find_unfinished_training(session, run.id)
-    if busy is not None:
-        how = "Resume it." if busy.state == JobState.PAUSED else "Wait until it ends, or cancel it."
-        raise ConflictError(
-            "run_busy",
-            (
-                f"The job {busy.id} of this run is {busy.state}; a run has one training job "
-                f"at a time. {how}"
-            ),
-        )
-
-
-def _columns(
-    principal: Principal,
-    experiment: ExperimentRow,
-    options: JobOptions | JobRequest,
-    schedule: Schedule,
-) -> dict[str, Any]:
-    return {
-        "project_id": experiment.project_id,
-        "experiment_id": experiment.id,
-        "schedule": schedule.value,
-        "state": JobState.QUEUED.value,
-        "pool": options.pool,
-        "priority_class": options.priority_class.value,
-        "priority": options.priority,
-        "gpus": options.resources.gpus,
-        "resources": options.resources.model_dump(mode="json"),
-        "limits": options.limits.model_dump(mode="json"),
-        "evaluate": None if schedule.starts_runs else EvaluateOptions().model_dump(mode="json"),
-        "work_order_version": WORK_ORDER_VERSION,
-        "created_by": principal.user_id,
-    }
-
-
-async def _record_queued(
-    session: Session, queued: Sequence[JobRow], changed: Sequence[RunRow]
-) -> None:
-    announce(session, QUEUE)
-    await queue_groups.join_group(session, queued)
-    await job_state.append_job_events(session, queued)
-    await job_state.append_run_events(session, changed)
 
 
 async def list_jobs(

@@ -11,8 +11,8 @@ from app.services import offers
 from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
 from app.services.audit import audit_log
-from app.services.jobs import jobs
-from app.services.jobs.jobs import JobStart
+from app.services.jobs import job_creation
+from app.services.jobs.job_creation import JobStart
 from app.services.runs import runs
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import JobRequest, RetryRequest
@@ -51,7 +51,7 @@ async def retry(
         assert experiment is not None
         await offers.check_same_code(session, experiment, job.pool)
     start = JobStart(afresh=request.origin == "start", allow_code_change=request.allow_code_change)
-    view = await jobs.submit(session, principal, run.id, _same(job), start)
+    view = await job_creation.submit(session, principal, run.id, _same(job), start)
     _audit(session, principal, run, view, request)
     return view
 

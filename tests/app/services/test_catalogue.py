@@ -9,7 +9,7 @@ import pytest
 from app.domain.errors import ConflictError, InvalidError
 from app.services.curves import curves, series
 from app.services.experiments import experiments
-from app.services.jobs import jobs
+from app.services.jobs import job_creation
 from app.services.offers import check_definition
 from palestra.contract.catalogue import Catalogue
 from palestra.contract.code import BuiltinCode, GitCode
@@ -83,7 +83,7 @@ async def test_new_code_makes_a_new_experiment_and_refuses_jobs_of_the_old_one(
     assert second.id != first.id
     with pytest.raises(InvalidError) as refused:
         async with world.database.write() as session:
-            await jobs.submit(
+            await job_creation.submit(
                 session,
                 world.admin,
                 job.run_ids[0],
@@ -208,7 +208,7 @@ async def test_changed_environment_code_makes_another_experiment(
     await world.register(name="old", catalogue=changed)
     with pytest.raises(InvalidError) as mismatch:
         async with world.database.write() as session:
-            await jobs.submit(
+            await job_creation.submit(
                 session,
                 world.admin,
                 two.run_ids[0],
@@ -270,7 +270,7 @@ async def test_a_stored_experiment_with_work_tree_code_remains_usable(
     async with world.database.write() as session:
         request = JobRequest.model_validate_json('{"schedule": "continuous_eval"}')
         assert (
-            await jobs.submit(session, world.admin, job.run_ids[0], request)
+            await job_creation.submit(session, world.admin, job.run_ids[0], request)
         ).schedule == "continuous_eval"
 
 

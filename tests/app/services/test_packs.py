@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.db.models.experiments import RunRow
-from app.services.jobs.jobs import group_into_packs
+from app.services.jobs.job_creation import group_into_packs
 from palestra.contract.job_options import JobOptions, Resources
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, JobState, Outcome, RunState
