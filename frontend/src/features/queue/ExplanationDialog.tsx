@@ -13,6 +13,7 @@ import {
 } from "@/lib/format";
 import { Facts } from "@/ui/Facts";
 import { Failure } from "@/ui/Failure";
+import classes from "./Queue.module.css";
 import { HEARTBEAT_MS } from "./useLiveQueue";
 
 /** Why a job waits, with everything that decides its place in the order in which it is compared. */
@@ -34,7 +35,7 @@ function Content({ jobId }: { jobId: string }) {
     );
   return (
     <>
-      <p>{query.data.sentence}</p>
+      <p className={classes.sentence}>{query.data.sentence}</p>
       <Facts items={factsOf(query.data)} />
     </>
   );
@@ -57,7 +58,7 @@ function factsOf(found: JobExplanation): (readonly [string, ReactNode])[] {
     ["Before it", `${formatPlural(found.ahead, "job")}${more}`],
     ...(found.own_ahead.length === 0
       ? []
-      : ([["Of these", <JobIds key="ids" ids={found.own_ahead} />]] as const)),
+      : ([["You may read", <JobIds key="ids" ids={found.own_ahead} />]] as const)),
   ];
 }
 
