@@ -1,8 +1,10 @@
 """Connections: one engine per process, sessions that read, and sessions that write and commit.
 
 SQLite runs in WAL mode with `synchronous=FULL`; a writing session begins with `BEGIN IMMEDIATE`,
-since SQLite may refuse to turn a read lock into a write lock later. PostgreSQL runs at READ
-COMMITTED: what must happen only once is a single statement or is enforced by a unique index.
+since SQLite may refuse to turn a read lock into a write lock later. On PostgreSQL a session that
+writes runs at READ COMMITTED: what must happen only once is a single statement or is enforced by a
+unique index. A session that reads sees one snapshot of the database, as on SQLite, so rows that
+its statements read one after the other fit each other.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -61,13 +63,18 @@ class Database:
         self.listeners: Final[list[OnCommit]] = []
         self.is_full = False
         """Whether the latest transaction that wrote failed because the database's disk is full."""
-        self._read: Final = async_sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
+        reading = self.engine
+        if reading.dialect.name == "postgresql":
+            reading = reading.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
+        self._read: Final = async_sessionmaker(reading, expire_on_commit=False, autoflush=False)
         writing = self.engine.execution_options(palestra_writes=True)
         self._write: Final = async_sessionmaker(writing, expire_on_commit=False)
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Session]:
-        """Yields a session that is rolled back at the end."""
+        """Yields a session that sees one snapshot of the database and is rolled back at the end."""
         async with self._read() as session:
             yield session
 
