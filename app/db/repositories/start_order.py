@@ -27,6 +27,7 @@ from app.db.repositories import job_queue, queue_groups
 from app.db.repositories.built_statements import fetch
 from app.db.repositories.jobs import may_start_now
 from app.domain.queue.start_order import Group, QueuedJob, UsageAccount
+from palestra.contract.job_options import Limits
 from palestra.contract.names import PriorityClass, Schedule
 
 _COLUMNS: Final = (
@@ -43,14 +44,20 @@ _COLUMNS: Final = (
     JobRow.experiment_id,
     JobRow.schedule,
     JobRow.allow_code_change,
+    JobRow.limits,
 )
 _ORDER: Final = (JobRow.priority.desc(), JobRow.seed_index, JobRow.queued_at, JobRow.id)
+
+_GRACE_SECONDS: Final = Limits().grace_seconds
 
 _FEW_GROUPS: Final = 8
 """Groups whose first jobs are read one group after the other from SQLite."""
 
-Requirement = tuple[str, str, str, int]
-"""Project ID, experiment ID, schedule and GPUs of jobs that can run on the same workers."""
+Requirement = tuple[str, str, str, int, int]
+"""What jobs that start on the same workers at the same times have in common.
+
+Project ID, experiment ID, schedule, GPUs, and time limit in seconds, 0 for none.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +65,15 @@ class LoadedJob:
     """A queued job with what its workers must have."""
 
     job: QueuedJob
-    experiment_id: str
     schedule: str
+    wall_seconds: int
+    """Time limit that was asked for; 0 for none."""
     allow_code_change: bool
-
-    @property
-    def experiment_key(self) -> tuple[str, str]:
-        """Project ID and ID of its experiment."""
-        return self.job.group.project_id, self.experiment_id
 
     @property
     def requirement(self) -> Requirement:
         """The requirement that it shares with other jobs."""
-        return *self.experiment_key, self.schedule, self.job.gpus
+        return *self.job.experiment, self.schedule, self.job.gpus, self.wall_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,7 +244,9 @@ def _select_queued(conditions: Sequence[ColumnElement[bool]], *, excludes: bool)
         ~job_queue.is_idle_evaluation(),
     )
     if excludes:
-        requirement = tuple_(JobRow.project_id, JobRow.experiment_id, JobRow.schedule, JobRow.gpus)
+        wall_seconds = func.coalesce(JobRow.limits["wall_seconds"].as_integer(), 0)
+        experiment = (JobRow.project_id, JobRow.experiment_id)
+        requirement = tuple_(*experiment, JobRow.schedule, JobRow.gpus, wall_seconds)
         query = query.where(requirement.not_in(bindparam("excluded", expanding=True)))
     return query
 
@@ -249,6 +254,9 @@ def _select_queued(conditions: Sequence[ColumnElement[bool]], *, excludes: bool)
 def _to_job(row: Any) -> LoadedJob:
     # Exports of an experiment may differ in their formats.
     shared = row.id if row.schedule == Schedule.EXPORT else f"{row.experiment_id} {row.schedule}"
+    wall_seconds = row.limits.get("wall_seconds")
+    # The time limit of an evaluation that follows a training does not count while that trains.
+    is_bounded = not Schedule(row.schedule).follows_training
     job = QueuedJob(
         id=row.id,
         attempt=row.attempt,
@@ -259,11 +267,14 @@ def _to_job(row: Any) -> LoadedJob:
         gpus=row.gpus,
         version=row.work_order_version,
         requirements=f"{row.project_id} {shared} {row.allow_code_change}",
+        experiment_id=row.experiment_id,
+        wall_seconds=wall_seconds if is_bounded else None,
+        grace_seconds=row.limits.get("grace_seconds", _GRACE_SECONDS),
     )
     return LoadedJob(
         job=job,
-        experiment_id=row.experiment_id,
         schedule=row.schedule,
+        wall_seconds=wall_seconds or 0,
         allow_code_change=row.allow_code_change,
     )
 

@@ -4,12 +4,11 @@ The only place where that is decided.
 """
 
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from enum import StrEnum
+from datetime import datetime
 
+from app.domain.queue.holds import Hold, HoldReason, RunningJobs, RunningLimits
 from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, StartOrder
-from palestra.contract.names import PriorityClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +21,18 @@ class WorkerOffer:
     gpus: int
     versions: frozenset[int]
     """Work order versions that it executes."""
+    free_until: datetime | None = None
+    """When a maintenance window or a reservation of others begins: until then jobs have to end.
+
+    `None` if none is planned. In the past where one has begun: then no job starts.
+    """
+    free_until_by_project: Mapping[str, datetime | None] = field(default_factory=dict)
+    """The same for projects for which it differs, such as those that a reservation is for."""
+
+    def is_free_for(self, job: QueuedJob, now: datetime) -> bool:
+        """Returns whether a job that starts now ends in the time in which it may be used."""
+        end = self.free_until_by_project.get(job.group.project_id, self.free_until)
+        return end is None or job.ends_by(end, now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +48,7 @@ class PoolState:
     missing."""
     interactive: frozenset[str] = frozenset()
     """IDs of the users with an interactive job that is assigned or live in this pool."""
+    limits: RunningLimits = field(default_factory=RunningLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,23 +59,12 @@ class Assignment:
     worker_id: str
 
 
-class HoldReason(StrEnum):
-    """Why a job that was reached in the order does not start."""
-
-    NO_FITTING_WORKER = "no_fitting_worker"
-    """No worker that is online has its GPUs and executes its version."""
-    SLOTS_BUSY = "slots_busy"
-    """No worker that could take it has a free slot."""
-    INTERACTIVE_LIMIT = "interactive_limit"
-    """Its person has another interactive job."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The outcome for the jobs that were looked at."""
 
     assignments: tuple[Assignment, ...]
-    holds: Mapping[str, HoldReason]
+    holds: Mapping[str, Hold]
     """By job ID."""
     unloaded: Group | None = None
     """A group of which more jobs have to be loaded before the free slots can all be assigned."""
@@ -73,27 +74,24 @@ class _Workers:
     """The workers of a pool and how many of their slots are free as the decision proceeds."""
 
     def __init__(self, state: PoolState) -> None:
+        self._now = state.shares.now
         self._equipped = state.equipped
         self._all = {worker.worker_id: worker for worker in state.workers}
         self._free = {worker.worker_id: worker.free_slots for worker in state.workers}
         self.free_slots = sum(self._free.values())
-        self._candidates: dict[tuple[str, int, int], tuple[str, ...]] = {}
+        self._fitting: dict[tuple[str, int, int], tuple[str, ...]] = {}
 
     def candidates(self, job: QueuedJob) -> tuple[str, ...]:
-        """Returns the workers that could take a job if they had a free slot."""
-        key = (job.requirements, job.gpus, job.version)
-        if key not in self._candidates:
-            fitting = [
-                worker
-                for worker in self._all.values()
-                if job.gpus <= worker.gpus and job.version in worker.versions
-            ]
-            equipped = self._equipped.get(job.requirements, frozenset())
-            chosen = [one for one in fitting if one.worker_id in equipped] or fitting
-            self._candidates[key] = tuple(
-                one.worker_id for one in sorted(chosen, key=lambda one: (one.gpus, one.worker_id))
-            )
-        return self._candidates[key]
+        """Returns the workers that could take a job now if they had a free slot."""
+        return tuple(
+            one for one in self._list_fitting(job) if self._all[one].is_free_for(job, self._now)
+        )
+
+    def find_hold(self, job: QueuedJob) -> Hold | None:
+        """Returns why no worker could take a job, whatever slots are free."""
+        if not self._list_fitting(job):
+            return Hold(HoldReason.NO_FITTING_WORKER)
+        return None if self.candidates(job) else Hold(HoldReason.NOT_FREE_LONG_ENOUGH)
 
     def take(self, job: QueuedJob) -> str | None:
         """Takes a slot of the candidate with the fewest GPUs, of these of the one with most free.
@@ -108,6 +106,22 @@ class _Workers:
         self.free_slots -= 1
         return chosen
 
+    def _list_fitting(self, job: QueuedJob) -> tuple[str, ...]:
+        """Returns the workers that have what a job needs, whenever it starts."""
+        key = (job.requirements, job.gpus, job.version)
+        if key not in self._fitting:
+            fitting = [
+                worker
+                for worker in self._all.values()
+                if job.gpus <= worker.gpus and job.version in worker.versions
+            ]
+            equipped = self._equipped.get(job.requirements, frozenset())
+            chosen = [one for one in fitting if one.worker_id in equipped] or fitting
+            self._fitting[key] = tuple(
+                one.worker_id for one in sorted(chosen, key=lambda one: (one.gpus, one.worker_id))
+            )
+        return self._fitting[key]
+
 
 def decide(state: PoolState) -> Decision:
     """Assigns the free slots of a pool to its queued jobs.
@@ -115,39 +129,42 @@ def decide(state: PoolState) -> Decision:
     A job that cannot start now does not keep later ones from slots that it could not use.
     """
     order, workers = StartOrder(state.shares, state.heads), _Workers(state)
-    interactive = set(state.interactive)
+    running = RunningJobs(state.limits, state.interactive)
     assignments: list[Assignment] = []
-    holds: dict[str, HoldReason] = {}
-    while workers.free_slots and (job := order.next()) is not None:
-        if _is_limited(job, interactive):
-            holds[job.id] = HoldReason.INTERACTIVE_LIMIT
+    holds: dict[str, Hold] = {}
+    while workers.free_slots and (group := order.first_group()) is not None:
+        held = running.find_group_hold(group)
+        if held is not None:
+            if (first := order.peek()) is not None:
+                holds[first.id] = held
             order.skip_group()
             continue
-        worker_id = workers.take(job)
+        job = order.next()
+        if job is None:
+            break
+        hold = running.find_hold(job.group, job.experiment) or workers.find_hold(job)
+        worker_id = None if hold else workers.take(job)
         if worker_id is None:
-            holds[job.id] = (
-                HoldReason.SLOTS_BUSY if workers.candidates(job) else HoldReason.NO_FITTING_WORKER
-            )
+            holds[job.id] = hold or Hold(HoldReason.SLOTS_BUSY)
             continue
         assignments.append(Assignment(job=job, worker_id=worker_id))
         order.charge(job)
-        if job.group.priority_class is PriorityClass.INTERACTIVE:
-            interactive.add(job.group.user_id)
+        running.add(job)
     return Decision(assignments=tuple(assignments), holds=holds, unloaded=order.unloaded)
 
 
 class InOrder:
     """The jobs that would start one after the other if slots became free one by one.
 
-    Leaves out jobs that no worker fits, unless there is no worker at all, and interactive jobs of
-    persons who have one that is assigned or live.
+    Leaves out jobs that no worker fits, unless there is no worker at all, and jobs that a limit on
+    running jobs holds now.
     """
 
     def __init__(self, state: PoolState) -> None:
         self._has_workers = bool(state.workers)
         self._order = StartOrder(state.shares, state.heads)
         self._workers = _Workers(state)
-        self._interactive = state.interactive
+        self._running = RunningJobs(state.limits, state.interactive)
 
     @property
     def unloaded(self) -> Group | None:
@@ -156,17 +173,28 @@ class InOrder:
 
     def next(self) -> QueuedJob | None:
         """Returns the next job; `None` at the end of the queue or of what is loaded."""
-        while (job := self._order.next()) is not None:
-            if _is_limited(job, self._interactive):
+        while (group := self._order.first_group()) is not None:
+            if self._running.find_group_hold(group) is not None:
                 self._order.skip_group()
-            elif not self._has_workers or self._workers.candidates(job):
+                continue
+            job = self._order.next()
+            if job is None:
+                return None
+            if self.find_hold(job) is None:
                 self._order.charge(job)
                 return job
         return None
 
+    def find_hold(self, job: QueuedJob) -> Hold | None:
+        """Returns why a job could not start now even on a free slot; `None` if it could."""
+        held = self._running.find_hold(job.group, job.experiment)
+        return held or (self._workers.find_hold(job) if self._has_workers else None)
+
     def competes(self, one: QueuedJob, other: QueuedJob) -> bool:
-        """Returns whether a worker could take either of two jobs."""
-        return not set(self._workers.candidates(one)).isdisjoint(self._workers.candidates(other))
+        """Returns whether a worker could take either of two jobs, or a limit counts both."""
+        return self._running.share_limit(one, other) or not set(
+            self._workers.candidates(one)
+        ).isdisjoint(self._workers.candidates(other))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +204,8 @@ class Ahead:
     jobs: tuple[QueuedJob, ...]
     is_cut: bool
     """Whether the search ended at its limit, before it reached the job."""
+    hold: Hold | None = None
+    """Why the job could not start even on a free slot; then no jobs are looked for."""
     unloaded: Group | None = None
     """A group of which more jobs have to be loaded to find the others."""
 
@@ -197,6 +227,9 @@ def jobs_ahead(state: PoolState, job: QueuedJob, limit: int) -> Ahead:
         limit: Number of jobs in the order to look at.
     """
     order = InOrder(state)
+    hold = order.find_hold(job)
+    if hold is not None:
+        return Ahead(jobs=(), is_cut=False, hold=hold)
     ahead: list[QueuedJob] = []
     for _ in range(limit):
         other = order.next()
@@ -205,9 +238,3 @@ def jobs_ahead(state: PoolState, job: QueuedJob, limit: int) -> Ahead:
         if order.competes(job, other):
             ahead.append(other)
     return Ahead(jobs=tuple(ahead), is_cut=True)
-
-
-def _is_limited(job: QueuedJob, interactive: AbstractSet[str]) -> bool:
-    return (
-        job.group.priority_class is PriorityClass.INTERACTIVE and job.group.user_id in interactive
-    )

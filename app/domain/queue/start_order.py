@@ -7,7 +7,7 @@ the person with the least usage (the levels of Slurm's Fair Tree); then that per
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from app.domain.queue import usage
@@ -21,6 +21,13 @@ class UsageAccount(NamedTuple):
 
     project_id: str
     user_id: str
+
+
+class ExperimentKey(NamedTuple):
+    """An experiment of a project."""
+
+    project_id: str
+    experiment_id: str
 
 
 class Group(NamedTuple):
@@ -57,11 +64,27 @@ class QueuedJob:
     """Version of its work order."""
     requirements: str
     """Key of what it needs beside GPUs: jobs with the same key run on the same workers."""
+    experiment_id: str
+    wall_seconds: int | None = None
+    """Time limit of an attempt; `None` if it has none."""
+    grace_seconds: int = 0
+    """Time that an attempt gets to stop once its time limit is reached."""
 
     @property
     def devices(self) -> int:
         """Number of devices that are charged: GPUs, or one slot without a GPU."""
         return max(1, self.gpus)
+
+    @property
+    def experiment(self) -> ExperimentKey:
+        """Its experiment."""
+        return ExperimentKey(self.group.project_id, self.experiment_id)
+
+    def ends_by(self, end: datetime, start: datetime) -> bool:
+        """Returns whether an attempt that starts at `start` has ended by `end` for certain."""
+        if self.wall_seconds is None:
+            return False
+        return start + timedelta(seconds=self.wall_seconds + self.grace_seconds) <= end
 
     @property
     def own_order(self) -> tuple[int, int, datetime, str]:
@@ -130,20 +153,39 @@ class StartOrder:
         self.unloaded: Group | None = None
         """The group whose next job is not loaded, if that ended the order."""
 
+    def first_group(self) -> Group | None:
+        """Returns the group whose job is next, loaded or not; `None` at the end of the queue."""
+        while True:
+            if self._projects:
+                _, _, project_id, persons = self._projects[0]
+                group = Group(self._class, project_id, persons[0][2])
+                heads = self._heads[group]
+                if self._next_index[group] < len(heads.jobs) or not heads.is_complete:
+                    return group
+                self.skip_group()
+                continue
+            following = next(self._classes, None)
+            if following is None:
+                return None
+            self._class = following
+            self._begin_class()
+
+    def peek(self) -> QueuedJob | None:
+        """Returns the next job without passing over it; `None` if it is not loaded."""
+        group = self.first_group()
+        if group is None:
+            return None
+        jobs, index = self._heads[group].jobs, self._next_index[group]
+        return jobs[index] if index < len(jobs) else None
+
     def next(self) -> QueuedJob | None:
         """Returns the next job; `None` at the end of the queue or of what is loaded."""
-        while True:
-            group = self._first_group()
-            if group is None:
-                return None
-            heads, index = self._heads[group], self._next_index[group]
-            if index < len(heads.jobs):
-                self._next_index[group] = index + 1
-                return heads.jobs[index]
-            if not heads.is_complete:
-                self.unloaded = group
-                return None
-            self.skip_group()
+        job = self.peek()
+        if job is None:
+            self.unloaded = self.first_group()
+        else:
+            self._next_index[job.group] += 1
+        return job
 
     def charge(self, job: QueuedJob) -> None:
         """Adds a quantum to the usage of the job that `next` returned last."""
@@ -159,21 +201,11 @@ class StartOrder:
         heapq.heapreplace(self._projects, (used, waiting_since, project_id, persons))
 
     def skip_group(self) -> None:
-        """Passes over the other jobs of the group of the job that `next` returned last."""
+        """Passes over the other jobs of the group that is first now."""
         persons = self._projects[0][3]
         heapq.heappop(persons)
         if not persons:
             heapq.heappop(self._projects)
-
-    def _first_group(self) -> Group | None:
-        while not self._projects:
-            following = next(self._classes, None)
-            if following is None:
-                return None
-            self._class = following
-            self._begin_class()
-        _, _, project_id, persons = self._projects[0]
-        return Group(self._class, project_id, persons[0][2])
 
     def _begin_class(self) -> None:
         found: dict[str, _Persons] = {}

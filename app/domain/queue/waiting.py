@@ -1,8 +1,10 @@
 """Says why a queued job has not started. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from app.domain.queue.holds import Hold, HoldReason
 from palestra.contract.queue import WaitReason
 
 
@@ -44,10 +46,34 @@ class WaitingJob:
     """Whether a worker was told to start it."""
     has_other_interactive: bool = False
     """Whether it is interactive and its person has another interactive job."""
+    hold: Hold | None = None
+    """Why it could not start now even on a free slot, if the decision says so."""
     ahead: int | None = None
     """Number of jobs that start before it and compete with it; `None` if that is not known."""
     ahead_is_cut: bool = False
     """Whether `ahead` is a lower bound."""
+
+
+_HELD: Final[Mapping[HoldReason, str]] = {
+    HoldReason.NO_FITTING_WORKER: "No single worker that is online has its GPUs and executes its "
+    "version of the work order.",
+    HoldReason.NOT_FREE_LONG_ENOUGH: "A maintenance window or a reservation begins before its time "
+    "limit on every worker that could take it: starts after that, or before with a shorter "
+    "limits.wall_seconds.",
+    HoldReason.SLOTS_BUSY: "Waits for a slot.",
+    HoldReason.INTERACTIVE_LIMIT: "Each person has one interactive job at a time: starts once the "
+    "other one has ended.",
+    HoldReason.EXPERIMENT_LIMIT: "As many jobs of its experiment run as its limit permits: starts "
+    "once one of them has ended, or the limit is raised.",
+    HoldReason.PERSON_LIMIT: "As many jobs of its person run in this project as permitted: starts "
+    "once one of them has ended.",
+    HoldReason.PROJECT_LIMIT: "As many jobs of its project run as permitted: starts once one of "
+    "them has ended.",
+    HoldReason.DEVICE_HOURS: "The device-hours of its person or its project are used up: starts "
+    "once enough of them are older than the period of the quota.",
+    HoldReason.RESERVED: "The free slots that it could use are kept for a job before it that needs "
+    "several: starts there after that job, or before with a short limits.wall_seconds.",
+}
 
 
 class Waiting(NamedTuple):
@@ -120,11 +146,14 @@ def _not_yet(job: WaitingJob, pool: PoolFacts) -> Waiting:
     if job.is_assigned:
         return Waiting(WaitReason.ASSIGNED, "A worker was asked to start it.")
     if job.has_other_interactive:
-        return Waiting(
-            WaitReason.INTERACTIVE_LIMIT,
-            "Each person has one interactive job at a time: starts once the other one has ended.",
-        )
+        return _held(HoldReason.INTERACTIVE_LIMIT)
+    if job.hold is not None:
+        return _held(job.hold.reason)
     return _behind(job, pool)
+
+
+def _held(reason: HoldReason) -> Waiting:
+    return Waiting(WaitReason(reason), _HELD[reason])
 
 
 def _behind(job: WaitingJob, pool: PoolFacts) -> Waiting:

@@ -55,6 +55,7 @@ async def _explain_queued(session: Session, principal: Principal, job: JobRow) -
             free_slots=place.free_slots,
             ahead=len(ahead.jobs),
             ahead_is_cut=ahead.is_cut,
+            hold=ahead.hold,
         )
     found = explain_waiting(waiting, facts)
     readable = principal.projects_with(Permission.PROJECT_READ)

@@ -77,10 +77,10 @@ class EquippedWorkers:
             job.id: job
             for job in await job_rows.list_by_ids(session, [one.job.id for one in missing.values()])
         }
-        keys = {one.experiment_key for one in missing.values()}
+        keys = {one.job.experiment for one in missing.values()}
         experiments = await experiment_rows.load_by_keys(session, keys)
         for key, loaded in missing.items():
-            job, experiment = jobs.get(loaded.job.id), experiments.get(loaded.experiment_key)
+            job, experiment = jobs.get(loaded.job.id), experiments.get(loaded.job.experiment)
             if job is not None and experiment is not None:
                 self._needs[key] = needs_of(job, experiment)
 

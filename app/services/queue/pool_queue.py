@@ -16,7 +16,8 @@ from app.db.repositories import start_order as rows
 from app.db.repositories.assignments import WorkerSlots
 from app.db.repositories.start_order import LoadedJob, Requirement
 from app.domain.queue import decision, usage
-from app.domain.queue.decision import Ahead, Decision, HoldReason, PoolState
+from app.domain.queue.decision import Ahead, Decision, PoolState
+from app.domain.queue.holds import Hold, HoldReason, RunningLimits
 from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, sum_by_project
 from app.services.queue.equipped_workers import EquippedWorkers
 from palestra.contract.names import PriorityClass
@@ -28,6 +29,13 @@ _GROWTH: Final = 8
 _SPARE_GROUPS: Final = 4
 """Groups beside those that the free slots need, since the first jobs of some may not fit."""
 _MOST_GROUPS: Final = 64
+_HOLDS_ALIKE: Final = {
+    HoldReason.SLOTS_BUSY,
+    HoldReason.NO_FITTING_WORKER,
+    HoldReason.NOT_FREE_LONG_ENOUGH,
+    HoldReason.EXPERIMENT_LIMIT,
+}
+"""Reasons that hold other jobs with the same requirement as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +83,7 @@ class PoolQueue:
         self._workers: Sequence[WorkerSlots] = ()
         self._shares = Shares(now=usage.LANDMARK, shares={}, usage={})
         self._interactive: frozenset[str] = frozenset()
+        self._running = RunningLimits()
 
     async def decide(self) -> PoolDecision:
         """Returns the jobs that start now on the free slots."""
@@ -207,6 +216,7 @@ class PoolQueue:
             if self._equipped is None
             else await self._equipped.find(self._session, loaded, self._workers),
             interactive=self._interactive,
+            limits=self._running,
         )
 
     def _next_groups(self, first: Group, number: int) -> list[Group]:
@@ -223,12 +233,12 @@ class PoolQueue:
         self.loaded |= await rows.load_heads(self._session, self._pool, groups, limit, excluded)
         self._limits |= dict.fromkeys(groups, limit)
 
-    def _blocked(self, holds: Mapping[str, HoldReason]) -> set[Requirement]:
+    def _blocked(self, holds: Mapping[str, Hold]) -> set[Requirement]:
         return {
             one.requirement
             for jobs in self.loaded.values()
             for one in jobs
-            if holds.get(one.job.id) in {HoldReason.SLOTS_BUSY, HoldReason.NO_FITTING_WORKER}
+            if (hold := holds.get(one.job.id)) and hold.reason in _HOLDS_ALIKE
         }
 
     async def _find_empty_groups(self) -> tuple[Group, ...]:

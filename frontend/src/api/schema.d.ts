@@ -9166,7 +9166,7 @@ export interface components {
          * @description Why a queued job has not started.
          * @enum {string}
          */
-        WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "delayed" | "follows_training" | "interactive_limit" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";
+        WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "delayed" | "follows_training" | "interactive_limit" | "no_fitting_worker" | "not_free_long_enough" | "experiment_limit" | "person_limit" | "project_limit" | "device_hours" | "reserved" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";
         /**
          * WorkOrder
          * @description The document from which a trainer executes one attempt. Holds no credential.

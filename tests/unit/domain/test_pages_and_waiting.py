@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from app.domain.errors import InvalidError
 from app.domain.paging import PageRequest, build_keyset, encode_cursor
+from app.domain.queue.holds import Hold, HoldReason
 from app.domain.queue.waiting import PoolFacts, WaitingJob, explain
 
 COLUMNS = ("created_at", "name")
@@ -104,6 +105,8 @@ POOL = {
             {},
             "All 2 slots of the pool lab that it could use are busy.",
         ),
+        ({"hold": Hold(HoldReason.EXPERIMENT_LIMIT)}, {}, "of its experiment run"),
+        ({"hold": Hold(HoldReason.NOT_FREE_LONG_ENOUGH)}, {}, "shorter limits.wall_seconds"),
         ({}, {}, "A slot is free for it"),
     ],
 )
@@ -112,3 +115,10 @@ def test_a_waiting_job_has_the_reason_why_it_waits(
 ) -> None:
     facts = PoolFacts(**{**POOL, **pool})
     assert words in explain(WaitingJob(**{**JOB, **job}), facts).sentence
+
+
+def test_every_reason_of_a_decision_is_one_of_the_contract_with_a_sentence() -> None:
+    for reason in HoldReason:
+        found = explain(WaitingJob(**JOB, hold=Hold(reason)), PoolFacts(**POOL))
+        assert found.reason == reason
+        assert found.sentence.endswith(".")

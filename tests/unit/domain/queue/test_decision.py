@@ -5,19 +5,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.queue import usage
-from app.domain.queue.decision import (
-    HoldReason,
-    InOrder,
-    PoolState,
-    WorkerOffer,
-    decide,
-    jobs_ahead,
+from app.domain.queue.decision import InOrder, PoolState, WorkerOffer, decide, jobs_ahead
+from app.domain.queue.holds import Hold, HoldReason, RunningLimit, RunningLimits
+from app.domain.queue.start_order import (
+    ExperimentKey,
+    Group,
+    Heads,
+    QueuedJob,
+    Shares,
+    UsageAccount,
 )
-from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, UsageAccount
 from palestra.contract.names import PriorityClass
 
 NOW = usage.LANDMARK + timedelta(weeks=46)
@@ -36,6 +38,8 @@ def make_job(
     gpus: int = 0,
     version: int = 2,
     requirements: str = "",
+    experiment: str = "exp_1",
+    wall_seconds: int | None = None,
 ) -> QueuedJob:
     return QueuedJob(
         id=name,
@@ -47,6 +51,9 @@ def make_job(
         gpus=gpus,
         version=version,
         requirements=requirements,
+        experiment_id=experiment,
+        wall_seconds=wall_seconds,
+        grace_seconds=120,
     )
 
 
@@ -57,6 +64,7 @@ def make_state(
     shares: dict[str, float] | None = None,
     *,
     is_waiting_known: bool = False,
+    limits: RunningLimits | None = None,
 ) -> PoolState:
     """Returns a state; `is_waiting_known` makes each group wait since its oldest job was queued."""
     groups: dict[Group, list[QueuedJob]] = {}
@@ -81,11 +89,20 @@ def make_state(
             for group, own in groups.items()
         },
         workers=workers,
+        limits=limits or RunningLimits(),
     )
 
 
-def make_worker(name: str = "worker", free_slots: int = 1, gpus: int = 0) -> WorkerOffer:
-    return WorkerOffer(worker_id=name, free_slots=free_slots, gpus=gpus, versions=frozenset({1, 2}))
+def make_worker(
+    name: str = "worker", free_slots: int = 1, gpus: int = 0, free_seconds: float | None = None
+) -> WorkerOffer:
+    return WorkerOffer(
+        worker_id=name,
+        free_slots=free_slots,
+        gpus=gpus,
+        versions=frozenset({1, 2}),
+        free_until=None if free_seconds is None else NOW + timedelta(seconds=free_seconds),
+    )
 
 
 def names_in_order(state: PoolState) -> list[str]:
@@ -185,7 +202,7 @@ def test_a_person_has_one_interactive_job_at_a_time() -> None:
     state = make_state(jobs, [make_worker(free_slots=4)])
     decision = decide(state)
     assert [one.job.id for one in decision.assignments] == ["one", "other", "normal"]
-    assert decision.holds == {"two": HoldReason.INTERACTIVE_LIMIT}
+    assert decision.holds == {"two": Hold(HoldReason.INTERACTIVE_LIMIT)}
     held = decide(replace(state, interactive=frozenset({"ada"})))
     assert [one.job.id for one in held.assignments] == ["other", "normal"]
 
@@ -200,8 +217,8 @@ def test_a_job_that_fits_no_free_worker_does_not_block_the_others() -> None:
     decision = decide(make_state(jobs, workers))
     assert [(one.job.id, one.worker_id) for one in decision.assignments] == [("none", "cpu")]
     assert decision.holds == {
-        "needs two": HoldReason.SLOTS_BUSY,
-        "needs eight": HoldReason.NO_FITTING_WORKER,
+        "needs two": Hold(HoldReason.SLOTS_BUSY),
+        "needs eight": Hold(HoldReason.NO_FITTING_WORKER),
     }
 
 
@@ -221,7 +238,7 @@ def test_a_job_waits_for_a_worker_that_has_its_code() -> None:
     job = make_job("one", requirements="exp_1")
     state = make_state([job], [make_worker("bare", 1), make_worker("equipped", 0)])
     equipped = {"exp_1": frozenset({"equipped"})}
-    assert decide(replace(state, equipped=equipped)).holds == {"one": HoldReason.SLOTS_BUSY}
+    assert decide(replace(state, equipped=equipped)).holds == {"one": Hold(HoldReason.SLOTS_BUSY)}
     assert decide(state).assignments[0].worker_id == "bare"
 
 
@@ -242,26 +259,107 @@ def test_the_decision_names_the_group_of_which_more_jobs_are_needed() -> None:
     assert decide(replace(state, workers=[make_worker()], heads=cut)).unloaded is None
 
 
+def test_an_experiment_has_no_more_running_jobs_than_it_may() -> None:
+    jobs = [make_job(f"a{number}", seed_index=number, experiment="a") for number in range(4)]
+    other = make_job("b0", seed_index=9, experiment="b")
+    key = ExperimentKey("robots", "a")
+    limits = RunningLimits(experiments={key: RunningLimit(running=1, most=3)})
+    state = make_state([*jobs, other], [make_worker(free_slots=5)], limits=limits)
+    decision = decide(state)
+    assert [one.job.id for one in decision.assignments] == ["a0", "a1", "b0"]
+    assert decision.holds == dict.fromkeys(["a2", "a3"], Hold(HoldReason.EXPERIMENT_LIMIT))
+    full = RunningLimits(experiments={key: RunningLimit(running=3, most=3)})
+    held = replace(state, limits=full)
+    assert names_in_order(held) == ["b0"]
+    ahead = jobs_ahead(held, jobs[1], 100)
+    assert (ahead.jobs, ahead.hold) == ((), Hold(HoldReason.EXPERIMENT_LIMIT))
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (
+            RunningLimits(accounts={UsageAccount("robots", "ada"): RunningLimit(2, 3)}),
+            HoldReason.PERSON_LIMIT,
+        ),
+        (RunningLimits(projects={"robots": RunningLimit(5, 6)}), HoldReason.PROJECT_LIMIT),
+    ],
+)
+def test_limits_count_the_jobs_that_the_decision_starts(
+    limits: RunningLimits, reason: HoldReason
+) -> None:
+    jobs = [make_job(f"ada{number}", seed_index=number) for number in range(3)]
+    other = make_job("bob", "bob", project="games")
+    state = make_state([*jobs, other], [make_worker(free_slots=4)], limits=limits)
+    decision = decide(state)
+    assert {one.job.id for one in decision.assignments} == {"ada0", "bob"}
+    assert decision.holds == {"ada1": Hold(reason)}
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        RunningLimits(exhausted_accounts=frozenset({UsageAccount("robots", "ada")})),
+        RunningLimits(exhausted_projects=frozenset({"robots"})),
+    ],
+)
+def test_used_up_device_hours_hold_all_jobs_that_they_count(limits: RunningLimits) -> None:
+    jobs = [make_job("ada"), make_job("elsewhere", project="games")]
+    decision = decide(make_state(jobs, [make_worker(free_slots=2)], limits=limits))
+    assert [one.job.id for one in decision.assignments] == ["elsewhere"]
+    assert decision.holds == {"ada": Hold(HoldReason.DEVICE_HOURS)}
+
+
+def test_a_held_group_needs_not_be_loaded() -> None:
+    job = make_job("other", "bob")
+    state = make_state([job], [make_worker(free_slots=2)])
+    group = Group(PriorityClass.NORMAL, "robots", "ada")
+    limits = RunningLimits(exhausted_accounts=frozenset({group.account}))
+    unread = {group: Heads(), **state.heads}
+    decision = decide(replace(state, heads=unread, limits=limits))
+    assert decision.unloaded is None
+    assert [one.job.id for one in decision.assignments] == ["other"]
+    assert decide(replace(state, heads=unread)).unloaded == group
+
+
+def test_jobs_start_on_a_worker_before_a_window_only_if_they_end_in_time() -> None:
+    jobs = [
+        make_job("endless", age=4),
+        make_job("long", age=3, wall_seconds=600),
+        make_job("short", age=2, wall_seconds=480),
+    ]
+    decision = decide(make_state(jobs, [make_worker(free_slots=3, free_seconds=600)]))
+    assert [one.job.id for one in decision.assignments] == ["short"]
+    assert decision.holds == dict.fromkeys(
+        ["endless", "long"], Hold(HoldReason.NOT_FREE_LONG_ENOUGH)
+    )
+    begun = make_state(jobs, [make_worker(free_slots=3, free_seconds=0)])
+    assert not decide(begun).assignments
+    assert jobs_ahead(begun, jobs[2], 9).hold == Hold(HoldReason.NOT_FREE_LONG_ENOUGH)
+
+
+def test_a_reservation_is_free_for_the_project_that_it_is_for() -> None:
+    jobs = [make_job("other", age=9), make_job("holder", project="games")]
+    worker = replace(
+        make_worker(free_slots=2, free_seconds=0), free_until_by_project={"games": None}
+    )
+    decision = decide(make_state(jobs, [worker]))
+    assert [one.job.id for one in decision.assignments] == ["holder"]
+
+
 JOBS = st.lists(
     st.builds(
-        lambda index, user, project, priority_class, priority, seed_index, age, gpus: make_job(
-            f"{index:03}",
-            user,
-            project=project,
-            priority_class=priority_class,
-            priority=priority,
-            seed_index=seed_index,
-            age=age,
-            gpus=gpus,
-        ),
-        st.integers(0, 999),
+        make_job,
+        st.integers(0, 999).map("{:03}".format),
         st.sampled_from(["ada", "bob", "eve"]),
-        st.sampled_from(["robots", "games", "arms"]),
-        st.sampled_from(list(PriorityClass)),
-        st.integers(-1, 1),
-        st.integers(0, 2),
-        st.integers(0, 3).map(float),
-        st.sampled_from([0, 0, 1, 2, 4]),
+        project=st.sampled_from(["robots", "games", "arms"]),
+        priority_class=st.sampled_from(list(PriorityClass)),
+        priority=st.integers(-1, 1),
+        seed_index=st.integers(0, 2),
+        age=st.integers(0, 3).map(float),
+        gpus=st.sampled_from([0, 0, 1, 2, 4]),
+        experiment=st.sampled_from(["exp_1", "exp_2"]),
+        wall_seconds=st.sampled_from([None, 60, 600]),
     ),
     max_size=25,
     unique_by=lambda job: job.id,
@@ -276,6 +374,7 @@ WORKERS = st.lists(
         st.sampled_from(["w1", "w2", "w3", "w4"]),
         st.integers(0, 4),
         st.sampled_from([0, 1, 2]),
+        st.sampled_from([None, None, 0.0, 300.0, 900.0]),
     ),
     unique_by=lambda worker: worker.worker_id,
 )
@@ -284,13 +383,54 @@ SHARES = st.fixed_dictionaries(
 )
 
 
+RUNNING = st.builds(RunningLimit, st.integers(0, 2), st.integers(0, 3))
+ACCOUNTS = st.builds(
+    UsageAccount, st.sampled_from(["robots", "games"]), st.sampled_from(["ada", "bob"])
+)
+LIMITS = st.builds(
+    RunningLimits,
+    experiments=st.dictionaries(
+        st.builds(
+            ExperimentKey, st.sampled_from(["robots", "games"]), st.sampled_from(["exp_1", "exp_2"])
+        ),
+        RUNNING,
+    ),
+    accounts=st.dictionaries(ACCOUNTS, RUNNING, max_size=2),
+    projects=st.dictionaries(st.sampled_from(["robots", "games"]), RUNNING, max_size=1),
+    exhausted_accounts=st.frozensets(ACCOUNTS, max_size=1),
+    exhausted_projects=st.frozensets(st.just("arms"), max_size=1),
+)
+
+
+def is_permitted(job: QueuedJob, limits: RunningLimits, started: Sequence[QueuedJob]) -> bool:
+    """Returns whether the limits permit one more job beside those that were started."""
+    group = job.group
+    if group.account in limits.exhausted_accounts or group.project_id in limits.exhausted_projects:
+        return False
+    counted = [
+        (
+            limits.experiments.get(job.experiment),
+            sum(one.experiment == job.experiment for one in started),
+        ),
+        (
+            limits.accounts.get(group.account),
+            sum(one.group.account == group.account for one in started),
+        ),
+        (
+            limits.projects.get(group.project_id),
+            sum(one.group.project_id == group.project_id for one in started),
+        ),
+    ]
+    return all(limit is None or limit.running + count < limit.most for limit, count in counted)
+
+
 def decide_naively(state: PoolState) -> list[str]:
     """Sorts all waiting jobs anew for every slot."""
     used = dict(state.shares.usage)
     waiting = [job for heads in state.heads.values() for job in heads.jobs]
     free = {worker.worker_id: worker.free_slots for worker in state.workers}
     interactive = set(state.interactive)
-    started: list[str] = []
+    started: list[QueuedJob] = []
 
     def rank(job: QueuedJob) -> tuple[object, ...]:
         project = sum(
@@ -313,10 +453,20 @@ def decide_naively(state: PoolState) -> list[str]:
             and job.group.user_id in interactive
         ):
             return []
+        if not is_permitted(job, state.limits, started):
+            return []
         return [
             worker
             for worker in state.workers
-            if free[worker.worker_id] > 0 and worker.gpus >= job.gpus
+            if free[worker.worker_id] > 0
+            and worker.gpus >= job.gpus
+            and (
+                worker.free_until is None
+                or (
+                    job.wall_seconds is not None
+                    and NOW + timedelta(seconds=job.wall_seconds + 120) <= worker.free_until
+                )
+            )
         ]
 
     while candidates := [job for job in waiting if startable(job)]:
@@ -331,34 +481,36 @@ def decide_naively(state: PoolState) -> list[str]:
         used[account] = used.get(account, 0.0) + usage.quantum(job.devices, NOW)
         if job.group.priority_class is PriorityClass.INTERACTIVE:
             interactive.add(job.group.user_id)
-        started.append(job.id)
-    return started
+        started.append(job)
+    return [one.id for one in started]
 
 
 @settings(max_examples=500)
-@given(JOBS, WORKERS, USAGE, SHARES)
+@given(JOBS, WORKERS, USAGE, SHARES, LIMITS)
 def test_decisions_equal_the_naive_ones(
     jobs: list[QueuedJob],
     workers: list[WorkerOffer],
     used: dict[tuple[str, str], float],
     shares: dict[str, float],
+    limits: RunningLimits,
 ) -> None:
-    state = make_state(jobs, workers, used, shares)
+    state = make_state(jobs, workers, used, shares, limits=limits)
     assert [one.job.id for one in decide(state).assignments] == decide_naively(state)
 
 
 @settings(max_examples=300)
-@given(JOBS, WORKERS, USAGE, SHARES)
+@given(JOBS, WORKERS, USAGE, SHARES, LIMITS)
 def test_a_job_starts_next_once_the_jobs_ahead_of_it_have_run(
     jobs: list[QueuedJob],
     workers: list[WorkerOffer],
     used: dict[tuple[str, str], float],
     shares: dict[str, float],
+    limits: RunningLimits,
 ) -> None:
-    state = make_state(jobs, workers, used, shares)
+    state = make_state(jobs, workers, used, shares, limits=limits)
     held = decide(state).holds
     for job in jobs:
-        if held.get(job.id) is not HoldReason.SLOTS_BUSY:
+        if held.get(job.id) != Hold(HoldReason.SLOTS_BUSY):
             continue
         ahead = {other.id: other for other in jobs_ahead(state, job, 100).jobs}
         rest = [other for other in jobs if other.id not in ahead]
@@ -371,5 +523,5 @@ def test_a_job_starts_next_once_the_jobs_ahead_of_it_have_run(
             replace(worker, free_slots=1) if worker.gpus >= job.gpus else worker
             for worker in workers
         ]
-        decision = decide(make_state(rest, roomy, charged, shares))
+        decision = decide(make_state(rest, roomy, charged, shares, limits=limits))
         assert job.id in [one.job.id for one in decision.assignments]
