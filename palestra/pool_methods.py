@@ -15,6 +15,7 @@ from palestra.contract.pools import (
     WorkerView,
 )
 from palestra.contract.resources import CatalogueView
+from palestra.contract.usage import PoolSharesView
 
 
 class PoolMethods(ClientMethods):
@@ -59,6 +60,10 @@ class PoolMethods(ClientMethods):
     def remove_project(self, name: str, project: str) -> None:
         """Ends the admission of a project: its queued jobs wait, its running ones go on."""
         self._connection.delete(f"{_path(name)}/projects/{encode_path_part(project)}")
+
+    def pool_shares(self, name: str) -> PoolSharesView:
+        """Returns what a pool's projects and persons are entitled to, and what they used."""
+        return self._connection.get(PoolSharesView, f"{_path(name)}/shares")
 
     def enrolment_tokens(self, name: str) -> Iterator[EnrolmentTokenView]:
         """Yields the tokens with which workers enrol in a pool."""

@@ -16,6 +16,7 @@ from palestra.cli.output import (
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.pools import EnrolmentTokenRequest, PoolChange, PoolRequest, PoolView
+from palestra.contract.usage import PersonShareView, ProjectShareView
 
 PoolName = Annotated[str, typer.Argument(metavar="POOL", help="Name of a pool.")]
 Slug = Annotated[str, typer.Argument(metavar="PROJECT", help="Slug of a project.")]
@@ -52,6 +53,7 @@ def register(app: typer.Typer) -> None:
     pools.command("delete")(delete)
     pools.command("admit")(admit)
     pools.command("remove")(remove)
+    pools.command("shares")(show_shares)
     pools.command("tokens")(list_tokens)
     pools.command("token")(create_token)
     pools.command("revoke-token")(revoke_token)
@@ -167,7 +169,7 @@ def admit(
     pool: PoolName,
     project: Slug,
     share: Annotated[
-        float, typer.Option(help="Weight of the project; the queue's order does not use it yet.")
+        float, typer.Option(help="Weight of the project: its part of the pool while all have work.")
     ] = 1.0,
     server: Server = None,
     token_file: TokenFile = None,
@@ -193,6 +195,28 @@ def remove(
         client.remove_project(pool, project)
     answer = {"pool": pool, "removed": project}
     emit_json(answer) if json else say(f"the pool {pool} no longer admits {project}")
+
+
+def show_shares(
+    pool: PoolName, server: Server = None, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Shows what a pool's projects and persons are entitled to, and what they used."""
+    with connect(server, token_file) as client:
+        found = client.pool_shares(pool)
+    if json:
+        return emit_json(found)
+    cells: list[tuple[object, ...]] = []
+    for project in found.projects:
+        cells.append((project.project or "(other projects)", "", *_share_cells(project)))
+        cells += [("", person.user, *_share_cells(person)) for person in project.persons]
+    numbers = ("entitled", "used", "decayed", "device-hours")
+    return show(build_table(("project", "person", *numbers), cells, numbers=numbers))
+
+
+def _share_cells(share: ProjectShareView | PersonShareView) -> tuple[str, ...]:
+    used = "-" if share.used is None else f"{share.used:.1%}"
+    decayed = "-" if share.decayed is None else f"{share.decayed:.1%}"
+    return f"{share.entitled:.1%}", used, decayed, f"{share.used_seconds / 3_600:.2f}"
 
 
 def list_tokens(

@@ -120,6 +120,7 @@ CALLS = {
     "POST /pools/{pool}:resume": Call(200, Audience.ALL),
     "PUT /pools/{pool}/projects/{slug}": Call(200, Audience.ALL, {"share": 2}),
     "DELETE /pools/{pool}/projects/{slug}": Call(204, Audience.ALL),
+    "GET /pools/{pool}/shares": Call(200, _ANY),
     "GET /pools/{pool}/enrolment-tokens": Call(200, Audience.ALL),
     "POST /pools/{pool}/enrolment-tokens": Call(
         201, Audience.ALL, {"name": "x", "expires_in_days": None}

@@ -124,6 +124,7 @@ NEEDS = {
     "POST /pools/{pool}:resume": ADMIN,
     "PUT /pools/{pool}/projects/{slug}": ADMIN,
     "DELETE /pools/{pool}/projects/{slug}": ADMIN,
+    "GET /pools/{pool}/shares": READ,
     "GET /pools/{pool}/enrolment-tokens": ADMIN,
     "POST /pools/{pool}/enrolment-tokens": ADMIN,
     "DELETE /pools/{pool}/enrolment-tokens/{enrolment_id}": ADMIN,

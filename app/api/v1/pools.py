@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path
 from app.api.auth import PoolManager, Reader
 from app.api.deps import ReadSession, WriteSession
 from app.api.strict_body import declare_json_body
+from app.services.usage import shares
 from app.services.workers import enrolment_tokens, pools
 from palestra.contract.pools import (
     EnrolmentTokenRequest,
@@ -17,6 +18,7 @@ from palestra.contract.pools import (
     PoolRequest,
     PoolView,
 )
+from palestra.contract.usage import PoolSharesView
 from palestra.contract.views import Page
 
 router = APIRouter(prefix="/pools", tags=["pools"])
@@ -102,6 +104,18 @@ async def remove_project(
 ) -> None:
     """Ends the admission of a project: its queued jobs wait, its running ones go on."""
     await pools.remove(session, principal, pool, slug)
+
+
+@router.get("/{pool}/shares")
+async def get_pool_shares(
+    pool: PoolName, principal: Reader, session: ReadSession
+) -> PoolSharesView:
+    """Returns what the projects of a pool and their persons are entitled to, and what they used.
+
+    All projects together that the caller may not read are one item without persons. A pool that
+    shows names has an item for each of them. An administrator of the server sees all.
+    """
+    return await shares.show(session, principal, pool)
 
 
 @router.get("/{pool}/enrolment-tokens")

@@ -51,6 +51,14 @@ async def load_by_id(session: Session, project_id: str) -> ProjectRow:
     return (await session.scalars(query)).one()
 
 
+async def list_by_ids(session: Session, project_ids: Collection[str]) -> Sequence[ProjectRow]:
+    """Returns some projects by slug, without deleted ones."""
+    query = select(ProjectRow).where(
+        ProjectRow.id.in_(project_ids), ProjectRow.deleted_at.is_(None)
+    )
+    return (await session.scalars(query.order_by(ProjectRow.slug))).all()
+
+
 async def lock(session: Session, project_id: str) -> None:
     """Locks a project's row until the transaction ends: changes of its members follow in turn."""
     await session.execute(

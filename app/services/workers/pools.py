@@ -45,10 +45,19 @@ async def get(session: Session, principal: Principal, name: str) -> PoolView:
     Raises:
         NotFoundError: If it does not exist for the caller.
     """
+    return await _view(session, principal, await find_visible(session, principal, name))
+
+
+async def find_visible(session: Session, principal: Principal, name: str) -> PoolRow:
+    """Returns the row of a pool that the caller sees.
+
+    Raises:
+        NotFoundError: If it does not exist for the caller.
+    """
     visible = await pools.list_visible_names(session, principal)
     if visible is not None and name not in visible:
         raise NotFoundError("pool")
-    return await _view(session, principal, await find(session, name))
+    return await find(session, name)
 
 
 async def create(session: Session, principal: Principal, request: PoolRequest) -> PoolView:

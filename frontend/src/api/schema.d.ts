@@ -862,6 +862,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pools/{pool}/shares": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Pool Shares
+         * @description Returns what the projects of a pool and their persons are entitled to, and what they used.
+         *
+         *     All projects together that the caller may not read are one item without persons. A pool that
+         *     shows names has an item for each of them. An administrator of the server sees all.
+         */
+        get: operations["get_pool_shares"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pools/{pool}:pause": {
         parameters: {
             query?: never;
@@ -5791,6 +5814,44 @@ export interface components {
          */
         Permission: "project.read" | "run.submit" | "run.control_own" | "run.control_any" | "project.settings" | "project.members" | "project.credentials" | "project.audit" | "account" | "server.users" | "server.projects" | "server.pools" | "server.audit" | "server.cancel";
         /**
+         * PersonShareView
+         * @description A person's part of a pool within a project.
+         */
+        PersonShareView: {
+            /**
+             * Decayed
+             * @description Part of the decayed device-seconds of the pool; `null` if there are none.
+             */
+            decayed: number | null;
+            /**
+             * Decayed Seconds
+             * @description Device-seconds, those of a half-life ago counted half: what the order of the queue compares,
+             *     with the charge of live and assigned jobs.
+             */
+            decayed_seconds: number;
+            /**
+             * Entitled
+             * @description Part of the pool, from 0 to 1: that of the project, divided by its persons with jobs in the
+             *     queue, live jobs or usage within the period.
+             */
+            entitled: number;
+            /**
+             * Used
+             * @description Part of all device-seconds of the pool within the period; `null` if there are none.
+             */
+            used: number | null;
+            /**
+             * Used Seconds
+             * @description Device-seconds within the period.
+             */
+            used_seconds: number;
+            /**
+             * User
+             * @description Login name.
+             */
+            user: string;
+        };
+        /**
          * Points
          * @description Values of one series, in columns of equal length.
          */
@@ -5915,6 +5976,34 @@ export interface components {
              * @default false
              */
             shows_names: boolean;
+        };
+        /**
+         * PoolSharesView
+         * @description What the projects of a pool are entitled to, and what they used.
+         */
+        PoolSharesView: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Half Life Seconds
+             * @description After this time a device-second counts half in `decayed_seconds`.
+             */
+            half_life_seconds: number;
+            /**
+             * Period Seconds
+             * @description The length of the period of `used_seconds`, which ends at `at`.
+             */
+            period_seconds: number;
+            /** Pool */
+            pool: string;
+            /**
+             * Projects
+             * @description By slug; all projects together that the caller may not read come last.
+             */
+            projects: components["schemas"]["ProjectShareView"][];
         };
         /**
          * PoolView
@@ -6265,6 +6354,37 @@ export interface components {
             /** Project */
             project: string;
             role: components["schemas"]["Role"];
+        };
+        /**
+         * ProjectShareView
+         * @description A project's part of a pool.
+         */
+        ProjectShareView: {
+            /** Decayed */
+            decayed: number | null;
+            /** Decayed Seconds */
+            decayed_seconds: number;
+            /**
+             * Entitled
+             * @description Its share, divided by the shares of all projects that the pool admits: from 0 to 1.
+             */
+            entitled: number;
+            /** Name */
+            name: string | null;
+            /**
+             * Persons
+             * @description Its persons by login name; empty for a project that the caller may not read.
+             */
+            persons?: components["schemas"]["PersonShareView"][];
+            /**
+             * Project
+             * @description Slug; `null` for all projects together that the caller may not read.
+             */
+            project: string | null;
+            /** Used */
+            used: number | null;
+            /** Used Seconds */
+            used_seconds: number;
         };
         /**
          * ProjectView
@@ -13414,6 +13534,83 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_pool_shares: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolSharesView"];
+                };
             };
             /** @description The request could not be read. */
             400: {

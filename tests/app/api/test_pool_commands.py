@@ -42,6 +42,16 @@ async def test_a_pool_is_managed_from_its_creation_to_its_deletion(palestra: Com
     assert (await palestra("pools", "show", "lab"))[0] == 1
 
 
+async def test_shares_of_a_pool_are_shown(palestra: Command) -> None:
+    code, out, err = await palestra("pools", "shares", "default", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert sum(one["entitled"] for one in found["projects"]) == pytest.approx(1.0)
+    code, out, _ = await palestra("pools", "shares", "default")
+    assert code == 0
+    assert out.split()[:6] == ["project", "person", "entitled", "used", "decayed", "device-hours"]
+
+
 async def test_tokens_of_a_pool_are_created_listed_and_revoked(
     palestra: Command, shared: AppServer
 ) -> None:

@@ -1,0 +1,1 @@
+"""What persons and projects used: shares of pools and accounting."""
