@@ -9,6 +9,7 @@ from pydantic import RootModel
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
+from palestra.contract.job_changes import JobChange, JobReorder
 from palestra.contract.job_options import EvaluateOptions, JobRequest, RetryRequest
 from palestra.contract.names import ExportFormat, Schedule
 from palestra.contract.queue import JobExplanation
@@ -50,6 +51,23 @@ class JobMethods(ClientMethods):
     def explain_job(self, job_id: str) -> JobExplanation:
         """Returns why a job has not started, and what decides its place in the queue."""
         return self._connection.get(JobExplanation, f"/jobs/{encode_path_part(job_id)}/explain")
+
+    def change_job(self, job_id: str, change: JobChange) -> JobView:
+        """Changes what is set in `change` of a job that waits; the rest stays."""
+        path = f"/jobs/{encode_path_part(job_id)}"
+        return self._connection.send(JobView, "PATCH", path, body=change)[0]
+
+    def reorder_job(self, job_id: str, before: str | None) -> JobView:
+        """Moves a waiting job among the jobs of the same person.
+
+        Args:
+            job_id: Job.
+            before: The waiting job directly before which it is to start; `None` moves it after all
+                of the person's other jobs in the same pool, project and class. Before a job of
+                another person, maintainers alone move it: it then has the class `urgent`.
+        """
+        path = f"/jobs/{encode_path_part(job_id)}:reorder"
+        return self._connection.post(JobView, path, JobReorder(before=before))
 
     def enqueue(self, run_id: str, request: JobRequest, *, key: str | None = None) -> JobView:
         """Queues a schedule on a run."""

@@ -1,19 +1,27 @@
-"""Commands about the queue of a pool: `palestra explain`."""
+"""Commands about jobs that wait: `palestra explain | change | reorder`."""
 
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
-from palestra.cli.output import build_table, emit_json, say, show
+from palestra.cli.output import build_table, emit_json, fail_usage, say, show
+from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.contract.job_changes import JobChange
+from palestra.contract.names import PriorityClass
 from palestra.contract.queue import JobExplanation, QueueTerms
+from palestra.contract.resources import JobView
 
-_HOUR = 3_600
+_HOUR: Final = 3_600
+_POOLS_DEFAULT: Final = "default"
+
+Job = Annotated[str, typer.Argument(metavar="JOB", help="ID of a job that waits.")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    app.command()(explain)
+    for command in (explain, change, reorder):
+        app.command()(command)
 
 
 def explain(
@@ -33,6 +41,94 @@ def explain(
     return None
 
 
+def change(
+    job: Job,
+    priority_class: Annotated[
+        PriorityClass | None, typer.Option("--class", help="Class in the pool's queue.")
+    ] = None,
+    priority: Annotated[
+        int | None, typer.Option(min=-100, max=100, help="Among your own jobs, higher goes first.")
+    ] = None,
+    wall_seconds: Annotated[
+        str | None,
+        typer.Option(metavar="SECONDS", help="Wall time of an attempt; or default, the pool's."),
+    ] = None,
+    stall_seconds: Annotated[
+        int | None, typer.Option(help="Longest time without progress of an attempt.")
+    ] = None,
+    grace_seconds: Annotated[
+        int | None, typer.Option(help="Time that an attempt gets to stop.")
+    ] = None,
+    max_attempts: Annotated[
+        int | None, typer.Option(help="Attempts after failures of machines.")
+    ] = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Changes the class, the priority or limits of a job that waits."""
+    limits: dict[str, Any] = {
+        "stall_seconds": stall_seconds,
+        "grace_seconds": grace_seconds,
+        "max_attempts": max_attempts,
+    }
+    limits = {name: value for name, value in limits.items() if value is not None}
+    if wall_seconds is not None:
+        limits["wall_seconds"] = _parse_wall_seconds(wall_seconds)
+    wanted: dict[str, Any] = {
+        "priority_class": priority_class,
+        "priority": priority,
+        "limits": limits or None,
+    }
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    if not wanted:
+        fail_usage("nothing to change: see palestra change --help for what can be")
+    request = read_request(JobChange, wanted)
+    with connect(server, token_file) as client:
+        _print_job(client.change_job(job, request), as_json=json)
+
+
+def reorder(
+    job: Job,
+    before: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Start directly before this job of yours.")
+    ] = None,
+    last: Annotated[
+        bool, typer.Option("--last", help="Start after your other jobs of its class.")
+    ] = False,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Moves a waiting job among your own jobs of the same pool, project and class.
+
+    The order between persons follows their usage. Maintainers of the project move a job before that
+    of another person: it then has the class urgent.
+    """
+    if (before is not None) == last:
+        fail_usage("give either --before JOB or --last")
+    with connect(server, token_file) as client:
+        _print_job(client.reorder_job(job, before), as_json=json)
+
+
+def _parse_wall_seconds(text: str) -> int | None:
+    """Returns a wall time; `None` for that of the pool."""
+    if text == _POOLS_DEFAULT:
+        return None
+    if not text.isdecimal():
+        fail_usage(f"--wall-seconds {text}: give a number of seconds, or {_POOLS_DEFAULT}")
+    return int(text)
+
+
+def _print_job(job: JobView, *, as_json: bool) -> None:
+    if as_json:
+        return emit_json(job)
+    wall = job.limits.wall_seconds
+    place = "" if job.position is None else f", place {job.position}"
+    wall_time = "no wall time" if wall is None else f"wall time {wall} s"
+    return say(f"{job.id}  {job.priority_class}, priority {job.priority}, {wall_time}{place}")
+
+
 def _rows(found: JobExplanation, terms: QueueTerms) -> list[tuple[str, str]]:
     more = " or more" if found.ahead_is_cut else ""
     rows = [
@@ -43,6 +139,7 @@ def _rows(found: JobExplanation, terms: QueueTerms) -> list[tuple[str, str]]:
         ),
         ("usage of the person in the project", f"{terms.user_usage / _HOUR:.2f} device-hours"),
         ("priority among the person's own jobs", str(terms.priority)),
+        ("place by hand among those of the same priority", str(terms.own_place)),
         ("seed of the experiment", f"number {terms.seed_index + 1}"),
         ("queued at", f"{terms.queued_at:%Y-%m-%d %H:%M:%S}"),
         ("jobs that start before it", f"{found.ahead:,}{more}"),

@@ -13,6 +13,12 @@ from palestra.contract.definition import Definition, Video
 from palestra.contract.documents import Document
 from palestra.contract.names import ExportFormat, Name, PriorityClass, Schedule, Seed
 
+WallSeconds = Annotated[int, Field(ge=1, le=31_536_000)]
+StallSeconds = Annotated[int, Field(ge=10, le=604_800)]
+GraceSeconds = Annotated[int, Field(ge=1, le=3_600)]
+MaxAttempts = Annotated[int, Field(ge=1, le=100)]
+Priority = Annotated[int, Field(ge=-100, le=100)]
+
 SnapshotChoice = Annotated[str, Field(pattern=r"^(newest|best|snp_[0-9a-z]{26})$")]
 
 
@@ -48,23 +54,23 @@ class Resources(Document):
 class Limits(Document):
     """Bounds on one attempt, enforced by its supervisor on the monotonic clock."""
 
-    wall_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
+    wall_seconds: WallSeconds | None = None
     """Wall time of an attempt.
 
     Reaching it saves a snapshot and ends the job as failed with the cause `time_limit`. The time in
     which a continuous evaluation waits for a snapshot does not count.
     """
 
-    stall_seconds: Annotated[int, Field(ge=10, le=604_800)] = 1_800
+    stall_seconds: StallSeconds = 1_800
     """Longest time without a new env_step or update before the attempt is ended as stalled.
 
     In a continuous evaluation, the longest that one evaluation may take.
     """
 
-    grace_seconds: Annotated[int, Field(ge=1, le=3_600)] = 120
+    grace_seconds: GraceSeconds = 120
     """Time between the wish to stop and SIGKILL."""
 
-    max_attempts: Annotated[int, Field(ge=1, le=100)] = 20
+    max_attempts: MaxAttempts = 20
     """Attempts after infrastructure failures before the job fails."""
 
 
@@ -123,7 +129,7 @@ class JobOptions(Document):
     priority_class: PriorityClass = PriorityClass.NORMAL
     """Class in the pool's queue; an earlier class starts before a later one."""
 
-    priority: Annotated[int, Field(ge=-100, le=100)] = 0
+    priority: Priority = 0
     """Order among the person's own jobs of a class: higher goes first."""
 
     resources: Resources = Resources()
@@ -159,7 +165,7 @@ class JobRequest(Document):
     """Pool of workers; `null` takes the one of the run's training."""
 
     priority_class: PriorityClass = PriorityClass.NORMAL
-    priority: Annotated[int, Field(ge=-100, le=100)] = 0
+    priority: Priority = 0
     resources: Resources = Resources()
     limits: Limits = Limits()
 

@@ -61,6 +61,9 @@ class QueueTerms(View):
     user_usage: float
     """Device-seconds of the person in the project and the pool, decayed likewise."""
     priority: int
+    own_place: int = 0
+    """Order among the person's jobs of the same priority, the lowest first: 0 unless one was moved
+    by hand."""
     seed_index: int
     """Place of its first run among the runs of its experiment."""
     queued_at: datetime

@@ -77,6 +77,8 @@ CALLS = {
     "POST /runs/{run_id}/jobs": Call(201, body={"schedule": "evaluate"}),
     "GET /jobs/{job_id}": Call(200),
     "GET /jobs/{job_id}/explain": Call(200),
+    "PATCH /jobs/{job_id}": Call(200, body={}, of_submitter=True),
+    "POST /jobs/{job_id}:reorder": Call(422, body={"before": "{job_id}"}, of_submitter=True),
     "POST /jobs/{job_id}:pause": Call(200, body={}, of_submitter=True),
     "POST /jobs/{job_id}:resume": Call(200, body={}, of_submitter=True),
     "POST /jobs/{job_id}:cancel": Call(200, _ANY, {}, of_submitter=True),

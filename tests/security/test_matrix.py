@@ -79,6 +79,8 @@ NEEDS = {
     "GET /jobs": READ,
     "GET /jobs/{job_id}": READ,
     "GET /jobs/{job_id}/explain": READ,
+    "PATCH /jobs/{job_id}": SUBMIT,
+    "POST /jobs/{job_id}:reorder": SUBMIT,
     "POST /jobs/{job_id}:pause": SUBMIT,
     "POST /jobs/{job_id}:resume": SUBMIT,
     "POST /jobs/{job_id}:cancel": CANCEL,

@@ -1,4 +1,4 @@
-"""Jobs: list, read, pause, resume, cancel."""
+"""Jobs: list, read, change, reorder, pause, resume, cancel."""
 
 from typing import Annotated
 
@@ -10,8 +10,9 @@ from app.api.paging import declare_page_request
 from app.api.strict_body import declare_json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
-from app.services.jobs import explanation, jobs, unstored_results
+from app.services.jobs import explanation, jobs, unstored_results, waiting_jobs
 from app.services.jobs.jobs import JobFilter
+from palestra.contract.job_changes import JobChange, JobReorder
 from palestra.contract.names import Schedule
 from palestra.contract.queue import JobExplanation
 from palestra.contract.resources import CancelledJobView, JobAction, JobView, ResumeAction
@@ -65,6 +66,32 @@ async def get_job(job_id: str, principal: Reader, session: ReadSession) -> JobVi
 async def explain_job(job_id: str, principal: Reader, session: ReadSession) -> JobExplanation:
     """Explains why a job has not started, with everything that decides its place in the queue."""
     return await explanation.explain(session, principal, job_id)
+
+
+@router.patch("/{job_id}", responses={409: {}})
+async def change_job(
+    job_id: str,
+    principal: Controller,
+    body: Annotated[JobChange, declare_json_body(JobChange)],
+    session: WriteSession,
+) -> JobView:
+    """Changes the class, the priority or limits of a job that waits."""
+    return await waiting_jobs.change(session, principal, job_id, body)
+
+
+@router.post("/{job_id}:reorder", responses={409: {}})
+async def reorder_job(
+    job_id: str,
+    principal: Controller,
+    body: Annotated[JobReorder, declare_json_body(JobReorder)],
+    session: WriteSession,
+) -> JobView:
+    """Moves a waiting job among the jobs of the same person.
+
+    Before a job of another person it is moved by maintainers alone, who give it the class `urgent`
+    by that.
+    """
+    return await waiting_jobs.reorder(session, principal, job_id, body.before)
 
 
 @router.post("/{job_id}:pause", responses={409: {}})

@@ -55,6 +55,7 @@ class JobRow(Base):
             "project_id",
             "created_by",
             text("priority DESC"),
+            "own_place",
             "seed_index",
             "queued_at",
             "id",
@@ -77,6 +78,9 @@ class JobRow(Base):
     )
     priority: Mapped[int]
     """Order among the person's own jobs."""
+    own_place: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    """Order among the person's own jobs of the same priority, the lowest first: 0 unless a job was
+    moved by hand."""
     seed_index: Mapped[int] = mapped_column(default=0, server_default="0")
     """Place of its first run among the runs of its experiment; 0 of jobs that do not train."""
     gpus: Mapped[int]

@@ -135,7 +135,7 @@ def get_queueing_columns(delay: float = 0.0, *, keeps_place: bool) -> Mapping[st
 
     The job may start after `delay` seconds. `keeps_place` leaves its age in the queue as it was.
     """
-    place = {} if keeps_place else {"queued_at": db_now()}
+    place = {} if keeps_place else {"queued_at": db_now(), "own_place": 0}
     return {**place, "not_before": db_now(delay) if delay > 0 else None}
 
 

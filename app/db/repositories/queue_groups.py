@@ -38,6 +38,20 @@ async def join_group(session: Session, jobs: Collection[JobRow]) -> None:
         )
 
 
+async def lock_group(session: Session, job: JobRow) -> None:
+    """Locks the row of a job's group until the transaction ends, if it has one."""
+    await session.execute(
+        select(QueueGroupRow.pool)
+        .where(
+            QueueGroupRow.pool == job.pool,
+            QueueGroupRow.priority_class == job.priority_class,
+            QueueGroupRow.project_id == job.project_id,
+            QueueGroupRow.user_id == job.created_by,
+        )
+        .with_for_update()
+    )
+
+
 async def filter_empty_groups(
     session: Session, pool: str, groups: Collection[Group]
 ) -> tuple[Group, ...]:

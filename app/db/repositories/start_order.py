@@ -37,6 +37,7 @@ _COLUMNS: Final = (
     JobRow.project_id,
     JobRow.created_by,
     JobRow.priority,
+    JobRow.own_place,
     JobRow.seed_index,
     JobRow.queued_at,
     JobRow.gpus,
@@ -46,7 +47,13 @@ _COLUMNS: Final = (
     JobRow.allow_code_change,
     JobRow.limits,
 )
-_ORDER: Final = (JobRow.priority.desc(), JobRow.seed_index, JobRow.queued_at, JobRow.id)
+_ORDER: Final = (
+    JobRow.priority.desc(),
+    JobRow.own_place,
+    JobRow.seed_index,
+    JobRow.queued_at,
+    JobRow.id,
+)
 
 _GRACE_SECONDS: Final = Limits().grace_seconds
 
@@ -262,6 +269,7 @@ def _to_job(row: Any) -> LoadedJob:
         attempt=row.attempt,
         group=queue_groups.build_group(row.priority_class, row.project_id, row.created_by),
         priority=row.priority,
+        own_place=row.own_place,
         seed_index=row.seed_index,
         queued_at=row.queued_at,
         gpus=row.gpus,

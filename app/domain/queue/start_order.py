@@ -69,6 +69,9 @@ class QueuedJob:
     """Time limit of an attempt; `None` if it has none."""
     grace_seconds: int = 0
     """Time that an attempt gets to stop once its time limit is reached."""
+    own_place: int = 0
+    """Order among its person's jobs of the same priority, the lowest first: 0 unless one was moved
+    by hand."""
 
     @property
     def devices(self) -> int:
@@ -87,9 +90,9 @@ class QueuedJob:
         return start + timedelta(seconds=self.wall_seconds + self.grace_seconds) <= end
 
     @property
-    def own_order(self) -> tuple[int, int, datetime, str]:
+    def own_order(self) -> tuple[int, int, int, datetime, str]:
         """Sort key among the jobs of its group."""
-        return -self.priority, self.seed_index, self.queued_at, self.id
+        return -self.priority, self.own_place, self.seed_index, self.queued_at, self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ __all__ = [
     "get",
     "list_jobs",
     "pause",
+    "require_control",
     "resume",
 ]
 
@@ -160,8 +161,17 @@ async def find_to_control(session: Session, principal: Principal, job_id: str) -
         ForbiddenError: If the caller may not act on it.
     """
     job = await find(session, principal, job_id, lock=True)
-    rights.require_control(principal, job.project_id, job.created_by)
+    require_control(principal, job)
     return job
+
+
+def require_control(principal: Principal, job: JobRow) -> None:
+    """Refuses a caller who may not change a job.
+
+    Raises:
+        ForbiddenError: `not_yours` or `missing_permission`.
+    """
+    rights.require_control(principal, job.project_id, job.created_by)
 
 
 async def _view(session: Session, job: JobRow) -> JobView:

@@ -36,6 +36,15 @@ def check(
             "Only maintainers of the project submit urgent jobs. Choose normal, or ask one of them "
             "to change the class of the job.",
         )
+    check_wall_time(chosen, limits, pointer)
+
+
+def check_wall_time(chosen: PriorityClass, limits: Limits, pointer: str) -> None:
+    """Refuses a wall time that is too long for a priority class.
+
+    Raises:
+        InvalidError: `interactive_too_long` without a wall time of at most 30 minutes.
+    """
     wall = limits.wall_seconds
     if chosen is PriorityClass.INTERACTIVE and (wall is None or wall > INTERACTIVE_SECONDS):
         asked = "has none" if wall is None else f"has {wall} s"

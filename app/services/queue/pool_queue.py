@@ -159,6 +159,7 @@ class PoolQueue:
             project_share=shares.shares[account.project_id] / sum(shares.shares.values()),
             user_usage=usage.decayed_seconds(shares.usage.get(account, 0.0), shares.now),
             priority=job.priority,
+            own_place=job.own_place,
             seed_index=job.seed_index,
             queued_at=job.queued_at,
         )

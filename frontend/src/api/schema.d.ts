@@ -510,7 +510,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Job
+         * @description Changes the class, the priority or limits of a job that waits.
+         */
+        patch: operations["change_job"];
         trace?: never;
     };
     "/api/v1/jobs/{job_id}/explain": {
@@ -590,6 +594,29 @@ export interface paths {
          * @description Pauses a job: it saves a snapshot and releases its slot.
          */
         post: operations["pause_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs/{job_id}:reorder": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reorder Job
+         * @description Moves a waiting job among the jobs of the same person.
+         *
+         *     Before a job of another person it is moved by maintainers alone, who give it the class `urgent`
+         *     by that.
+         */
+        post: operations["reorder_job"];
         delete?: never;
         options?: never;
         head?: never;
@@ -4805,6 +4832,16 @@ export interface components {
             reason: string;
         };
         /**
+         * JobChange
+         * @description A change of a job that waits; members that are left out stay as they are.
+         */
+        JobChange: {
+            limits?: components["schemas"]["LimitsChange"] | null;
+            /** Priority */
+            priority?: number | null;
+            priority_class?: components["schemas"]["PriorityClass"] | null;
+        };
+        /**
          * JobExplanation
          * @description Why a job has not started.
          */
@@ -4889,6 +4926,18 @@ export interface components {
              *     ]
              */
             seeds: number[];
+        };
+        /**
+         * JobReorder
+         * @description A new place of a waiting job among the person's own jobs.
+         */
+        JobReorder: {
+            /**
+             * Before
+             * @description ID of the waiting job directly before which it is to start; `null`: after all of the person's
+             *     other jobs in the same pool, project and class.
+             */
+            before: string | null;
         };
         /**
          * JobRequest
@@ -5076,6 +5125,23 @@ export interface components {
              *
              *     Reaching it saves a snapshot and ends the job as failed with the cause `time_limit`. The time in
              *     which a continuous evaluation waits for a snapshot does not count.
+             */
+            wall_seconds?: number | null;
+        };
+        /**
+         * LimitsChange
+         * @description A change of the limits of a job; members that are left out stay as they are.
+         */
+        LimitsChange: {
+            /** Grace Seconds */
+            grace_seconds?: number | null;
+            /** Max Attempts */
+            max_attempts?: number | null;
+            /** Stall Seconds */
+            stall_seconds?: number | null;
+            /**
+             * Wall Seconds
+             * @description `null` takes the default of the pool.
              */
             wall_seconds?: number | null;
         };
@@ -6618,6 +6684,13 @@ export interface components {
          * @description What decides the place of a job, in the order in which it is compared.
          */
         QueueTerms: {
+            /**
+             * Own Place
+             * @description Order among the person's jobs of the same priority, the lowest first: 0 unless one was moved
+             *     by hand.
+             * @default 0
+             */
+            own_place: number;
             /** Priority */
             priority: number;
             priority_class: components["schemas"]["PriorityClass"];
@@ -11636,6 +11709,113 @@ export interface operations {
             };
         };
     };
+    change_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     explain_job: {
         parameters: {
             query?: never;
@@ -11938,6 +12118,113 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/json": components["schemas"]["JobAction"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reorder_job: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                job_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobReorder"];
             };
         };
         responses: {

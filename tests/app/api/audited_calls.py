@@ -347,7 +347,31 @@ JOBS = (
             body={},
             **_OWN,
         )
-        for verb in ("pause", "resume", "cancel")
+        for verb in ("pause", "resume")
+    ),
+    AuditedCall(
+        route="PATCH /jobs/{job_id}",
+        action="job.change",
+        about="{queued_job}",
+        at={"job_id": "{queued_job}"},
+        body={"priority": 7},
+        **_OWN,
+    ),
+    AuditedCall(
+        route="POST /jobs/{job_id}:reorder",
+        action="job.reorder",
+        about="{queued_job}",
+        at={"job_id": "{queued_job}"},
+        body={"before": None},
+        **_OWN,
+    ),
+    AuditedCall(
+        route="POST /jobs/{job_id}:cancel",
+        action="job.move",
+        about="{queued_job}",
+        at={"job_id": "{queued_job}"},
+        body={},
+        **_OWN,
     ),
     AuditedCall(
         route="POST /runs/{run_id}:retry",
