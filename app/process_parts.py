@@ -6,12 +6,13 @@ Imported by `app.main` alone.
 import asyncio
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final, Self
 
 import structlog
 from starlette.datastructures import State
 
-from app.bus import Bus, MemoryBus, RedisBus
+from app.bus import Bus, make_bus, publish_all
 from app.daemons import main as daemons
 from app.daemons import uptime
 from app.db.engine import Database
@@ -33,7 +34,7 @@ async def start(state: State, stack: AsyncExitStack) -> None:
     database = Database(settings.database)
     stack.push_async_callback(database.dispose)
     bus = make_bus(settings)
-    database.listeners.append(lambda topics: publish_all(bus, topics))
+    database.listeners.append(partial(publish_all, bus))
     hub = EventHub(
         database,
         bus,
@@ -57,21 +58,8 @@ async def start(state: State, stack: AsyncExitStack) -> None:
     ):
         group.start(work)
     if settings.daemons:
-        group.start(_keep_daemons(database, settings))
+        group.start(_keep_daemons(database, settings, bus))
     stack.callback(hub.close)
-
-
-def make_bus(settings: Settings) -> Bus:
-    """Creates the notification bus that the settings select."""
-    return (
-        MemoryBus() if settings.bus_url is None else RedisBus(settings.bus_url.get_secret_value())
-    )
-
-
-def publish_all(bus: Bus, topics: frozenset[str]) -> None:
-    """Publishes the topics of a committed transaction."""
-    for topic in sorted(topics):
-        bus.publish(topic)
 
 
 class _Background:
@@ -102,11 +90,11 @@ def _log_failure(task: asyncio.Task[None]) -> None:
         _log.error("server.part_failed", exc_info=task.exception())
 
 
-async def _keep_daemons(database: Database, settings: Settings) -> None:
+async def _keep_daemons(database: Database, settings: Settings, bus: Bus) -> None:
     """Runs the daemons and restarts them when they fail, since their state is in the database."""
     while True:
         try:
-            await daemons.run(database, settings)
+            await daemons.run(database, settings, bus)
         # The server goes on after a failure of the daemons, so they are restarted.
         except Exception as error:  # noqa: BLE001
             _log.error("daemons.failed", exc_info=error)

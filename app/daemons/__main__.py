@@ -9,10 +9,12 @@ import contextlib
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import structlog
 
+from app.bus import make_bus, publish_all
 from app.daemons.main import run
 from app.db.engine import Database
 from app.db.startup_check import DatabaseStartError, check_database
@@ -47,7 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 async def _serve(settings: Settings) -> None:
     await check_database(settings.database)
     database = Database(settings.database)
-    work = asyncio.create_task(run(database, settings))
+    bus = make_bus(settings)
+    database.listeners.append(partial(publish_all, bus))
+    delivery = asyncio.create_task(bus.run())
+    work = asyncio.create_task(run(database, settings, bus))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, work.cancel)
@@ -56,6 +61,8 @@ async def _serve(settings: Settings) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await work
     finally:
+        delivery.cancel()
+        await asyncio.wait([delivery])
         await database.dispose()
 
 

@@ -2,21 +2,25 @@
 
 It decides, stores the assignments, then sends one message each. An assignment that no worker
 claims in time, since the message or the worker was lost, expires and is made anew; a worker that
-receives a message twice finds nothing to claim. Only this module of the server imports celery.
+receives a message twice finds nothing to claim. Of several dispatchers the one that holds the lease
+decides, and each of its writes confirms the lease. Only this module of the server imports celery.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final, Protocol
 
 import structlog
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from app.db.engine import QUEUE, Database
+from app.bus import Bus
+from app.db.engine import QUEUE, Database, Session
 from app.services.jobs import dispatch_plan
 from app.services.jobs.dispatch_plan import AssignedJob
+from app.services.queue.dispatcher_lease import DispatcherLease, LeaseLostError
 from app.services.queue.equipped_workers import EquippedWorkers
 from palestra.contract.names import DISPATCH_TASK
 from palestra.contract.work_order import DispatchMessage
@@ -24,8 +28,9 @@ from palestra.contract.work_order import DispatchMessage
 _log = structlog.get_logger("palestra.dispatcher")
 
 POLL_SECONDS: Final = 1.0
-"""Longest time between two reads of the queue, which another process may have changed."""
+"""Longest time between two reads of the queue: a notification of its change may be lost."""
 _LONGEST_PAUSE: Final = 5.0
+_RELEASE_SECONDS: Final = 2.0
 _SOCKET_SECONDS: Final = 5.0
 
 
@@ -96,40 +101,57 @@ class Dispatcher:
         database: Where the jobs are.
         queue: Where the dispatch messages go.
         assignment_seconds: An assignment that no worker claimed expires after this.
+        lease: The lease without which nothing is written; by default that of this process.
     """
 
     def __init__(
-        self, database: Database, queue: DispatchQueue, *, assignment_seconds: float
+        self,
+        database: Database,
+        queue: DispatchQueue,
+        *,
+        assignment_seconds: float,
+        lease: DispatcherLease | None = None,
     ) -> None:
         self._database = database
         self._queue = queue
         self._assignment_seconds = assignment_seconds
         self._equipped = EquippedWorkers()
-        self._wake = asyncio.Event()
+        self.lease: Final = lease or DispatcherLease(database)
 
-    async def run(self) -> None:
-        """Dispatches jobs whenever the queue changes, and at least once a second."""
-        self._database.listeners.append(self._on_commit)
+    async def run(self, bus: Bus) -> None:
+        """Dispatches jobs whenever the queue changes, and at least once a second.
+
+        Args:
+            bus: Tells of commits of this process and, if it connects several, of the others.
+        """
+        changes = bus.subscribe(QUEUE)
         try:
             pause = POLL_SECONDS
             while True:
                 pause = POLL_SECONDS if await self._try_tick() else min(2 * pause, _LONGEST_PAUSE)
-                await self._rest(pause)
+                await changes.wait(pause)
         finally:
-            self._database.listeners.remove(self._on_commit)
+            bus.unsubscribe(changes)
+            await self._release()
 
     async def tick(self) -> int:
         """Assigns the jobs that can start and sends their messages; returns their number.
 
+        Zero while another dispatcher holds the lease.
+
         Raises:
             DispatchError: If the broker cannot be reached. The jobs whose message was not sent are
                 queued as before.
+            LeaseLostError: If another dispatcher took the lease since the decision. Nothing was
+                written.
         """
+        if not await self.lease.hold():
+            return 0
         async with self._database.read() as session:
             decisions = await dispatch_plan.decide(session, self._equipped)
         if not decisions:
             return 0
-        async with self._database.write() as session:
+        async with self._write() as session:
             assigned = await dispatch_plan.assign(session, decisions, self._assignment_seconds)
         sent = 0
         try:
@@ -142,15 +164,23 @@ class Dispatcher:
             _log.info("dispatcher.sent", jobs=[job.job_id for job in assigned])
         return sent
 
+    @asynccontextmanager
+    async def _write(self) -> AsyncIterator[Session]:
+        """Yields a session that writes only if this dispatcher still holds the lease."""
+        async with self._database.write() as session:
+            await self.lease.confirm(session)
+            yield session
+
     async def _end_unsent(self, unsent: Sequence[AssignedJob]) -> None:
         if unsent:
-            async with self._database.write() as session:
+            async with self._write() as session:
                 await dispatch_plan.unassign(session, unsent)
 
     async def _try_tick(self) -> bool:
-        self._wake.clear()
         try:
             await self.tick()
+        except LeaseLostError:
+            return True
         except DispatchError as error:
             _log.warning("dispatcher.broker_unreachable", error=str(error))
             return False
@@ -160,11 +190,8 @@ class Dispatcher:
             return False
         return True
 
-    async def _rest(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-
-    def _on_commit(self, topics: frozenset[str]) -> None:
-        if QUEUE in topics:
-            self._wake.set()
+    async def _release(self) -> None:
+        """Gives the lease back; without an answer of the database it ends by its time."""
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(_RELEASE_SECONDS):
+                await self.lease.release()

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from app.bus import Bus
 from app.daemons.compactor import Compactor
 from app.daemons.dispatcher import CeleryDispatchQueue, Dispatcher
 from app.daemons.reaper import Reaper
@@ -11,10 +12,16 @@ from app.services.artifacts.blob_store import BlobStore
 from app.settings import Settings
 
 
-async def run(database: Database, settings: Settings) -> None:
+async def run(database: Database, settings: Settings, bus: Bus) -> None:
     """Runs dispatcher, reaper, compactor and remover until it is cancelled.
 
-    Several such processes may run at the same time.
+    Several such processes may run at the same time. One of the dispatchers holds the lease and
+    assigns jobs; what the other daemons write is a compare-and-set, or done under a lock.
+
+    Args:
+        database: The database, whose listeners publish commits to the bus.
+        settings: The settings of the process.
+        bus: Tells of commits; its caller runs it.
     """
     queue = CeleryDispatchQueue(settings.broker_url.get_secret_value())
     dispatcher = Dispatcher(database, queue, assignment_seconds=settings.assignment_seconds)
@@ -29,7 +36,8 @@ async def run(database: Database, settings: Settings) -> None:
     remover = ProjectRemover(database, store)
     try:
         async with asyncio.TaskGroup() as group:
-            for daemon in (dispatcher, reaper, compactor, remover):
+            group.create_task(dispatcher.run(bus))
+            for daemon in (reaper, compactor, remover):
                 group.create_task(daemon.run())
     finally:
         queue.close()

@@ -11,6 +11,7 @@ from app.db.models.curves import (
     SeriesRow,
     TelemetryBatchRow,
 )
+from app.db.models.dispatcher_lease import DispatcherLeaseRow
 from app.db.models.events import EventRow
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.invitations import InvitationRow
@@ -32,6 +33,7 @@ __all__ = [
     "Base",
     "BlobRow",
     "BlockRow",
+    "DispatcherLeaseRow",
     "EnrolmentTokenRow",
     "EpochStatsRow",
     "EvaluationRow",

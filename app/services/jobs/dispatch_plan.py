@@ -93,14 +93,20 @@ async def fail_without_snapshot(session: Session) -> int:
             "again with another one."
         )
     )
+    failed = 0
     for job in without_snapshot:
+        # The reaper of another process may have been faster.
+        locked = await job_rows.find_by_id(session, job.id, lock=True)
+        if locked is None or locked.state != JobState.QUEUED:
+            continue
         await job_state.move(
             session,
-            job,
+            locked,
             JobState.FAILED,
             TransitionDetails(actor=_ACTOR, cause=Cause.NO_RESULT, failure=failure),
         )
-    return len(without_snapshot)
+        failed += 1
+    return failed
 
 
 async def _is_gone(session: Session, job: JobRow) -> bool:

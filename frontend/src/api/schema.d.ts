@@ -6867,6 +6867,26 @@ export interface components {
             v_min: number;
         };
         /**
+         * Readiness
+         * @description The answer of a server that can work.
+         */
+        Readiness: {
+            /**
+             * Dispatcher
+             * @description Where jobs are assigned to workers: in this process, in another one, or nowhere.
+             *
+             *     A server that stopped is replaced by another one within some seconds.
+             * @enum {string}
+             */
+            dispatcher: "here" | "elsewhere" | "nowhere";
+            /**
+             * Status
+             * @default ok
+             * @constant
+             */
+            status: "ok";
+        };
+        /**
          * RecurrentPpoParameters
          * @description PPO with an LSTM (Hochreiter & Schmidhuber 1997) before policy and value.
          *
@@ -19835,7 +19855,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Health"];
+                    "application/json": components["schemas"]["Readiness"];
                 };
             };
             /** @description The request could not be read. */

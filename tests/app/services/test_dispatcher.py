@@ -1,9 +1,11 @@
 import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 from sqlalchemy import update
 
+from app.bus import MemoryBus, publish_all
 from app.daemons.dispatcher import Dispatcher, DispatchError
 from app.db.engine import Database
 from app.db.models import JobRow, WorkerRow
@@ -263,7 +265,9 @@ async def test_a_commit_wakes_the_dispatcher(
     monkeypatch.setattr("app.daemons.dispatcher.POLL_SECONDS", 3_600.0)
     await world.register()
     dispatcher = Dispatcher(database, queue, assignment_seconds=30)
-    work = asyncio.create_task(dispatcher.run())
+    bus = MemoryBus()
+    database.listeners.append(partial(publish_all, bus))
+    work = asyncio.create_task(dispatcher.run(bus))
     try:
         await asyncio.sleep(0.1)
         job = await world.submit_one_job()

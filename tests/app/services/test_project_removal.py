@@ -30,8 +30,8 @@ from tests.support.server_fixture import World, advance_clock, make_definition
 
 DAY = 86_400
 SHARED = {
-    "alembic_version", "audit", "audit_chain", "enrolment_tokens", "pools", "server_uptime",
-    "usage_accounts", "usage_entries", "users", "workers",
+    "alembic_version", "audit", "audit_chain", "dispatcher_lease", "enrolment_tokens", "pools",
+    "server_uptime", "usage_accounts", "usage_entries", "users", "workers",
 }  # fmt: skip
 """Tables of which a removal deletes nothing that these tests look at."""
 
@@ -326,6 +326,7 @@ def test_every_table_is_removed_or_named_here() -> None:
     others = {
         "audit": "stays",
         "audit_chain": "of the server",
+        "dispatcher_lease": "of the server",
         "enrolment_tokens": "of pools",
         "idempotency_keys": "of users, and short-lived",
         "invitations": "of the server",
