@@ -14,6 +14,7 @@ from palestra.people_methods import PeopleMethods
 from palestra.pool_methods import PoolMethods
 from palestra.project_methods import ProjectMethods
 from palestra.token_methods import TokenMethods
+from palestra.usage_methods import UsageMethods
 
 
 class Client(
@@ -26,6 +27,7 @@ class Client(
     PeopleMethods,
     ProjectMethods,
     TokenMethods,
+    UsageMethods,
 ):
     """A client of one server with one token. Thread-safe; usable as a context manager.
 

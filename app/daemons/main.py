@@ -5,6 +5,7 @@ import asyncio
 from app.bus import Bus
 from app.daemons.compactor import Compactor
 from app.daemons.dispatcher import CeleryDispatchQueue, Dispatcher
+from app.daemons.pool_recorder import PoolRecorder
 from app.daemons.reaper import Reaper
 from app.daemons.remover import ProjectRemover
 from app.db.engine import Database
@@ -13,7 +14,7 @@ from app.settings import Settings
 
 
 async def run(database: Database, settings: Settings, bus: Bus) -> None:
-    """Runs dispatcher, reaper, compactor and remover until it is cancelled.
+    """Runs dispatcher, reaper, compactor, remover and pool recorder until it is cancelled.
 
     Several such processes may run at the same time. One of the dispatchers holds the lease and
     assigns jobs; what the other daemons write is a compare-and-set, or done under a lock.
@@ -37,7 +38,7 @@ async def run(database: Database, settings: Settings, bus: Bus) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(dispatcher.run(bus))
-            for daemon in (reaper, compactor, remover):
+            for daemon in (reaper, compactor, remover, PoolRecorder(database)):
                 group.create_task(daemon.run())
     finally:
         queue.close()

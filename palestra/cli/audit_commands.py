@@ -1,20 +1,16 @@
 """Commands of the audit log: `palestra audit list | export | verify`."""
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final
+from typing import Annotated, Any
 
 import typer
 
 from palestra.cli.exec_commands import RAW, run_admin
+from palestra.cli.new_files import STDOUT, open_new_file
 from palestra.cli.output import (
     build_table,
     emit_json,
-    fail_usage,
     remove_control_characters,
     say,
     shorten,
@@ -24,8 +20,6 @@ from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.audit import AuditEntry, AuditQuery
 from palestra.contract.views import FieldProblem
-
-_STDOUT: Final = Path("-")
 
 User = Annotated[str | None, typer.Option(help="Name or ID of the person.")]
 Thing = Annotated[
@@ -92,7 +86,7 @@ def _cells(row: AuditEntry) -> tuple[str, ...]:
 def export(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Must not exist yet; - is standard output.")
-    ] = _STDOUT,
+    ] = STDOUT,
     user: User = None,
     thing: Thing = None,
     action: Action = None,
@@ -106,33 +100,13 @@ def export(
     """Writes entries of the audit log as JSON lines, oldest first."""
     query = _query(user, thing, action, refused, since, until)
     count = 0
-    with connect(server, token_file) as client, _output(file) as target:
+    with connect(server, token_file) as client, open_new_file(file) as target:
         for line in client.export_audit(query):
             target.write(line + b"\n")
             count += 1
-    if file != _STDOUT:
+    if file != STDOUT:
         entries = {"entries": count, "path": str(file.absolute())}
         emit_json(entries) if json else say(f"{count} entries in {file}")
-
-
-@contextmanager
-def _output(file: Path) -> Iterator[BinaryIO]:
-    """Yields where to write; a file that was not completed is removed."""
-    if file == _STDOUT:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    try:
-        # The log names people and addresses: nobody else on this machine reads it.
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        fail_usage(f"{file}: {error.strerror}. Name a file that does not exist yet")
-    try:
-        with os.fdopen(descriptor, "wb") as target:
-            yield target
-    except BaseException:
-        file.unlink(missing_ok=True)
-        raise
 
 
 def verify(context: typer.Context) -> None:

@@ -46,6 +46,8 @@ WITHOUT_OBJECT = {
     "GET /openapi.json",
     "GET /tokens",
     "GET /users",
+    "GET /usage",
+    "GET /usage:export",
     "GET /invitations",
     "GET /definitions/schema",
     "POST /experiments",

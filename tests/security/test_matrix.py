@@ -117,6 +117,8 @@ NEEDS = {
     "GET /artifacts/{artifact_id}/content": READ_OR_ATTEMPT,
     "GET /workers": READ,
     "GET /workers/{worker_id}": READ,
+    "GET /usage": READ,
+    "GET /usage:export": READ,
     "GET /pools": READ,
     "POST /pools": ADMIN,
     "GET /pools/{pool}": READ,

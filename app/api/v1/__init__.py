@@ -33,6 +33,7 @@ from app.api.v1 import (
     session,
     telemetry,
     tokens,
+    usage,
     users,
     workers,
 )
@@ -63,6 +64,7 @@ PARTS: Final[tuple[ModuleType, ...]] = (
     artifacts,
     workers,
     pools,
+    usage,
     audit,
 )
 

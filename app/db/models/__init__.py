@@ -21,7 +21,7 @@ from app.db.models.pools import EnrolmentTokenRow, PoolRow, ProjectPoolRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.uptime import ServerUptimeRow
-from app.db.models.usage import QueueGroupRow, UsageAccountRow, UsageEntryRow
+from app.db.models.usage import PoolHourRow, QueueGroupRow, UsageAccountRow, UsageEntryRow
 from app.db.models.workers import WorkerRow
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "LoginLinkRow",
     "LoginSessionRow",
     "MembershipRow",
+    "PoolHourRow",
     "PoolRow",
     "ProjectPoolRow",
     "ProjectRow",

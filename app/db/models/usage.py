@@ -50,6 +50,7 @@ class UsageEntryRow(Base):
         Index(None, "pool", "ended_at"),
         Index(None, "project_id", "ended_at"),
         Index(None, "user_id", "ended_at"),
+        Index(None, "ended_at"),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -72,3 +73,22 @@ class UsageEntryRow(Base):
     """Whether the devices are GPUs."""
     started_at: Mapped[datetime]
     ended_at: Mapped[datetime]
+
+
+class PoolHourRow(Base):
+    """How the slots of a pool were occupied in an hour, summed over regular samples."""
+
+    __tablename__ = "pool_hours"
+
+    pool: Mapped[str] = mapped_column(String(64), primary_key=True)
+    hour: Mapped[datetime] = mapped_column(primary_key=True)
+    """Start of the hour."""
+    sampled_at: Mapped[datetime | None]
+    """When it was last added to; NULL of a row that was just inserted."""
+    recorded_seconds: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    """Seconds of which the numbers below are known."""
+    slot_seconds: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    busy_seconds: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    """Slots with a live attempt or an assignment."""
+    idle_waiting_seconds: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    """Free slots beside queued jobs that fitted them."""

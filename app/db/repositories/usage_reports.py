@@ -59,6 +59,7 @@ class GroupSum:
     key: tuple[str | None, ...]
     """Values of the columns by which is grouped."""
     kind: str
+    is_gpu: bool
     interval: IntervalSum
 
 
@@ -95,6 +96,7 @@ async def _sum_entries(
         select(
             *keys,
             UsageEntryRow.kind,
+            UsageEntryRow.is_gpu,
             UsageEntryRow.devices,
             start.label("start"),
             end.label("end"),
@@ -105,33 +107,34 @@ async def _sum_entries(
         .subquery()
     )
     columns = inner.c
-    groups = [columns[key.name] for key in keys]
+    groups = [*(columns[key.name] for key in keys), columns.kind, columns.is_gpu]
     devices = columns.devices
     query = select(
         *groups,
-        columns.kind,
         columns.first,
         columns.last,
         func.sum(devices),
         func.sum(devices * (columns.end - columns.start)),
         func.sum(devices * ((columns.first + 1) * width - columns.start)),
         func.sum(devices * (columns.end - columns.last * width)),
-    ).group_by(*groups, columns.kind, columns.first, columns.last)
-    count = len(groups)
+    ).group_by(*groups, columns.first, columns.last)
     return [
         GroupSum(
-            key=tuple(row[:count]),
-            kind=row[count],
+            key=tuple(key),
+            kind=kind,
+            is_gpu=is_gpu,
             interval=IntervalSum(
-                first=int(row[count + 1]),
-                last=max(int(row[count + 1]), int(row[count + 2])),
-                devices=int(row[count + 3]),
-                whole=float(row[count + 4]),
-                head=float(row[count + 5]),
-                tail=float(row[count + 6]),
+                first=int(first),
+                last=max(int(first), int(last)),
+                devices=int(count),
+                whole=float(whole),
+                head=float(head),
+                tail=float(tail),
             ),
         )
-        for row in await session.execute(query)
+        for *key, kind, is_gpu, first, last, count, whole, head, tail in await session.execute(
+            query
+        )
     ]
 
 
@@ -156,6 +159,7 @@ async def _list_live(
         GroupSum(
             key=tuple(value or None for value in key),
             kind=USED,
+            is_gpu=gpus > 0,
             interval=measure(period, started_at, end, max(1, gpus)),
         )
         for *key, gpus, started_at in await session.execute(query)

@@ -15,6 +15,7 @@ from app.domain.principal import Principal
 from app.domain.queue import usage
 from app.domain.queue.start_order import UsageAccount
 from app.domain.usage_periods import UsagePeriod
+from app.services.usage.reports import sees_all_usage
 from app.services.views.login_names import load_login_names
 from app.services.workers import pools
 from palestra.contract.permissions import Permission
@@ -169,11 +170,3 @@ def _sum_projects(seconds: Mapping[UsageAccount, float], project_ids: Collection
     return sum(
         (value for account, value in seconds.items() if account.project_id in project_ids), 0.0
     )
-
-
-def sees_all_usage(principal: Principal) -> bool:
-    """Returns whether a caller reads the usage of all projects: an administrator of the server.
-
-    Within the path of one project it sees that project alone.
-    """
-    return principal.permits(Permission.SERVER_POOLS) and not principal.is_within_project

@@ -1792,6 +1792,49 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Report Usage
+         * @description Returns what was used within a period, in total and by groups.
+         *
+         *     Members see the usage of their projects, administrators of the server that of all projects.
+         *     Without `bucket` the period is one part.
+         */
+        get: operations["report_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage:export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Usage
+         * @description Sends the same as CSV, with all groups, in the order of time.
+         */
+        get: operations["export_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/users": {
         parameters: {
             query?: never;
@@ -5584,6 +5627,44 @@ export interface components {
             wall: number;
         };
         /**
+         * OccupancyBucket
+         * @description How the slots of a pool were occupied in one part of the period.
+         *
+         *     Only what was recorded counts: a part of which nothing was recorded is missing.
+         */
+        OccupancyBucket: {
+            /**
+             * Busy Seconds
+             * @description Slots that jobs occupied or were assigned to.
+             * @default 0
+             */
+            busy_seconds: number;
+            /**
+             * Idle Waiting Seconds
+             * @description Free slots beside queued jobs that fitted them, whatever held these: a pause, a limit, or the
+             *     time until they were told to start.
+             * @default 0
+             */
+            idle_waiting_seconds: number;
+            /**
+             * Recorded Seconds
+             * @description Seconds of which the numbers below are known: a server ran and recorded them.
+             * @default 0
+             */
+            recorded_seconds: number;
+            /**
+             * Slot Seconds
+             * @description Slots of workers that were online and not draining.
+             * @default 0
+             */
+            slot_seconds: number;
+            /**
+             * Start
+             * Format: date-time
+             */
+            start: string;
+        };
+        /**
          * Order
          * @description The pending order for an attempt, in the answer to a renewal of its lease.
          * @enum {string}
@@ -5973,6 +6054,24 @@ export interface components {
             max_wall_seconds?: number | null;
             /** Shows Names */
             shows_names?: boolean | null;
+        };
+        /**
+         * PoolOccupancy
+         * @description How the slots of a pool were occupied in the period, by whole hours.
+         */
+        PoolOccupancy: {
+            /** Buckets */
+            buckets: components["schemas"]["OccupancyBucket"][];
+            /** Busy Seconds */
+            busy_seconds: number;
+            /** Idle Waiting Seconds */
+            idle_waiting_seconds: number;
+            /** Pool */
+            pool: string;
+            /** Recorded Seconds */
+            recorded_seconds: number;
+            /** Slot Seconds */
+            slot_seconds: number;
         };
         /**
          * PoolPause
@@ -9179,6 +9278,164 @@ export interface components {
              * @default 5
              */
             value_passes: number;
+        };
+        /**
+         * UsageBucket
+         * @description Device-seconds of a group within one part of the period.
+         */
+        UsageBucket: {
+            /**
+             * Gpu Seconds
+             * @description The part of `used_seconds` that GPUs were used for.
+             * @default 0
+             */
+            gpu_seconds: number;
+            /**
+             * Lost Seconds
+             * @description Waste: what has to be done again, since a machine or a network failed. Charged to nobody.
+             * @default 0
+             */
+            lost_seconds: number;
+            /**
+             * Start
+             * Format: date-time
+             */
+            start: string;
+            /**
+             * Used Seconds
+             * @description What attempts used whose work counts, with what live attempts used so far.
+             * @default 0
+             */
+            used_seconds: number;
+        };
+        /**
+         * UsageBucketSize
+         * @description Length of the parts into which a period is divided.
+         *
+         *     Days begin at midnight UTC, weeks on Mondays.
+         * @enum {string}
+         */
+        UsageBucketSize: "hour" | "day" | "week";
+        /**
+         * UsageGroup
+         * @description Device-seconds of one group. Of the keys, those are set by which is grouped.
+         */
+        UsageGroup: {
+            /**
+             * Buckets
+             * @description The parts of the period in which something was used or lost, in their order.
+             */
+            buckets?: components["schemas"]["UsageBucket"][];
+            /**
+             * Environment
+             * @description `null` also for supervised experiments, which have none.
+             */
+            environment?: string | null;
+            /** Experiment */
+            experiment?: string | null;
+            /**
+             * Gpu Seconds
+             * @description The part of `used_seconds` that GPUs were used for.
+             * @default 0
+             */
+            gpu_seconds: number;
+            /**
+             * Lost Seconds
+             * @description Waste: what has to be done again, since a machine or a network failed. Charged to nobody.
+             * @default 0
+             */
+            lost_seconds: number;
+            /** Pool */
+            pool?: string | null;
+            /**
+             * Project
+             * @description Slug.
+             */
+            project?: string | null;
+            /**
+             * Used Seconds
+             * @description What attempts used whose work counts, with what live attempts used so far.
+             * @default 0
+             */
+            used_seconds: number;
+            /**
+             * User
+             * @description Login name.
+             */
+            user?: string | null;
+        };
+        /**
+         * UsageKey
+         * @description What usage can be grouped by.
+         * @enum {string}
+         */
+        UsageKey: "project" | "user" | "experiment" | "environment" | "pool";
+        /**
+         * UsageReport
+         * @description What was used within a period, as far as the caller may read it.
+         *
+         *     Its own numbers are the sum of all groups.
+         */
+        UsageReport: {
+            /**
+             * At
+             * Format: date-time
+             * @description Until when live attempts are counted.
+             */
+            at: string;
+            bucket: components["schemas"]["UsageBucketSize"] | null;
+            /** By */
+            by: components["schemas"]["UsageKey"][];
+            /**
+             * Gpu Seconds
+             * @description The part of `used_seconds` that GPUs were used for.
+             * @default 0
+             */
+            gpu_seconds: number;
+            /**
+             * Groups
+             * @description Those that used or lost most, first.
+             */
+            groups: components["schemas"]["UsageGroup"][];
+            /**
+             * Lost Seconds
+             * @description Waste: what has to be done again, since a machine or a network failed. Charged to nobody.
+             * @default 0
+             */
+            lost_seconds: number;
+            /**
+             * Pools
+             * @description The pools that the caller sees, by name.
+             */
+            pools: components["schemas"]["PoolOccupancy"][];
+            /** @description All further groups together; `null` if there are none. */
+            rest: components["schemas"]["UsageGroup"] | null;
+            /**
+             * Rest Groups
+             * @description Number of groups in `rest`.
+             */
+            rest_groups: number;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /**
+             * Starts
+             * @description Start of each part of the period.
+             */
+            starts: string[];
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
+            /**
+             * Used Seconds
+             * @description What attempts used whose work counts, with what live attempts used so far.
+             * @default 0
+             */
+            used_seconds: number;
         };
         /**
          * UserChange
@@ -18323,6 +18580,166 @@ export interface operations {
             };
             /** @description Not JSON. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    report_usage: {
+        parameters: {
+            query?: {
+                /** @description Grouped by all of them. */
+                by?: components["schemas"]["UsageKey"][];
+                /** @description From this time on; by default 7 days. */
+                since?: string | null;
+                /** @description Before this time; by default now. */
+                until?: string | null;
+                /** @description Length of the parts of the period. */
+                bucket?: components["schemas"]["UsageBucketSize"] | null;
+                project?: string | null;
+                /** @description Login name; `me` is the caller. */
+                user?: string | null;
+                experiment?: string | null;
+                environment?: string | null;
+                pool?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageReport"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_usage: {
+        parameters: {
+            query?: {
+                /** @description Grouped by all of them. */
+                by?: components["schemas"]["UsageKey"][];
+                /** @description From this time on; by default 7 days. */
+                since?: string | null;
+                /** @description Before this time; by default now. */
+                until?: string | null;
+                /** @description Length of the parts of the period. */
+                bucket?: components["schemas"]["UsageBucketSize"] | null;
+                project?: string | null;
+                /** @description Login name; `me` is the caller. */
+                user?: string | null;
+                experiment?: string | null;
+                environment?: string | null;
+                pool?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A line for each group in each part of the period. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

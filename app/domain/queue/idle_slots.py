@@ -1,0 +1,39 @@
+"""Counts the free slots of a pool beside waiting jobs that fit them. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.domain.queue.decision import WorkerOffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingJobs:
+    """Queued jobs with the same needs."""
+
+    gpus: int
+    version: int
+    """Version of their work orders."""
+    jobs: int
+
+
+def count_idle_beside_waiting(
+    workers: Iterable[WorkerOffer], waiting: Iterable[WaitingJobs]
+) -> int:
+    """Returns how many waiting jobs would have a free slot if nothing but slots held them.
+
+    One waiting job beside eight free slots makes one slot idle, not eight.
+    """
+    offers = sorted(workers, key=lambda worker: worker.gpus)
+    free = {worker.worker_id: worker.free_slots for worker in offers}
+    found = 0
+    # Jobs with more GPUs fit fewer workers, and take their slots first.
+    for need in sorted(waiting, key=lambda one: one.gpus, reverse=True):
+        left = need.jobs
+        for worker in offers:
+            if worker.gpus < need.gpus or need.version not in worker.versions:
+                continue
+            taken = min(left, free[worker.worker_id])
+            free[worker.worker_id] -= taken
+            left -= taken
+            found += taken
+    return found

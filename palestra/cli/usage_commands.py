@@ -1,0 +1,168 @@
+"""`palestra usage`: device-hours by project, person, experiment, environment, pool and time."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from palestra.cli.new_files import STDOUT, open_new_file
+from palestra.cli.output import (
+    build_table,
+    emit_json,
+    fail_usage,
+    remove_control_characters,
+    say,
+    show,
+)
+from palestra.cli.request_documents import read_request
+from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.contract.usage import (
+    UsageAmount,
+    UsageBucketSize,
+    UsageGroup,
+    UsageKey,
+    UsageQuery,
+    UsageReport,
+)
+from palestra.contract.views import FieldProblem
+
+_HOUR: Final = 3_600
+_UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
+
+By = Annotated[
+    list[UsageKey] | None,
+    typer.Option(help="What to group by; may be given several times. By default project."),
+]
+Bucket = Annotated[
+    UsageBucketSize | None, typer.Option(help="Divides the period into parts of this length.")
+]
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="12h, 30d, 4w ago, or 2026-03-01T12:00:00Z; by default 7d."),
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Before then, likewise; by default now.")
+]
+Csv = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Writes CSV to a file that does not exist yet, or to -."),
+]
+User = Annotated[str | None, typer.Option(help="Login name of a person; me is yourself.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("usage")(show_usage)
+
+
+def show_usage(
+    by: By = None,
+    bucket: Bucket = None,
+    since: Since = None,
+    until: Until = None,
+    user: User = None,
+    experiment: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    environment: Annotated[str | None, typer.Option("--env", metavar="ID")] = None,
+    pool: Annotated[str | None, typer.Option(metavar="POOL")] = None,
+    csv: Csv = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Shows what was used of the pools: device-hours, waste, and idle slots beside waiting jobs."""
+    members: dict[str, Any] = {
+        "by": list(dict.fromkeys(by or [UsageKey.PROJECT])),
+        "bucket": bucket,
+        "since": _parse_time("--since", since),
+        "until": _parse_time("--until", until),
+        "user": user,
+        "experiment": experiment,
+        "environment": environment,
+        "pool": pool,
+    }
+    query = read_request(UsageQuery, members, _sentence)
+    with connect(server, token_file) as client:
+        if csv is not None:
+            return _write(client.export_usage(query), csv, json=json)
+        found = client.usage(query)
+    if json:
+        return emit_json(found)
+    return _show(found)
+
+
+def _sentence(fault: FieldProblem) -> str:
+    name = fault.pointer.removeprefix("/").partition("/")[0]
+    return f"--{'env' if name == 'environment' else name} {fault.message}"
+
+
+def _write(lines: Iterator[bytes], file: Path, *, json: bool) -> None:
+    count = -1  # The first line has the names of the columns.
+    with open_new_file(file) as target:
+        for line in lines:
+            target.write(line + b"\r\n")
+            count += 1
+    if file != STDOUT:
+        written = {"lines": count, "path": str(file.absolute())}
+        emit_json(written) if json else say(f"{count} lines in {file}")
+
+
+def _show(found: UsageReport) -> None:
+    say(f"device-hours from {found.since:%Y-%m-%d %H:%M} to {found.until:%Y-%m-%d %H:%M} UTC")
+    names = [key.value for key in found.by]
+    times = [] if found.bucket is None else [found.bucket.value]
+    numbers = ("used", "on GPUs", "lost")
+    rows = [row for group in found.groups for row in _group_rows(names, group, found)]
+    if found.rest is not None:
+        name = f"({found.rest_groups} more)"
+        rows.append((*_pad(name, names, times), *_hours(found.rest)))
+    rows.append((*_pad("total", names, times), *_hours(found)))
+    show(build_table((*names, *times, *numbers), rows, numbers=numbers))
+    _show_pools(found)
+
+
+def _group_rows(
+    names: Sequence[str], group: UsageGroup, found: UsageReport
+) -> Iterator[tuple[str, ...]]:
+    key = [remove_control_characters(getattr(group, name) or "-") for name in names]
+    if found.bucket is None:
+        yield (*key, *_hours(group))
+        return
+    for bucket in group.buckets:
+        yield (*key, f"{bucket.start:%Y-%m-%d %H:%M}", *_hours(bucket))
+
+
+def _pad(cell: str, names: Sequence[str], times: Sequence[str]) -> list[str]:
+    return [cell, *[""] * (len(names) + len(times) - 1)]
+
+
+def _hours(amount: UsageAmount) -> tuple[str, str, str]:
+    seconds = (amount.used_seconds, amount.gpu_seconds, amount.lost_seconds)
+    used, gpus, lost = (f"{value / _HOUR:,.2f}" for value in seconds)
+    return used, gpus, lost
+
+
+def _show_pools(found: UsageReport) -> None:
+    numbers = ("recorded", "slots", "busy", "idle beside waiting jobs")
+    rows = [
+        (pool.pool, *(f"{value / _HOUR:,.2f}" for value in (pool.recorded_seconds, *sums)))
+        if pool.recorded_seconds
+        else (pool.pool, "0.00", "unknown", "unknown", "unknown")
+        for pool in found.pools
+        for sums in [(pool.slot_seconds, pool.busy_seconds, pool.idle_waiting_seconds)]
+    ]
+    if rows:
+        say("slot-hours of the pools, of the hours that a server recorded")
+        show(build_table(("pool", *numbers), rows, numbers=numbers))
+
+
+def _parse_time(option: str, text: str | None) -> str | None:
+    """Returns a time as RFC 3339; `7d` is seven days ago."""
+    if text is None or text[-1:] not in _UNITS or not text[:-1].isdecimal():
+        return text
+    try:
+        ago = timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
+        return (datetime.now(UTC) - ago).isoformat()
+    except OverflowError:
+        fail_usage(f"{option} {text}: lies before the year 1")

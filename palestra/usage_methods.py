@@ -1,0 +1,30 @@
+"""The methods of `palestra.Client` that read what was used."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from palestra.client_methods import ClientMethods
+from palestra.contract.usage import UsageQuery, UsageReport
+
+
+class UsageMethods(ClientMethods):
+    """Accounting: device-seconds by project, person, experiment, environment, pool and time."""
+
+    def usage(self, query: UsageQuery | None = None) -> UsageReport:
+        """Returns what was used within a period: by default of a week, by project."""
+        return self._connection.get(UsageReport, "/usage", self._parameters(query))
+
+    def export_usage(self, query: UsageQuery | None = None) -> Iterator[bytes]:
+        """Yields the lines of the same as CSV, with all groups, without line breaks.
+
+        Raises:
+            PalestraError: If the server refused, or the connection broke before the last line.
+        """
+        for line in self._connection.lines("/usage:export", self._parameters(query)):
+            yield line.removesuffix(b"\r")
+
+    def _parameters(self, query: UsageQuery | None) -> dict[str, Any]:
+        wanted = (query or UsageQuery()).model_dump(mode="json")
+        if self._within and wanted["project"] is None:
+            wanted["project"] = self._within.rpartition("/")[2]
+        return wanted
