@@ -222,7 +222,7 @@ async def _issue(session: Session, request: TokenRequest) -> TokenView:
 
 
 def _enrols(scopes: str) -> bool:
-    """Returns whether a token is to enrol workers; the scope `worker` goes with no other.
+    """Returns whether a new token enrols workers: `worker` is then its only scope.
 
     Raises:
         InvalidError: `worker_alone`.

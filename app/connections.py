@@ -113,7 +113,8 @@ class Connections:
     def admit(self, connection: "BoundedProtocol", address: str) -> bool:
         """Registers a connection.
 
-        Returns whether there was room, or was made by ending one that waits for its request.
+        At the limit, a connection that waits for its request is closed in its favour. Returns
+        false if there is no such connection.
         """
         if self._of_address[address] >= self.most_per_address and not self._is_proxy(address):
             if not self._end_oldest(lambda other: self.open[other] == address):

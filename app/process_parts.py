@@ -29,7 +29,7 @@ DAEMON_RESTART_SECONDS: Final = 2.0
 
 
 async def start(state: State, stack: AsyncExitStack) -> None:
-    """Starts every part into `state`; the stack stops them in reverse order."""
+    """Starts every part and stores it in `state`; the stack stops the parts in reverse order."""
     settings: Settings = state.settings
     database = Database(settings.database)
     stack.push_async_callback(database.dispose)
@@ -75,7 +75,7 @@ class _Background:
         self._tasks.append(task)
 
     async def __aenter__(self) -> Self:
-        """Returns the group."""
+        """Returns the group, which has no tasks yet."""
         return self
 
     async def __aexit__(self, *_: object) -> None:

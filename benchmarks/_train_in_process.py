@@ -50,7 +50,7 @@ def build_bare_submission(
 
 
 def build_work_order(submission: Submission, seeds: Sequence[int]) -> WorkOrder:
-    """Returns the work order that a worker would receive for some seeds of a submission."""
+    """Returns the work order that a worker would receive for seeds of a submission."""
     document = submission.model_dump(mode="json")
     order: dict[str, Any] = {
         "attempt_id": new_id("att"),

@@ -35,7 +35,7 @@ BOUND = 1.05
 
 
 class FormerBase(DeclarativeBase):
-    """Keeps the table of the former entries apart from those of the application."""
+    """Base class of the former tables, with metadata apart from those of the application."""
 
     type_annotation_map = Base.type_annotation_map
 

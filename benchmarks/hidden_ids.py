@@ -40,7 +40,7 @@ BOUND = 1.05
 
 
 async def measure(url: str, directory: Path, times: int) -> dict[str, dict[str, list[float]]]:
-    """Returns the seconds of the answers to hidden and to missing IDs, by kind of object."""
+    """Returns the seconds until the answers to hidden and to missing IDs, by kind of object."""
     upgrade(url)
     async with serve(url, directory) as served:
         own = await make_marked_project(served, "alpha")

@@ -27,7 +27,7 @@ README = FOLDER / "README.md"
 
 
 def train_seeds(path: Path, seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """Trains some seeds; several are trained as a pack.
+    """Trains the given seeds; several seeds are trained as a pack.
 
     Raises:
         RuntimeError: If the training failed.

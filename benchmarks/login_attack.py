@@ -58,11 +58,11 @@ class Attempt:
 
 @dataclass
 class AttackResult:
-    """Answers to the guesses of an attack, and the times in which the person logged in."""
+    """The answers to the guesses of an attack, and the durations of the person's own logins."""
 
     name: str
     allowance: Allowance | None = None
-    """What may reach argon2; `None` where only the queue before it is bounded."""
+    """Guesses that may reach argon2; `None` where only the queue before argon2 is bounded."""
     seconds: float = 0.0
     statuses: Counter[int] = field(default_factory=Counter)
     known_browser: list[float] = field(default_factory=list)
@@ -78,7 +78,7 @@ class AttackResult:
 
     @property
     def bound(self) -> str:
-        """The documented bound, in words."""
+        """The documented bound on guesses, as a phrase for the table."""
         if self.allowance is None:
             return f"{MOST_WAITING} at a time"
         return f"{self.allowance.at_once} + 1 per {self.allowance.seconds:g} s"

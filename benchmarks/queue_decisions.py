@@ -257,7 +257,7 @@ async def end(session: Session, pool: Pool, number: int) -> dict[str, list[int]]
 
 
 async def decide(pool: Pool, equipped: EquippedWorkers, freed: int) -> tuple[float, float]:
-    """Frees slots and assigns them; returns the seconds of the decision and of its writing."""
+    """Frees slots and assigns them; returns the seconds to decide and the seconds to store."""
     async with pool.database.write() as session:
         free = await end(session, pool, freed)
     begin = time.perf_counter()
@@ -287,7 +287,7 @@ async def _insert(session: Session, model: Any, rows: Sequence[dict[str, Any]]) 
 
 
 async def measure(url: str, jobs: int, decisions: int) -> bool:
-    """Prints the costs with a queue of some length; returns whether they are within the bounds."""
+    """Prints the costs with a queue of one length; returns whether they are within the bounds."""
     upgrade(url)
     database = Database(url)
     pool = await build(database, jobs)
@@ -314,7 +314,7 @@ async def measure(url: str, jobs: int, decisions: int) -> bool:
 
 
 async def run(kind: str, lengths: Sequence[int], decisions: int) -> bool:
-    """Measures queues of some lengths, each in a database of its own."""
+    """Measures queues of the given lengths, each in a database of its own."""
     print(describe_machine())
     good = []
     for jobs in lengths:

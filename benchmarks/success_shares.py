@@ -37,7 +37,7 @@ OURS: Final = "Palestra"
 def compute_wilson_interval(reached: int, count: int) -> tuple[float, float]:
     """Returns the ends of the 95 % interval of a share (Wilson 1927, equation 4).
 
-    The share is `reached` of `count`, which must be at least 1.
+    The share is `reached / count`; `count` must be at least 1.
     """
     share, squared = reached / count, _QUANTILE**2
     centre = (share + squared / (2 * count)) / (1 + squared / count)

@@ -123,7 +123,7 @@ async def run_list_server(
 
 
 async def gather_statistics(database: Database) -> None:
-    """Runs on PostgreSQL what its autovacuum does, which is off in the tests' server."""
+    """Runs VACUUM ANALYZE on PostgreSQL, since autovacuum is off in the tests' server."""
     async with database.engine.connect() as connection:
         if connection.dialect.name == "postgresql":
             await connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -131,7 +131,7 @@ async def gather_statistics(database: Database) -> None:
 
 
 async def add_people(world: World, count: int) -> None:
-    """Adds people, of whom each project has three."""
+    """Adds users, and gives each project three of them as members."""
     async with world.database.write() as session:
         people = [
             UserRow(id=new_id("usr"), name=f"person-{number}") for number in range(1, count + 1)
@@ -145,7 +145,7 @@ async def add_people(world: World, count: int) -> None:
 
 
 async def create_further_project(world: World, number: int) -> World:
-    """Creates a further project with three people; returns the world of its administrator."""
+    """Creates a further project with three members; returns the world of its administrator."""
     async with world.database.write() as session:
         made = await projects.create(session, world.admin, ProjectRequest(name=f"p-{number}"))
         names = [f"person-{3 * number + place}" for place in (1, 2, 3)]
@@ -182,7 +182,7 @@ async def _people(world: World) -> list[str]:
 
 
 async def _train(world: World, number: int) -> None:
-    """Ends all jobs but a few, each with one attempt and two evaluations."""
+    """Trains all jobs but a few to their end, each in one attempt with two evaluations."""
     registered = await world.register(name=f"w{number}")
     queued = await world.list_jobs(state="queued")
     first = await world.start(queued[0].id, registered.worker_id)

@@ -9,17 +9,17 @@ from palestra.contract.people import AccountChange, SignedOut
 
 
 class AccountMethods(ClientMethods):
-    """One's own account.
+    """The methods for the caller's own account.
 
-    All of them require a person's token of all projects with the scope `admin`.
+    All methods require a person's token of all projects with the scope `admin`.
     """
 
     def account(self) -> AccountView:
-        """Returns one's own account."""
+        """Returns the caller's account."""
         return self._connection.get(AccountView, "/account")
 
     def change_account(self, change: AccountChange) -> AccountView:
-        """Changes what is set in `change`, with explicit `None` too; the rest stays."""
+        """Changes the members that are set in `change`, explicit `None` included; others stay."""
         return self._connection.send(AccountView, "PATCH", "/account", body=change)[0]
 
     def set_password(self, password: str, current_password: str | None = None) -> PasswordChanged:
@@ -35,13 +35,13 @@ class AccountMethods(ClientMethods):
         return self._connection.send(PasswordChanged, "PUT", "/account/password", body=change)[0]
 
     def login_sessions(self) -> Iterator[LoginSessionView]:
-        """Yields one's own browser logins that have not ended, newest first."""
+        """Yields the caller's browser logins that have not ended, newest first."""
         return self._connection.pages(LoginSessionView, "/account/sessions", {"limit": PAGE_SIZE})
 
     def end_login_session(self, session_id: str) -> None:
-        """Ends one of one's own browser logins."""
+        """Ends one of the caller's browser logins."""
         self._connection.delete(f"/account/sessions/{encode_path_part(session_id)}")
 
     def sign_out(self) -> SignedOut:
-        """Ends all of one's own browser logins and login links; tokens stay."""
+        """Ends all browser logins and login links of the caller; tokens stay."""
         return self._connection.post(SignedOut, "/account:sign-out")

@@ -61,7 +61,7 @@ class Client(
             token_name: Where the token is used; the name of this machine by default.
 
         Raises:
-            ValueError: If it is no such link, or a name or the password cannot be meant.
+            ValueError: If `link` is not such a link, or a name or the password is malformed.
             palestra.errors.TokenNotMadeError: If the invitation was used and there is no token:
                 `log_in` makes one.
         """

@@ -52,7 +52,7 @@ def describe_artifact_file(view: ArtifactView) -> StoredFile:
 
 
 def choose_snapshot(run_id: str, snapshots: Iterable[SnapshotView], choice: str) -> SnapshotView:
-    """Returns the stored snapshot that `best`, `newest` or an id means.
+    """Returns the stored snapshot that `best`, `newest` or an id denotes.
 
     Raises:
         DownloadError: If there is none; the message names the existing ones.

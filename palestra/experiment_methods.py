@@ -78,7 +78,7 @@ class ExperimentMethods(ClientMethods):
             env: Id of its environment.
             text: Part of its name or ID.
             archived: Whether to list the archived ones instead.
-            user: Login name of who submitted them; `me` is the token's user.
+            user: Login name of the submitter; `me` is the token's user.
         """
         wanted = {
             "state": state,
@@ -108,14 +108,14 @@ class ExperimentMethods(ClientMethods):
     def move_experiment(
         self, experiment_id: str, to: str, *, project: str | None = None
     ) -> ExperimentDetail:
-        """Moves an experiment with all that belongs to it to another project.
+        """Moves an experiment with its runs, jobs, curves and files to another project.
 
         Requires a maintainer of both projects; all jobs of the experiment must have ended.
 
         Args:
             experiment_id: The experiment.
             to: Slug of the other project.
-            project: Slug of its present project; by default it is looked up.
+            project: Slug of its present project; the client looks it up by default.
         """
         slug = project or self.experiment(experiment_id).project
         path = (

@@ -33,7 +33,7 @@ class JobMethods(ClientMethods):
         state: str | None = None,
         user: str | None = None,
     ) -> Iterator[JobView]:
-        """Yields jobs; `user` is who submitted them, `me` the token's user."""
+        """Yields jobs; `user` is the submitter's login name, or `me` for the token's user."""
         wanted = {
             "experiment": experiment_id,
             "run": run_id,
@@ -45,7 +45,7 @@ class JobMethods(ClientMethods):
         return self._connection.pages(JobView, f"{self._within}/jobs", wanted)
 
     def job(self, job_id: str) -> JobView:
-        """Returns a job."""
+        """Returns a job with its state, its options and its place in the queue."""
         return self._connection.get(JobView, f"/jobs/{encode_path_part(job_id)}")
 
     def explain_job(self, job_id: str) -> JobExplanation:
@@ -126,7 +126,7 @@ class JobMethods(ClientMethods):
     def test(self, run_id: str, *, pool: str | None = None) -> JobView:
         """Queues a test: one update, one evaluation, one export.
 
-        Nothing of it becomes part of the run's history.
+        The results of the test do not become part of the run's history.
         """
         return self.enqueue(run_id, JobRequest(schedule=Schedule.TEST, pool=pool))
 

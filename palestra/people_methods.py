@@ -55,7 +55,7 @@ class PeopleMethods(ClientMethods):
         return self._connection.get(UserDetail, _path(user))
 
     def change_user(self, user: str, change: UserChange) -> UserDetail:
-        """Changes what is set in `change`, with explicit `None` too; the rest stays."""
+        """Changes the members that are set in `change`, explicit `None` included; others stay."""
         return self._connection.send(UserDetail, "PATCH", _path(user), body=change)[0]
 
     def disable_user(self, user: str, request: DisableRequest | None = None) -> UserDisabled:

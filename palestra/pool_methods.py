@@ -33,11 +33,11 @@ class PoolMethods(ClientMethods):
         return self._connection.get(PoolView, _path(name))
 
     def create_pool(self, request: PoolRequest) -> PoolView:
-        """Creates a pool."""
+        """Creates a pool, which admits the projects that the request names."""
         return self._connection.post(PoolView, "/pools", request)
 
     def change_pool(self, name: str, change: PoolChange) -> PoolView:
-        """Changes what is set in `change`, with explicit `None` too; the rest stays."""
+        """Changes the members that are set in `change`, explicit `None` included; others stay."""
         return self._connection.send(PoolView, "PATCH", _path(name), body=change)[0]
 
     def pause_pool(self, name: str, reason: str) -> PoolView:

@@ -34,7 +34,7 @@ class ProjectMethods(ClientMethods):
         return self._connection.post(ProjectView, "/projects", request)
 
     def change_project(self, slug: str, change: ProjectChange) -> ProjectView:
-        """Changes what is set in `change`, with explicit `None` too; the rest stays."""
+        """Changes the members that are set in `change`, explicit `None` included; others stay."""
         return self._connection.send(ProjectView, "PATCH", _path(slug), body=change)[0]
 
     def archive_project(self, slug: str) -> ProjectView:

@@ -27,7 +27,7 @@ class RunMethods(ClientMethods):
         state: str | None = None,
         user: str | None = None,
     ) -> Iterator[RunView]:
-        """Yields runs, newest first; `user` is who submitted them, `me` the token's user."""
+        """Yields runs, newest first; `user` is the submitter's login name, or `me`."""
         wanted = {"experiment": experiment_id, "state": state, "user": user, "limit": PAGE_SIZE}
         return self._connection.pages(RunView, f"{self._within}/runs", wanted)
 
@@ -64,7 +64,7 @@ class RunMethods(ClientMethods):
     ) -> Iterator[EvaluationView]:
         """Yields a run's evaluations, of one source or of all.
 
-        Those of evaluation jobs are included.
+        Evaluations by evaluation jobs are included.
         """
         wanted = {"superseded": superseded, "source": source, "limit": PAGE_SIZE}
         return self._connection.pages(
@@ -72,7 +72,7 @@ class RunMethods(ClientMethods):
         )
 
     def series_names(self, run_id: str) -> list[SeriesInfo]:
-        """Returns all series of a run, by name."""
+        """Returns all series of a run with their summaries, ordered by name."""
         return list(
             self._connection.pages(
                 SeriesInfo, f"/runs/{encode_path_part(run_id)}/series", {"limit": PAGE_SIZE}

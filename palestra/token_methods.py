@@ -11,11 +11,11 @@ from palestra.contract.service_accounts import ServiceAccountRequest, ServiceAcc
 class TokenMethods(ClientMethods):
     """Tokens and service accounts.
 
-    All of them require the scope `admin`.
+    All methods require the scope `admin`.
     """
 
     def tokens(self) -> Iterator[TokenView]:
-        """Yields one's own tokens, and those of the projects that one maintains."""
+        """Yields the caller's tokens, and the tokens of the projects that the caller maintains."""
         return self._connection.pages(TokenView, "/tokens", {"limit": PAGE_SIZE})
 
     def create_token(self, request: TokenRequest) -> TokenView:

@@ -180,7 +180,7 @@ def _check_csrf(request: Request, expected: str) -> None:
 
 
 def require(*permissions: Permission) -> Callable[[Principal], Principal]:
-    """Returns the dependency of routes that need one of some permissions.
+    """Returns the dependency of routes that need at least one of the given permissions.
 
     A permission of a project must be held in one project at least; the services check it in the
     project of the object. Lists are open to every user, who sees nothing without a membership.

@@ -35,7 +35,7 @@ def store(request: Request) -> BlobStore:
 def get_server_url(request: Request) -> str:
     """Returns the address of the server for links that the caller passes on.
 
-    That is the setting `public_url`, or the address of the request.
+    The address is the setting `public_url`, or else the address of the request.
     """
     found = get_settings(request)
     return found.public_url.rstrip("/") or f"{request.url.scheme}://{request.url.netloc}"

@@ -31,7 +31,7 @@ def find_client_subscriber(request: Request) -> str:
 
 
 def check_address(request: Request) -> None:
-    """Refuses an unknown browser of an address that used up its guesses, before the body is read.
+    """Refuses an unknown browser whose address has no guess left, before the body is read.
 
     Raises:
         TooManyRequestsError: With the seconds to wait.
@@ -45,7 +45,7 @@ def check_address(request: Request) -> None:
 async def count_guess(request: Request, account: Account) -> AsyncIterator[None]:
     """Counts a login by password as a guess while the block verifies it.
 
-    A block that ends without an error was a right password, which is not counted as a guess.
+    If the block ends without an error, the password was right, and the guess is not counted.
 
     Raises:
         TooManyRequestsError: If the account or the address has no guess left.

@@ -16,7 +16,7 @@ class RequestRate:
     """Counts requests per token and login.
 
     Args:
-        settings: Say how many requests are answered.
+        settings: Hold the limits.
     """
 
     def __init__(self, settings: Settings) -> None:

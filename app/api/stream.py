@@ -31,7 +31,7 @@ class EventStream(Response):
     Args:
         hub: Source of the events.
         stream_filter: Selects the events that the client may see and has requested.
-        caller: The caller with whose credential it is opened; `app.services.access.stream_rights`
+        caller: The caller whose credential opens the stream; `app.services.access.stream_rights`
             closes the stream when that has ended.
         after: Cursor; `None` begins with the next event.
     """

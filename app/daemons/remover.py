@@ -39,7 +39,7 @@ class ProjectRemover:
         await run_periodically(self.tick, PERIOD, log=_log, failed="remover.failed")
 
     async def tick(self) -> int:
-        """Ends jobs of deleted projects and removes those that are due; returns the rows."""
+        """Cancels jobs of deleted projects and removes due projects; returns the number of rows."""
         async with self._database.read() as session:
             found = await deleted_projects.list_due(session)
         removed = 0

@@ -48,7 +48,7 @@ def refers_to_missing_row(error: BaseException) -> bool:
 
 
 def depends_on_content(error: BaseException) -> bool:
-    """Returns whether the same content fails the same way at every try.
+    """Returns whether an error is due to the content of a statement, so that no retry succeeds.
 
     Returns false for a temporary fault: a lost connection, a lock, a time limit, a full disk or a
     failure of the server's machine.

@@ -22,7 +22,7 @@ def list_states(
         outcome: How the attempt ended.
         cause: Why the attempt ended.
         is_requeued: Whether the retry rule queues the job again.
-        has_begun: Whether the job was paused, or had an attempt, before. With the cause
+        has_begun: Whether the job was paused or had an attempt before. With the cause
             `code_changed` it is then paused again.
     """
     if outcome is Outcome.SUCCEEDED:

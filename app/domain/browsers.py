@@ -29,7 +29,7 @@ def describe_browser(user_agent: str | None) -> str | None:
     """Returns the browser and its system in words, for example `Firefox on Linux`.
 
     A program is named by its first product token. `None` if the header names nothing known. Any
-    client can send any `User-Agent`, so the words are for people and decide nothing.
+    client can send any `User-Agent`, so the words are only displayed, and no check uses them.
     """
     text = (user_agent or "")[:_LONGEST]
     browser = next((name for pattern, name in _BROWSERS if pattern.search(text)), None)

@@ -31,8 +31,8 @@ class Principal:
     """An authenticated caller.
 
     Its permissions are those of the user's present role in the project of an object, limited to
-    the credential's scopes. `memberships` holds the projects that the credential covers: of a token
-    of one project, and of a request whose path names a project, that one alone.
+    the credential's scopes. `memberships` holds the projects that the credential covers: if a token
+    or the path of a request names one project, that project alone.
 
     Changes are attributed to `user_id`: the user who logged in or who created the token. An attempt
     token has an `attempt_id` and no scope: it permits only the routes of that attempt. A worker's
@@ -104,7 +104,7 @@ class Principal:
         )
 
     def permissions_in(self, project_id: str) -> list[Permission]:
-        """Returns the permissions of a project that the caller has in one."""
+        """Returns the caller's permissions in a project."""
         return [
             permission
             for permission in Permission

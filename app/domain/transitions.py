@@ -50,7 +50,7 @@ def find_state_after_pause(state: JobState) -> JobState | None:
 
 
 def find_state_after_cancel(state: JobState) -> JobState | None:
-    """Returns the state to which a request to cancel leads; `None` if it is that already."""
+    """Returns the state to which a request to cancel leads; `None` in that state already."""
     if state in {_CANCELLING, _CANCELLED}:
         return None
     return _CANCELLING if state in _HOLD_LEASE | {_PAUSING} else _CANCELLED

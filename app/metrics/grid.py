@@ -27,7 +27,7 @@ class Grid:
 
     @classmethod
     def from_range(cls, start: float, end: float, buckets: int) -> "Grid":
-        """Returns the grid, with a single bucket where start and end are the same."""
+        """Returns the grid of a range, with a single bucket where start and end are the same."""
         return cls(start, end, buckets if end > start else 1)
 
     @property

@@ -35,8 +35,8 @@ async def move(
 ) -> ExperimentDetail:
     """Moves an experiment with its runs, jobs, curves and files to another project.
 
-    The caller must be a maintainer of both. What its attempts used stays with the project in which
-    they ran.
+    The caller must be a maintainer of both. The usage of past attempts stays with the project in
+    which they ran.
 
     Raises:
         NotFoundError: If the caller sees no such project, or the project has no such experiment.

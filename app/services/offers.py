@@ -61,7 +61,7 @@ _CODE: Final[TypeAdapter[BuiltinCode | EntrypointCode | GitCode]] = TypeAdapter(
 
 
 async def get(session: Session, principal: Principal, pool: str) -> CatalogueView:
-    """Returns what the workers of a pool reported.
+    """Returns the merged catalogues that the workers of a pool reported.
 
     `known` is false until one has registered, and for a pool that the caller does not see.
     """
@@ -81,9 +81,9 @@ def _catalogue(worker: WorkerRow) -> Catalogue:
 
 
 def merge(catalogues: Sequence[Catalogue]) -> Catalogue:
-    """Returns what at least one of the catalogues offers.
+    """Returns the union of the catalogues.
 
-    Of two descriptions the later one counts.
+    Where two of them describe the same part, the later description is returned.
     """
     return Catalogue(
         agents=_latest([one.agents for one in catalogues], _name),
@@ -112,8 +112,8 @@ async def resolve(session: Session, project_id: str, submission: Submission) -> 
 
     Adds the code of registered parts and the defaults of their parameters.
 
-    Refuses one that no worker of the pool could work on. A pool without workers accepts all
-    built-in parts: its jobs wait.
+    Refuses a submission that no worker of the pool could execute. A pool without workers accepts
+    all built-in parts: its jobs wait.
 
     Raises:
         InvalidError: With the codes `unknown_pool`, `wall_time_too_long`, `unknown_environment`,

@@ -88,7 +88,7 @@ async def check(session: Session, project_id: str, pool: str, pointer: str) -> P
 
 
 def apply_default_wall_time(limits: Limits, pool: PoolRow, pointer: str) -> Limits:
-    """Returns the limits of a job of a pool; without a wall time it gets the pool's default.
+    """Returns the limits of a job of a pool, with the pool's default for a missing wall time.
 
     Raises:
         InvalidError: `wall_time_too_long` if the job asks for more than the pool's maximum.

@@ -24,7 +24,7 @@ async def disable(
     """Ends a person's logins, tokens and streams; workers and running attempts go on.
 
     Tokens are refused while the person is disabled. Open invitations that the person made are
-    revoked. Disabling twice changes nothing but what is asked for the jobs.
+    revoked. For a disabled person, a call only applies its choice for the jobs.
 
     Raises:
         NotFoundError: If there is no such person.
@@ -111,7 +111,7 @@ async def delete(
 ) -> UserDeleted:
     """Deletes a person with the logins, tokens and memberships; the audit log stays.
 
-    What the person owns, jobs included, is transferred and goes on.
+    Everything that the person owns, jobs included, is transferred, and running jobs continue.
 
     Raises:
         NotFoundError: If there is no such person.

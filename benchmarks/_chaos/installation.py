@@ -88,7 +88,7 @@ class Installation:
     # Trainings
 
     def build_definition(self, kind: str, number: int) -> dict[str, Any]:
-        """Returns a definition, which a success score that is never reached makes unique."""
+        """Returns a definition that is unique by its success score, which is never reached."""
         changes: dict[str, Any] = {
             "name": f"chaos {kind}",
             "stop": {"success_score": 10_000 + number},
@@ -225,7 +225,7 @@ class Installation:
     def _record_violation(self, training: DisturbedTraining, sentence: str) -> None:
         """Records a violated expectation and prints it with the attempts.
 
-        It is printed at once, since the program may be stopped before its report.
+        The violation is printed at once, since the program may be stopped before its report.
         """
         self.violations.append(
             f"{training.run_id} ({training.kind}, {', '.join(training.faults)}) {sentence}"
@@ -255,7 +255,7 @@ def run_installation(
 ) -> Iterator[Installation]:
     """Starts all processes and stops them when the block ends.
 
-    Where this account may mount, worker and server have small disks of their own.
+    If this account may mount, worker and server have small disks of their own.
     """
     with ExitStack() as opened:
         has_disks = may_mount()

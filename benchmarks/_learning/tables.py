@@ -104,7 +104,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 def write_readme(
     path: Path, rows: Sequence[tuple[str, ...]], names: Sequence[str], note: str
 ) -> None:
-    """Puts rows into the table of a README.
+    """Inserts rows into the table of a README.
 
     Rows of presets that were not trained this time are kept; rows of removed presets are deleted.
 

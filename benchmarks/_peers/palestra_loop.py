@@ -69,7 +69,7 @@ def build(task: Task, seeds: Sequence[int], env_steps: int, compile_mode: str) -
 def train(trainings: list[Training], env_steps: int) -> Measurements:
     """Runs each training up to `env_steps`, without the evaluation and snapshot at its end.
 
-    The other libraries make neither.
+    The other libraries make neither an evaluation nor a snapshot.
     """
     turns, clocks = run_in_turn(trainings), [training.engine.clock for training in trainings]
     first, second = (

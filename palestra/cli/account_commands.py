@@ -17,7 +17,7 @@ SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="ID of a brows
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     account = typer.Typer(
         help="Shows and changes your own account.", no_args_is_help=True, rich_markup_mode=None
     )

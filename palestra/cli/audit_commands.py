@@ -36,7 +36,7 @@ Until = Annotated[str | None, typer.Option(metavar="TIME", help="Before then.")]
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     audit = typer.Typer(
         help="Reads and verifies the audit log.", no_args_is_help=True, rich_markup_mode=None
     )
@@ -112,9 +112,9 @@ def export(
 def verify(context: typer.Context) -> None:
     """Verifies the chain of the audit log in the database, on the server's machine.
 
-    Answers JSON; exit code 1 where an entry was changed, is missing or was added by hand. Keep the
-    last_id and last_hash that it prints elsewhere: --noted ID:HASH shows later that nothing before
-    was rewritten.
+    Prints JSON; exit code 1 if an entry was changed, removed or added by hand. Keep the printed
+    last_id and last_hash on another machine: --noted ID:HASH later detects a rewritten log up to
+    that entry.
     """
     run_admin("audit-verify", context.args, own="--noted")
 

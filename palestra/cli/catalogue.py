@@ -17,7 +17,7 @@ _PART_KINDS = {
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command()(catalogue)
 
 

@@ -51,7 +51,7 @@ _NEEDS: Final = {
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     for command in (pause, resume, retry, cancel, archive, unarchive):
         app.command()(command)
     app.command("give-up")(give_up)
@@ -144,7 +144,7 @@ def archive(
 ) -> None:
     """Hides an experiment from lists.
 
-    Nothing is deleted, and `palestra unarchive` brings it back.
+    Nothing is deleted, and `palestra unarchive` restores it.
     """
     with connect(server, token_file) as client:
         changed = client.archive(experiment)
@@ -157,7 +157,7 @@ def unarchive(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Brings an archived experiment back into lists."""
+    """Restores an archived experiment to lists."""
     with connect(server, token_file) as client:
         changed = client.unarchive(experiment)
     emit_json(changed) if json else say(f"back in lists  {changed.id}")

@@ -56,7 +56,7 @@ class _Result:
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command()(demo)
 
 
@@ -74,9 +74,9 @@ def demo(
     ] = 1_800,
     data_dir: DataDirOption = Path(DEFAULT_DATA_DIR),
 ) -> None:
-    """Trains and evaluates three seeds of DQN on CartPole through the whole of Palestra.
+    """Trains and evaluates three seeds of DQN on CartPole with all parts of Palestra.
 
-    Starts a server, a broker and a worker for it, and stops everything at the end.
+    Starts a server, a broker and a worker, and stops them at the end.
     """
     submission = read_submission(file or str(find_example()))
     options = submission.options.model_copy(update={"seeds": parse_seeds(seeds)})

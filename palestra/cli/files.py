@@ -35,7 +35,7 @@ Run = Annotated[str, typer.Argument(metavar="RUN")]
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     app.command()(artifacts)
     app.command()(download)
 

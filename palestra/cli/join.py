@@ -16,7 +16,7 @@ from palestra.sign_in import InvitationLink, build_token_request, join, preview_
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command("join")(join_server)
 
 

@@ -24,7 +24,7 @@ from palestra.sign_in import build_token_request, log_in
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command()(login)
 
 
@@ -69,7 +69,7 @@ def _new_token(url: str, user: str, *, from_stdin: bool) -> str:
 
 
 def store_login(url: str, token: str, *, json: bool) -> None:
-    """Checks a token and stores it for later commands; tells who is logged in."""
+    """Checks a token, stores it for later commands, and prints the name of its user."""
     with Client(url, token) as client:
         session = client.session()
     path = keep_login(url, token)

@@ -11,7 +11,7 @@ from palestra.contract.moves import MoveRequest
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command()(move)
 
 
@@ -22,7 +22,7 @@ def move(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Moves an experiment, whose jobs have ended, with all that belongs to it.
+    """Moves an experiment with its runs, jobs, curves and files; its jobs must have ended.
 
     For maintainers of both projects.
     """

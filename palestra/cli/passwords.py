@@ -22,8 +22,8 @@ def ask_password(prompt: str, *, twice: bool, from_stdin: bool) -> str:
     """Returns a password, without the changes to white space that other secrets get.
 
     Args:
-        prompt: What is asked for, as a person reads it.
-        twice: Whether a person types it twice, so that a slip is found.
+        prompt: Name of the password in the prompt.
+        twice: Whether it has to be typed twice, so that typing errors are found.
         from_stdin: Whether it is the next line of standard input; else it is typed at the terminal,
             without echo.
     """

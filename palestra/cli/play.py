@@ -27,7 +27,7 @@ from palestra.contract.play import PlayOrder
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command()(play)
 
 

@@ -38,7 +38,7 @@ _NEVER: Final = 0
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     pools = typer.Typer(
         help="Lists, creates, changes and pauses pools of workers.",
         no_args_is_help=True,

@@ -41,7 +41,7 @@ _UNITS: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     projects = typer.Typer(
         help="Lists, creates, changes and deletes projects.",
         no_args_is_help=True,

@@ -35,7 +35,7 @@ User = Annotated[str | None, typer.Option(help="Only what this user submitted: a
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     for command in (experiments, runs, jobs, workers, logs, provenance):
         app.command()(command)
 

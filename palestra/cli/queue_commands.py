@@ -19,7 +19,7 @@ Job = Annotated[str, typer.Argument(metavar="JOB", help="ID of a job that waits.
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     for command in (explain, change, reorder):
         app.command()(command)
 
@@ -30,7 +30,7 @@ def explain(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Says why a job has not started, and what decides its place in the queue."""
+    """Shows why a job has not started, and what decides its place in the queue."""
     with connect(server, token_file) as client:
         found = client.explain_job(job)
     if json:

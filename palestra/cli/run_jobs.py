@@ -36,7 +36,7 @@ _FORMATS: Final = "|".join(get_args(ExportFormat))
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     for command in (evaluate, export):
         app.command()(command)
     app.command("test")(try_out)

@@ -32,7 +32,7 @@ from palestra.contract.sizes import format_size
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command("show")(show_run)
 
 

@@ -15,7 +15,7 @@ from palestra.provenance import capture
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command()(submit)
 
 

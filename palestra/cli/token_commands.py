@@ -31,7 +31,7 @@ Days = Annotated[int, typer.Option(min=1, max=3_650, help="Days until it expires
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     tokens = typer.Typer(
         help="Creates, rotates and revokes API tokens.", no_args_is_help=True, rich_markup_mode=None
     )

@@ -22,7 +22,7 @@ DataDirOption = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command()(up)
 
 

@@ -32,7 +32,7 @@ Person = Annotated[str, typer.Argument(metavar="USER", help="Login name or ID.")
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     users = typer.Typer(
         help="Invites and manages users.", no_args_is_help=True, rich_markup_mode=None
     )

@@ -30,7 +30,7 @@ from palestra.contract.states import RunState
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command()(watch)
 
 

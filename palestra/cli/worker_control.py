@@ -12,7 +12,7 @@ from palestra.contract.problems import suggest_nearest
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands."""
+    """Adds the commands of this module to a group."""
     app.command("forget-worker")(forget)
     app.command("rotate-worker-secret")(rotate)
 

@@ -6,7 +6,7 @@ from palestra.contract.views import View
 
 
 class MoveRequest(Document):
-    """Where an experiment is moved to."""
+    """A request to move an experiment to another project."""
 
     to: Slug
     """Slug of the other project."""

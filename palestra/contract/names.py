@@ -311,7 +311,7 @@ class Scope(StrEnum):
 def worker_queue(pool: str, worker_id: str) -> str:
     """Returns the Celery queue that a worker listens to.
 
-    It begins as the queues of pools did, so that the broker's rules for workers stay as they are.
+    The name begins with the name of the pool's former queue, on which the broker's rules are based.
     """
     return f"palestra.pool.{pool}.{worker_id}"
 

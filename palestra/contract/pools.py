@@ -134,7 +134,7 @@ SecretRotation = Literal["pending", "unsupported"]
 
 
 class WorkerView(View):
-    """A worker."""
+    """A worker with its state, its slots and what it reported."""
 
     id: str
     name: str

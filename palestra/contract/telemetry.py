@@ -206,7 +206,7 @@ class SystemMetrics(RunRecord):
 
 
 class SnapshotFile(Document):
-    """A file of a snapshot."""
+    """Name, size and hash of a file of a snapshot."""
 
     name: Annotated[
         str,

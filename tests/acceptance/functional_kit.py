@@ -18,7 +18,7 @@ def read_scores(outdir: Path) -> list[dict[str, str]]:
 
 
 def read_evaluation_steps(outdir: Path) -> list[int]:
-    """Returns the steps of the evaluations."""
+    """Returns the column `steps` of `scores.txt` as integers."""
     return [int(row["steps"]) for row in read_scores(outdir)]
 
 

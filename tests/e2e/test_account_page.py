@@ -33,7 +33,7 @@ async def _choose(page: Page, item: str) -> None:
 
 
 async def test_a_password_is_set_once_and_logs_in_without_a_terminal(site: DashboardSite) -> None:
-    """Before it, the login page shows no password field that cannot work."""
+    """While no user has a password, the login page shows no password field."""
     page, other = await site.open_context(), await site.open_link()
     await page.goto("/login")
     await expect(page.get_by_text("palestra login-link", exact=True)).to_be_visible()

@@ -225,7 +225,7 @@ def _check_audit_pages(admin: DashboardPerson, mira: DashboardPerson) -> None:
 
 
 def test_a_first_day_by_commands(stack: Stack, tmp_path: Path) -> None:
-    """Each person joins by `palestra join`; Ada's browser login is there to see it end."""
+    """Each person joins by `palestra join`; Ada also has a browser login, whose end is checked."""
     stack.run_palestra("projects", "create", "Motion Lab")
     stack.run_palestra("projects", "create", "Vision Lab")
     ada = _invite_and_join_by_command(stack, "ada", "motion-lab=member")

@@ -190,7 +190,7 @@ async def _add_invitation(made: MarkedProject) -> None:
 
 
 async def _run_jobs(made: MarkedProject, user: UserRow) -> None:
-    """Makes a worker, and jobs that run, failed, are paused and wait."""
+    """Makes a worker, and jobs that are running, failed, paused and queued."""
     world, marker = made.served.world, made.marker
     pool = made.served.names[f"{made.side} pool"] = f"{marker}-pool"
     await world.make_pool(pool, project_id=made.project.id)

@@ -28,7 +28,7 @@ PASSWORD = "a horse on seven staircases"
 async def fill(url: str, directory: Path, runs: int) -> dict[str, Any]:
     """Submits experiments of 250 runs each, after the sample rows of the tests of that version.
 
-    One more run is of another pool.
+    One more run belongs to another pool.
     """
     upgrade(url)
     async with serve(url, directory) as served:

@@ -110,7 +110,7 @@ def identity_of(function: Callable[..., object]) -> str | None:
 def apply_determinism() -> None:
     """Applies the process's determinism setting to the compiler, which this call loads.
 
-    It is needed where the process set it before the compiler was imported.
+    The call is needed if the process changed the setting before it imported the compiler.
     """
     torch.use_deterministic_algorithms(
         torch.are_deterministic_algorithms_enabled(),
@@ -202,7 +202,7 @@ def traced_folders() -> list[Path]:
 
 
 def digest_of_sources(folders: Iterable[Path]) -> str:
-    """Returns a SHA-256 of the names and bytes of all Python files in and below some folders."""
+    """Returns a SHA-256 of the names and bytes of all Python files in and below `folders`."""
     digest = hashlib.sha256()
     for folder in folders:
         for source in sorted(folder.rglob("*.py")):

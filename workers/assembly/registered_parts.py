@@ -52,7 +52,7 @@ class RegisteredPart:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """The parts of one kind, and what was left out."""
+    """The parts of one kind that were found, and the parts that were left out."""
 
     parts: Mapping[str, RegisteredPart]
     left_out: Mapping[str, str]

@@ -268,7 +268,7 @@ class Snapshotter(Protocol):
         Args:
             state: The engine's `state_dict`; borrowed for the call.
             clock: The counters at this state.
-            reason: Why it is written.
+            reason: Why the snapshot is written.
             score: Mean return of an evaluation made at exactly this state.
 
         Returns:
@@ -334,7 +334,7 @@ class Trigger(Stateful, Protocol):
 
     @property
     def next(self) -> int:
-        """The counter value at which it becomes due next, in its unit; 2**63 if unknown."""
+        """The counter value at which the trigger is due next, in its unit; 2**63 if unknown."""
 
     @property
     def quiet_until(self) -> int:
@@ -344,7 +344,7 @@ class Trigger(Stateful, Protocol):
         """
 
     def take_due(self, clock: ClockView) -> int:
-        """Returns how many times it became due since the last call; 0 if it did not."""
+        """Returns how many times the trigger became due since the last call."""
 
 
 AgentFactory = Callable[[Any, AgentContext], TrainableAgent]

@@ -369,18 +369,18 @@ class Engine:
         self._parts.recorder.record_epoch(self.clock)
 
     def _run_due_evaluations(self) -> None:
-        self._note(self._evaluations.take_result(wait=False))
+        self._report_evaluation(self._evaluations.take_result(wait=False))
         if self._evaluations.is_due_now(has_episode_ended=bool(self._ended)):
             self._evaluate()
 
     def _evaluate(self) -> None:
         if self._is_finishing or not self._evaluations.is_in_background:
-            self._note(self._evaluations.evaluate(self.clock))
+            self._report_evaluation(self._evaluations.evaluate(self.clock))
         else:
-            self._note(self._evaluations.take_result(wait=True))
+            self._report_evaluation(self._evaluations.take_result(wait=True))
             self._evaluations.begin(self._state_without_memory())
 
-    def _note(self, evaluated: EvaluatedState | None) -> None:
+    def _report_evaluation(self, evaluated: EvaluatedState | None) -> None:
         """Reports an evaluation to hooks and recorder, and saves the state if it is the best.
 
         A background evaluation is of an earlier state, since training continued meanwhile.
@@ -403,7 +403,7 @@ class Engine:
 
     def _save_periodically(self) -> None:
         if self._stop is None and self._snapshots.is_needed(self.clock):
-            self._note(self._evaluations.take_result(wait=True))
+            self._report_evaluation(self._evaluations.take_result(wait=True))
             self._save(SnapshotReason.PERIODIC)
 
     def _save(self, reason: SnapshotReason) -> None:
@@ -415,7 +415,7 @@ class Engine:
 
     def _finish(self) -> None:
         self._is_finishing = True
-        self._note(self._evaluations.take_result(wait=True))
+        self._report_evaluation(self._evaluations.take_result(wait=True))
         if self._stop is not None and self._stop.completes_run:
             if self.clock.env_steps > self._epoch_closed_at and not isinstance(
                 self._epoch, NeverTrigger

@@ -140,10 +140,10 @@ def set_learning_rate(env: object, agent: object, value: float) -> None:
 
 
 def learning_rate_setter(*attributes: str) -> Callable[[object, object, float], None]:
-    """Returns a setter like `set_learning_rate` for some of the agent's optimisers.
+    """Returns a setter like `set_learning_rate` for the named optimisers of the agent.
 
     Args:
-        attributes: Names of the agent's attributes that hold them, such as `actor_optimizer`.
+        attributes: Names of the attributes that hold the optimisers, such as `actor_optimizer`.
     """
 
     def setter(env: object, agent: object, value: float) -> None:
@@ -213,7 +213,7 @@ class StepHooks:
         }
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the hooks' states, unless their number has changed: they then start without."""
+        """Restores the hooks' states; if the number of hooks differs, none is restored."""
         states = state["hooks"] if len(state["hooks"]) == len(self._hooks) else ()
         for hook, own in zip(self._hooks, states, strict=False):
             if own is not None and isinstance(hook, Stateful):

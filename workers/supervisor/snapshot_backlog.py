@@ -79,7 +79,7 @@ class SnapshotBacklog:
         )
 
     def settle(self, snapshot: SnapshotWritten, *, is_stored: bool) -> None:
-        """Removes a snapshot that is stored or will never be.
+        """Removes a snapshot that is stored, or that will never be stored.
 
         The turn of its run ends unless the run's best snapshot is to be uploaded next.
         """

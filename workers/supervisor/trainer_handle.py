@@ -47,7 +47,7 @@ _KEPT_OWN_NAME: Final = re.compile(r"^PALESTRA_(TEST_|BENCH_|WORKER_COMPILE$|WOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainerOptions:
-    """How a trainer is started."""
+    """The options with which a trainer is started."""
 
     gpus: tuple[int, ...] = ()
     cpu_threads: int = 1

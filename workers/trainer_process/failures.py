@@ -20,7 +20,7 @@ from workers.ipc.full_disk import ADVICE, is_full_error
 
 
 def describe_failure(error: BaseException, directory: Path | None = None) -> tuple[Cause, Failure]:
-    """Returns the cause of an end by exception, and what the user sees of it.
+    """Returns the cause of an end by exception, and the failure that the user sees.
 
     Args:
         error: The exception that ended the attempt.

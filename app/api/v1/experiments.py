@@ -96,7 +96,7 @@ async def submit_experiment(
 async def list_experiments(
     principal: Reader, session: ReadSession, page: ExperimentPage, wanted: Wanted
 ) -> Page[ExperimentView]:
-    """Lists experiments."""
+    """Lists the experiments of the projects that the caller may read, page by page."""
     return await experiments.list_experiments(session, principal, wanted, page)
 
 

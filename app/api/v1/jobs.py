@@ -52,13 +52,13 @@ async def list_jobs(
     page: JobPage,
     wanted: Annotated[JobFilter, Depends(read_job_filter)],
 ) -> Page[JobView]:
-    """Lists jobs."""
+    """Lists the jobs of the projects that the caller may read, page by page."""
     return await jobs.list_jobs(session, principal, wanted, page)
 
 
 @router.get("/{job_id}")
 async def get_job(job_id: str, principal: Reader, session: ReadSession) -> JobView:
-    """Returns a job."""
+    """Returns a job with its state, its options and, if it is queued, its place in the queue."""
     return await jobs.get(session, principal, job_id)
 
 

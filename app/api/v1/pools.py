@@ -42,13 +42,13 @@ async def create_pool(
     body: Annotated[PoolRequest, declare_json_body(PoolRequest)],
     session: WriteSession,
 ) -> PoolView:
-    """Creates a pool."""
+    """Creates a pool, which admits the projects that the request names."""
     return await pools.create(session, principal, body)
 
 
 @router.get("/{pool}")
 async def get_pool(pool: PoolName, principal: Reader, session: ReadSession) -> PoolView:
-    """Returns a pool."""
+    """Returns a pool with its settings, its slots and the number of its jobs."""
     return await pools.get(session, principal, pool)
 
 

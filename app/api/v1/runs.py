@@ -52,7 +52,7 @@ async def list_runs(
     ] = None,
     state: RunState | None = None,
 ) -> Page[RunView]:
-    """Lists runs."""
+    """Lists the runs of the projects that the caller may read, page by page."""
     wanted = runs.RunFilter(experiment_id=experiment, state=state, user=user)
     return await runs.list_runs(session, principal, wanted, page)
 

@@ -77,7 +77,7 @@ async def redeem_link(
     """Logs a browser in with the code of a one-time link or an invitation.
 
     May set name and password; an invitation needs them. With `check_only` the answer is 200 and
-    tells what the link is for, and nothing is used up.
+    describes the link, which stays valid.
     """
     if body.check_only:
         response.status_code = 200

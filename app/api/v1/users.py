@@ -71,7 +71,7 @@ async def disable_user(
 ) -> UserDisabled:
     """Ends a person's logins, tokens and streams at once.
 
-    Workers and running attempts go on; `jobs` says what becomes of the person's jobs.
+    Workers and running attempts go on; `jobs` decides what becomes of the person's jobs.
     """
     return await user_removal.disable(session, principal, user_id, body)
 

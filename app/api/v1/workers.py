@@ -83,8 +83,8 @@ async def rotate_worker_secret(
 ) -> WorkerView:
     """Asks for a new secret of a worker, which gets it with its next heartbeat and goes on.
 
-    The present secret stays valid until the worker uses the new one. `secret_rotation` tells
-    whether that is pending, and whether the worker's version can do it.
+    The present secret stays valid until the worker uses the new one. `secret_rotation` states
+    whether the rotation is pending, and whether the worker's version supports it.
     """
     return await workers.rotate_secret(session, principal, worker_id)
 
@@ -97,7 +97,7 @@ async def list_workers(principal: Reader, session: ReadSession) -> Page[WorkerVi
 
 @router.get("/workers/{worker_id}")
 async def get_worker(worker_id: str, principal: Reader, session: ReadSession) -> WorkerView:
-    """Returns a worker."""
+    """Returns a worker with its slots."""
     return await workers.get(session, principal, worker_id)
 
 

@@ -42,7 +42,7 @@ class UsageAccountRow(Base):
 
 
 class UsageEntryRow(Base):
-    """An interval in which an attempt held devices. Never updated, deleted by nothing."""
+    """An interval in which an attempt held devices. Rows are never updated or deleted."""
 
     __tablename__ = "usage_entries"
     __table_args__ = (

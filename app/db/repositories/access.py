@@ -31,14 +31,14 @@ from palestra.contract.permissions import Role
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The user of a credential, with the memberships."""
+    """The user of a credential, with the user's memberships."""
 
     user: UserRow
     memberships: tuple[Membership, ...]
 
 
 async def find_project_by_name(session: Session, name: str) -> ProjectRow | None:
-    """Returns the project of that name."""
+    """Returns the project of that name; `None` if there is none."""
     return await session.scalar(select(ProjectRow).where(ProjectRow.name == name))
 
 
@@ -77,7 +77,7 @@ async def find_user_by_login(session: Session, typed: str) -> UserRow | None:
 
 
 async def load_user_names(session: Session, user_ids: Collection[str]) -> dict[str, str]:
-    """Returns the login name of each of some users, by ID."""
+    """Returns the login names of users, by user ID."""
     rows = await session.execute(select(UserRow.id, UserRow.name).where(UserRow.id.in_(user_ids)))
     return dict(rows.all())
 
@@ -89,7 +89,7 @@ async def is_service_account(session: Session, user_id: str) -> bool:
 
 
 async def load_project_slugs(session: Session, project_ids: Collection[str]) -> dict[str, str]:
-    """Returns the slug of each of some projects, by ID."""
+    """Returns the slugs of projects, by project ID."""
     query = select(ProjectRow.id, ProjectRow.slug).where(ProjectRow.id.in_(project_ids))
     return dict((await session.execute(query)).all())
 
@@ -119,7 +119,7 @@ async def find_first_admin(session: Session) -> UserRow | None:
 async def find_holder(
     session: Session, user_id: str, project_id: str | None = None
 ) -> Holder | None:
-    """Returns a user with the memberships, or with that in `project_id` alone.
+    """Returns a user with all memberships, or with the one in `project_id` alone.
 
     `None` once the user is disabled.
     """
@@ -221,7 +221,7 @@ async def find_live_login(
 async def list_live_logins(
     session: Session, session_ids: Collection[str], idle_seconds: float, max_seconds: float
 ) -> Sequence[LoginSessionRow]:
-    """Returns those of some logins that are still valid."""
+    """Returns the given logins that are still valid."""
     mine = LoginSessionRow.id.in_(session_ids)
     query = select(LoginSessionRow).where(
         mine, *build_live_login_conditions(idle_seconds, max_seconds)

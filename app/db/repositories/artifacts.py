@@ -123,5 +123,5 @@ async def delete_blobs(session: Session, which: ColumnElement[bool]) -> list[str
 
 
 async def filter_known_blobs(session: Session, ids: Collection[str]) -> set[str]:
-    """Returns which of some ids are blobs."""
+    """Returns the given IDs that belong to blobs."""
     return set(await session.scalars(select(BlobRow.id).where(BlobRow.id.in_(ids))))

@@ -36,7 +36,7 @@ class WorkerSlots(WorkerOffer):
 
 
 async def list_worker_slots(session: Session, pools: Collection[str]) -> list[WorkerSlots]:
-    """Returns the workers of some pools that are online and not draining."""
+    """Returns the workers of the given pools that are online and not draining."""
     return [
         WorkerSlots(
             worker_id=worker_id,
@@ -91,7 +91,7 @@ async def assign(
     seconds: float,
     charged_weight: float,
 ) -> None:
-    """Assigns jobs to workers for some seconds; a job that changed meanwhile is left alone."""
+    """Assigns jobs to workers for `seconds`; skips jobs that have changed since they were read."""
     statement = (
         update(JobRow)
         .where(

@@ -186,7 +186,7 @@ async def expire(session: Session, attempt_id: str, silent_seconds: float) -> At
 
 
 async def read_leases(session: Session, silent_seconds: float) -> Leases:
-    """Returns the number of leases and those that lapsed."""
+    """Returns the number of live leases, and the leases that have lapsed."""
     live = AttemptRow.state.in_(LIVE)
     total = await session.scalar(select(func.count()).select_from(AttemptRow).where(live))
     silent = (
@@ -207,7 +207,7 @@ async def read_leases(session: Session, silent_seconds: float) -> Leases:
 async def list_live_for_workers(
     session: Session, worker_ids: Collection[str]
 ) -> Sequence[AttemptRow]:
-    """Returns the live attempts on some workers."""
+    """Returns the live attempts on the given workers."""
     query = select(AttemptRow).where(
         AttemptRow.worker_id.in_(worker_ids), AttemptRow.state.in_(LIVE)
     )
@@ -217,7 +217,7 @@ async def list_live_for_workers(
 async def load_submitters(
     session: Session, attempt_ids: Collection[str]
 ) -> dict[str, tuple[str, str]]:
-    """Returns login name and project slug behind the job of each of some attempts."""
+    """Returns, by attempt ID, the login name and the project slug of the attempt's job."""
     query = (
         select(AttemptRow.id, UserRow.name, ProjectRow.slug)
         .join(JobRow, JobRow.id == AttemptRow.job_id)
@@ -240,7 +240,7 @@ async def find_live_by_job(session: Session, job_id: str) -> AttemptRow | None:
 async def load_backlogs_by_job(
     session: Session, job_ids: Collection[str]
 ) -> dict[str, dict[str, Any] | None]:
-    """Returns what the live attempts of some jobs have not uploaded."""
+    """Returns what the live attempts of the given jobs have not uploaded, by job."""
     query = select(AttemptRow.job_id, AttemptRow.backlog).where(
         AttemptRow.job_id.in_(job_ids), AttemptRow.state.in_(LIVE)
     )
@@ -250,7 +250,7 @@ async def load_backlogs_by_job(
 async def load_backlogs_by_run(
     session: Session, run_ids: Collection[str]
 ) -> dict[str, dict[str, Any] | None]:
-    """Returns what the live attempts that train some runs have not uploaded."""
+    """Returns what the live attempts that train the given runs have not uploaded, by run."""
     query = select(AttemptRunRow.run_id, AttemptRow.backlog).join(
         AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id
     )

@@ -85,7 +85,7 @@ async def filter_succeeded_runs(session: Session, run_ids: Collection[str]) -> f
 
 
 async def count_points(session: Session, keys: Collection[tuple[str, str]]) -> int:
-    """Returns how many points some series (run, name) hold."""
+    """Returns how many points the given series (run, name) hold."""
     total = 0
     for some in split_values(keys):
         query = select(func.coalesce(func.sum(SeriesRow.points), 0)).where(
@@ -98,7 +98,7 @@ async def count_points(session: Session, keys: Collection[tuple[str, str]]) -> i
 async def load_series_blocks(
     session: Session, keys: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], list[StoredBlock]]:
-    """Returns the blocks of some series (run, name), each in the order (fence, record)."""
+    """Returns the blocks of the given series (run, name), each in the order (fence, record)."""
     found: dict[tuple[str, str], list[StoredBlock]] = {key: [] for key in keys}
     for some in split_values(keys):
         query = (

@@ -28,7 +28,7 @@ class Credential:
 
 
 async def load_by_hash(session: Session, hashes: Collection[str]) -> Mapping[str, Credential]:
-    """Returns the credentials of some hashes, whether they are still valid or not."""
+    """Returns the credentials with the given hashes, valid or not."""
     found: dict[str, Credential] = {}
     for some in value_lists.split_values(hashes):
         for kind, query in _build_queries(some):

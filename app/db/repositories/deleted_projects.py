@@ -106,7 +106,7 @@ async def list_due(session: Session) -> Sequence[str]:
 async def start_removal(session: Session, project_id: str) -> bool:
     """Marks a deleted project as being removed; returns false while it can be restored.
 
-    A project that is marked already stays so.
+    For a project that is being removed already, it returns true.
     """
     due = (
         ProjectRow.id == project_id,
@@ -136,7 +136,7 @@ async def list_live_attempts(session: Session, project_id: str, limit: int) -> S
 
 
 async def count_unfinished_jobs(session: Session, project_ids: Sequence[str]) -> dict[str, int]:
-    """Returns how many jobs of each of some projects have not ended."""
+    """Returns how many jobs of each given project have not ended."""
     query = (
         select(JobRow.project_id, func.count())
         .where(JobRow.project_id.in_(project_ids), JobRow.state.not_in(FINAL))

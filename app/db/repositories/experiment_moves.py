@@ -54,9 +54,9 @@ async def insert_copy(session: Session, experiment: ExperimentRow, to: str) -> b
 
 
 async def move_rows(session: Session, experiment: ExperimentRow, to: str) -> ExperimentRow:
-    """Re-points all that belongs to an experiment to its copy in another project.
+    """Makes all rows that belong to an experiment refer to its copy in another project.
 
-    Events stay: they say what happened in the former project.
+    Events stay: they describe what happened in the former project.
 
     Returns:
         The copy; the experiment is deleted.
@@ -137,7 +137,7 @@ async def move_blobs(session: Session, moved: Sequence[MovedBlob], source: str, 
 
 
 async def add_copies(session: Session, copies: Mapping[str, MovedBlob], project_id: str) -> None:
-    """Adds blobs, by their IDs, with the content of some others; their files exist already."""
+    """Adds rows of blobs that are copies of other blobs, by new ID; the files exist already."""
     rows = [
         {"id": blob_id, "project_id": project_id, "sha256": blob.sha256, "size": blob.size}
         for blob_id, blob in copies.items()
@@ -148,7 +148,7 @@ async def add_copies(session: Session, copies: Mapping[str, MovedBlob], project_
 
 
 async def refer_to_blobs_of(session: Session, experiment: ExperimentRow, project_id: str) -> None:
-    """Lets the artifacts of an experiment refer to a project's blobs of the same content."""
+    """Makes the artifacts of an experiment refer to a project's blobs of the same content."""
     runs = _select_ids(RunRow, experiment.project_id, experiment.id)
     former, new = aliased(BlobRow), aliased(BlobRow)
     equal = (new.sha256 == former.sha256, new.size == former.size, new.project_id == project_id)

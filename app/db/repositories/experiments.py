@@ -100,7 +100,7 @@ async def find(session: Session, project_id: str, experiment_id: str) -> Experim
 async def list_by_public_id(
     session: Session, project_ids: Collection[str], experiment_id: str
 ) -> Sequence[ExperimentRow]:
-    """Returns the experiments of that ID in some projects."""
+    """Returns the experiments of that ID in the given projects."""
     query = select(ExperimentRow).where(
         ExperimentRow.project_id.in_(project_ids), ExperimentRow.id == experiment_id
     )
@@ -135,7 +135,7 @@ async def set_archived(session: Session, experiment: ExperimentRow, *, archived:
 async def list_page(
     session: Session, project_ids: Collection[str], wanted: ExperimentFilter, keys: Keyset
 ) -> Sequence[ExperimentRow]:
-    """Returns a page of the experiments of some projects and one row more."""
+    """Returns a page of the experiments of the given projects and one row more."""
     query = select(ExperimentRow).where(ExperimentRow.project_id.in_(project_ids))
     equal = {ExperimentRow.agent: wanted.agent, ExperimentRow.env: wanted.env}
     query = query.where(*(column == value for column, value in equal.items() if value is not None))
@@ -177,7 +177,7 @@ def matches_experiments(
     experiment_id: InstrumentedAttribute[str],
     keys: Collection[ExperimentKey],
 ) -> ColumnElement[bool]:
-    """Returns the condition that columns name one of some experiments.
+    """Returns the condition that the columns identify one of the given experiments.
 
     One comparison per project uses the index, which a comparison of pairs does not on SQLite.
     """
@@ -267,7 +267,7 @@ async def load_seeds(session: Session, experiment: ExperimentRow) -> frozenset[i
 async def list_runs_for_seeds(
     session: Session, experiment: ExperimentRow, seeds: Collection[int]
 ) -> Sequence[RunRow]:
-    """Returns the first replicates of some seeds, by seed."""
+    """Returns the first replicates of the given seeds, by seed."""
     mine = (
         RunRow.project_id == experiment.project_id,
         RunRow.experiment_id == experiment.id,
@@ -303,7 +303,7 @@ async def find_place_of_run(session: Session, run: RunRow) -> int:
 
 
 async def find_run(session: Session, project_ids: Collection[str], run_id: str) -> RunRow | None:
-    """Returns a run of one of some projects."""
+    """Returns a run of one of the given projects."""
     query = select(RunRow).where(RunRow.project_id.in_(project_ids), RunRow.id == run_id)
     return await session.scalar(query.execution_options(populate_existing=True))
 
@@ -348,7 +348,7 @@ async def list_runs_for_job(
 async def list_run_page(
     session: Session, project_ids: Collection[str], wanted: RunFilter, keys: Keyset
 ) -> Sequence[RunRow]:
-    """Returns a page of the runs of some projects and one row more."""
+    """Returns a page of the runs of the given projects and one row more."""
     query = select(RunRow).where(RunRow.project_id.in_(project_ids))
     if wanted.experiment_id is not None:
         query = query.where(RunRow.experiment_id == wanted.experiment_id)

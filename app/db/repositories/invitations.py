@@ -37,7 +37,7 @@ async def list_page(session: Session, keys: Keyset) -> Sequence[InvitationRow]:
 
 
 async def find_by_code(session: Session, code_hash: str) -> tuple[InvitationRow, bool] | None:
-    """Returns the invitation of a code, and whether its time is over."""
+    """Returns the invitation of a code, and whether the invitation has expired."""
     query = select(InvitationRow, InvitationRow.expires_at <= db_now())
     found = (await session.execute(query.where(InvitationRow.code_hash == code_hash))).one_or_none()
     return None if found is None else (found[0], bool(found[1]))
@@ -103,7 +103,7 @@ async def list_live_projects(session: Session) -> Sequence[ProjectRow]:
 
 
 async def filter_expired(session: Session, invitation_ids: Collection[str]) -> set[str]:
-    """Returns the IDs of those invitations that have expired."""
+    """Returns the IDs of the given invitations that have expired."""
     mine = InvitationRow.id.in_(invitation_ids)
     over = select(InvitationRow.id).where(mine, InvitationRow.expires_at <= db_now())
     return set(await session.scalars(over))

@@ -32,9 +32,9 @@ async def filter_idle_evaluations(session: Session, job_ids: Collection[str]) ->
 
 
 def is_idle_evaluation() -> ColumnElement[bool]:
-    """The condition that a continuous evaluation would occupy a slot without work.
+    """The condition that a job is a continuous evaluation with nothing to evaluate yet.
 
-    The slot may be the one that its training waits for.
+    It would occupy a slot that its training may be waiting for.
 
     Its run has a training job that is queued or paused, none that is live, and no verified snapshot
     that the job has not evaluated.
@@ -74,7 +74,7 @@ def is_idle_evaluation() -> ColumnElement[bool]:
 async def count_by_pool(
     session: Session, project_ids: Collection[str] | None
 ) -> dict[str, tuple[int, int]]:
-    """Returns, per pool, how many jobs of some projects are queued and how many hold a lease.
+    """Returns, per pool, how many jobs of the given projects are queued and how many hold a lease.
 
     `None` counts the jobs of all projects.
     """

@@ -66,9 +66,9 @@ async def insert(
 async def find(
     session: Session, project_ids: Collection[str], job_id: str, *, lock: bool = False
 ) -> JobRow | None:
-    """Returns a job of one of some projects.
+    """Returns a job of one of the given projects.
 
-    Locked against other changes until the transaction ends where asked.
+    With `lock`, the row is locked against other changes until the transaction ends.
     """
     query = (
         select(JobRow)
@@ -162,7 +162,7 @@ def get_claim_columns(attempt: int) -> Mapping[str, Any]:
 async def list_page(
     session: Session, project_ids: Collection[str], wanted: JobFilter, keys: Keyset
 ) -> Sequence[JobRow]:
-    """Returns a page of the jobs of some projects and one row more."""
+    """Returns a page of the jobs of the given projects and one row more."""
     query = select(JobRow).where(JobRow.project_id.in_(project_ids))
     equal = {
         JobRow.experiment_id: wanted.experiment_id,
@@ -242,7 +242,7 @@ async def find_unfinished_training(session: Session, run_id: str) -> JobRow | No
 
 
 async def filter_trained(session: Session, run_ids: Collection[str]) -> set[str]:
-    """Returns which of some runs ever had a training job."""
+    """Returns the given runs that ever had a training job."""
     query = (
         select(JobRunRow.run_id)
         .join(JobRow, JobRow.id == JobRunRow.job_id)
@@ -281,7 +281,7 @@ async def load_workers(session: Session, job_ids: Collection[str]) -> dict[str, 
 async def measure_seconds_until(
     session: Session, moments: Collection[datetime]
 ) -> dict[datetime, float]:
-    """Returns the seconds from the database's time to some times; 0 for times in the past."""
+    """Returns the seconds from the database's time to the given times; 0 for times in the past."""
     if not moments:
         return {}
     present: datetime = (await session.execute(select(db_now()))).scalar_one()

@@ -40,7 +40,7 @@ async def list_names(session: Session) -> list[str]:
 
 
 async def list_by_names(session: Session, wanted: Collection[str] | None) -> Sequence[PoolRow]:
-    """Returns some pools by name, or all of them."""
+    """Returns the pools with the given names, or all pools, ordered by name."""
     query = select(PoolRow).order_by(PoolRow.name).execution_options(populate_existing=True)
     if wanted is not None:
         query = query.where(PoolRow.name.in_(wanted))
@@ -48,7 +48,7 @@ async def list_by_names(session: Session, wanted: Collection[str] | None) -> Seq
 
 
 async def list_names_for_projects(session: Session, project_ids: Collection[str]) -> set[str]:
-    """Returns the names of the pools that admit one of some projects."""
+    """Returns the names of the pools that admit one of the given projects."""
     query = (
         select(PoolRow.name)
         .join(ProjectPoolRow, ProjectPoolRow.pool_id == PoolRow.id)
@@ -86,7 +86,7 @@ def is_open() -> ColumnElement[bool]:
 async def list_admissions(
     session: Session, pool_ids: Collection[str]
 ) -> Sequence[tuple[ProjectPoolRow, ProjectRow]]:
-    """Returns the projects that some pools admit, without deleted ones, by slug."""
+    """Returns the projects that the given pools admit, without deleted ones, by slug."""
     query = (
         select(ProjectPoolRow, ProjectRow)
         .join(ProjectRow, ProjectRow.id == ProjectPoolRow.project_id)
@@ -177,7 +177,7 @@ async def count_unfinished_jobs(session: Session, pool: str) -> int:
 
 
 async def delete_pool(session: Session, pool: PoolRow) -> None:
-    """Deletes a pool with its admissions and tokens; its workers belong to no pool then."""
+    """Deletes a pool with its admissions and tokens; its workers then belong to no pool."""
     await session.execute(
         update(WorkerRow)
         .where(WorkerRow.pool == pool.name)
@@ -244,7 +244,7 @@ async def find_token_by_secret(
 
 
 async def use_token(session: Session, token_id: str) -> str | None:
-    """Stores the time at which an enrolment token was used; returns the ID of who made it."""
+    """Stores when an enrolment token was used; returns the ID of the user who made it."""
     statement = (
         update(EnrolmentTokenRow)
         .where(EnrolmentTokenRow.id == token_id)

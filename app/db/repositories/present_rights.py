@@ -10,7 +10,7 @@ from app.db.models.projects import MembershipRow, UserRow
 
 @dataclass(frozen=True, slots=True)
 class HeldRights:
-    """What a user may do at present."""
+    """The rights that a user has now: memberships, and whether the user administers the server."""
 
     is_admin: bool
     role: str | None
@@ -18,7 +18,7 @@ class HeldRights:
 
 
 async def hold(session: Session, user_id: str, project_id: str | None) -> HeldRights | None:
-    """Returns a user's rights, and keeps them from being changed until the transaction ends.
+    """Returns a user's rights, locked against changes until the transaction ends.
 
     `None` if the user was disabled or deleted.
     """

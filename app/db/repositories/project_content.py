@@ -52,7 +52,7 @@ def _make_remover(row: type[Base], belongs: Callable[[str], ColumnElement[bool]]
 async def _remove_some(
     session: Session, row: type[Base], belongs: ColumnElement[bool], limit: int
 ) -> list[Any]:
-    """Removes some rows; returns the first column of the primary key of each."""
+    """Removes at most a batch of rows; returns the first column of each row's primary key."""
     keys = inspect(row).primary_key
     chosen = select(*keys).where(belongs).limit(limit)
     statement = delete(row).where(tuple_(*keys).in_(chosen)).returning(keys[0])
@@ -65,7 +65,7 @@ def _has_value(column: Key) -> Callable[[str], ColumnElement[bool]]:
 
 
 def _refers_to(column: Key, owned: Key, owner: Key) -> Callable[[str], ColumnElement[bool]]:
-    """Returns the condition that a column names a row that belongs to an ID."""
+    """Returns the condition that a column refers to a row which belongs to an ID."""
     return lambda wanted: column.in_(select(owned).where(owner == wanted))
 
 

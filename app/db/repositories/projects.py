@@ -94,7 +94,7 @@ async def change(session: Session, project_id: str, values: Mapping[str, Any]) -
 
 
 async def set_archived(session: Session, project_id: str, *, archived: bool) -> bool:
-    """Archives or restores a project; returns false if it was so already."""
+    """Archives or restores a project; returns false if it already had that state."""
     was = ProjectRow.archived_at.is_(None) if archived else ProjectRow.archived_at.is_not(None)
     statement = (
         update(ProjectRow)
@@ -106,7 +106,7 @@ async def set_archived(session: Session, project_id: str, *, archived: bool) -> 
 
 
 async def load_counts(session: Session, project_ids: Collection[str]) -> dict[str, Counts]:
-    """Returns what each of some projects holds, each count from an index of its table."""
+    """Returns the `Counts` of projects, by ID; an index of each table serves its count."""
     found: dict[str, dict[str, int]] = {project_id: {} for project_id in project_ids}
     counted = {
         "members": (MembershipRow.project_id, func.count()),
@@ -124,7 +124,7 @@ async def load_counts(session: Session, project_ids: Collection[str]) -> dict[st
 async def lock_for_storage(session: Session, project_ids: Collection[str]) -> dict[str, ProjectRow]:
     """Locks projects until the transaction ends; returns them by ID.
 
-    Whoever changes counters of storage locks the projects before any blob, so that two such
+    A transaction that changes storage counters locks the projects before any blob, so that two such
     transactions do not wait for each other. Rows that refer to the projects can be written
     meanwhile.
     """

@@ -28,7 +28,7 @@ GROUP_KEY: Final = tuple_(*_KEY_COLUMNS)
 
 
 async def join_group(session: Session, jobs: Collection[JobRow]) -> None:
-    """Stores that the persons of some jobs have queued jobs."""
+    """Inserts or updates the queue groups of the given queued jobs."""
     groups = {(job.pool, job.priority_class, job.project_id, job.created_by) for job in jobs}
     names = ("pool", "priority_class", "project_id", "user_id")
     rows = [dict(zip(names, group, strict=True)) for group in sorted(groups)]
@@ -96,7 +96,7 @@ async def list_open_pools(session: Session) -> Sequence[str]:
 
 
 async def list_groups(session: Session, pool: str) -> dict[Group, datetime]:
-    """Returns the groups that may have queued jobs in a pool, with since when they wait."""
+    """Returns the groups that may have queued jobs in a pool, and since when each waits."""
     return {
         build_group(*key): waiting_since
         for *key, waiting_since in await fetch(session, _select_groups(), pool=pool)

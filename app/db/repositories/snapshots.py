@@ -119,7 +119,7 @@ async def list_uploading_for_attempt(session: Session, attempt_id: str) -> Seque
 
 
 async def list_runs(session: Session, snapshots: Collection[SnapshotRow]) -> Sequence[RunRow]:
-    """Returns the runs of some snapshots."""
+    """Returns the runs to which the given snapshots belong."""
     ids = {snapshot.run_id for snapshot in snapshots}
     return (
         (await session.scalars(select(RunRow).where(RunRow.id.in_(ids)).order_by(RunRow.id))).all()
@@ -155,7 +155,7 @@ async def load_progress(
 
 
 async def list_files(session: Session, snapshot_ids: Collection[str]) -> Sequence[SnapshotFileRow]:
-    """Returns the files of some snapshots, by name."""
+    """Returns the files of the given snapshots, by name."""
     query = (
         select(SnapshotFileRow)
         .where(SnapshotFileRow.snapshot_id.in_(snapshot_ids))
@@ -223,7 +223,7 @@ async def list_links(
 async def list_training_evaluations(session: Session, run_id: str) -> Sequence[EvaluationRow]:
     """Returns a run's evaluations that were made during training.
 
-    Those of tests are not part of its history.
+    Evaluations of tests are not part of its history.
     """
     mine = (
         EvaluationRow.run_id == run_id,
@@ -234,7 +234,7 @@ async def list_training_evaluations(session: Session, run_id: str) -> Sequence[E
 
 
 async def list_snapshot_evaluations(session: Session, snapshot_id: str) -> Sequence[EvaluationRow]:
-    """Returns the evaluations of a snapshot."""
+    """Returns the evaluations that jobs made of a snapshot."""
     return (
         await session.scalars(select(EvaluationRow).where(EvaluationRow.snapshot_id == snapshot_id))
     ).all()
@@ -267,7 +267,7 @@ async def drop_files(session: Session, snapshot_id: str) -> Sequence[ArtifactRow
 async def filter_superseded(
     session: Session, run_id: str, snapshot_ids: Collection[str]
 ) -> set[str]:
-    """Returns which of some snapshots of a run are superseded."""
+    """Returns the given snapshots of a run that are superseded."""
     query = select(SnapshotRow.id).where(
         SnapshotRow.run_id == run_id, SnapshotRow.id.in_(snapshot_ids), SnapshotRow.superseded
     )

@@ -1,4 +1,4 @@
-"""What a decision on the queue of a pool reads: shares, usage, and the first jobs of some groups.
+"""What a decision on the queue of a pool reads: shares, usage, and the first jobs of groups.
 
 The cost does not depend on the length of the queue.
 """
@@ -160,7 +160,7 @@ async def load_heads(
     limit: int,
     excluded: Collection[Requirement] = (),
 ) -> dict[Group, list[LoadedJob]]:
-    """Returns the first unassigned jobs of some groups in their order, at most `limit` of each.
+    """Returns the first unassigned jobs of the given groups in order, at most `limit` of each.
 
     Leaves out jobs with an excluded requirement, jobs that may not start yet and continuous
     evaluations with nothing to evaluate.

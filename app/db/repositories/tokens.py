@@ -35,7 +35,7 @@ TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 async def find_live_token(session: Session, secret_hash: str) -> TokenRow | None:
     """Returns a token that is neither revoked nor expired by the database's clock.
 
-    A token of a deleted project matches as little.
+    A token of a deleted project does not match either.
 
     The secret before a rotation matches too, until the chosen overlap has passed.
     """
@@ -45,7 +45,7 @@ async def find_live_token(session: Session, secret_hash: str) -> TokenRow | None
 
 
 async def list_live_tokens(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
-    """Returns those of some tokens that are neither revoked nor expired."""
+    """Returns the given tokens that are neither revoked nor expired."""
     return (
         await session.scalars(select(TokenRow).where(TokenRow.id.in_(token_ids), *_token_is_live()))
     ).all()
@@ -59,7 +59,7 @@ def _token_is_live() -> tuple[ColumnElement[bool], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFilter:
-    """Which tokens to list: those of a user, and those of all users in some projects."""
+    """Which tokens to list: those of a user, and those of all users in the given projects."""
 
     user_id: str
     project_ids: Collection[str] = ()
@@ -119,7 +119,7 @@ async def copy_expiry(session: Session, token_id: str, parent_id: str) -> None:
 
 
 async def limit_expiry(session: Session, token_ids: Collection[str], than: str) -> None:
-    """Lets tokens expire no later than another token."""
+    """Shortens the lives of tokens that would expire later than another token."""
     statement = (
         update(TokenRow)
         .where(TokenRow.id.in_(token_ids), _ends_after(than))
@@ -146,7 +146,7 @@ def _end_of(token_id: str) -> ScalarSelect[datetime | None]:
 
 
 async def list_children(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
-    """Returns the tokens that were created with some tokens."""
+    """Returns the tokens whose parent is one of the given tokens."""
     return (await session.scalars(select(TokenRow).where(TokenRow.parent_id.in_(token_ids)))).all()
 
 
@@ -198,7 +198,7 @@ async def insert_user(session: Session, values: Mapping[str, Any]) -> bool:
 async def list_service_accounts(
     session: Session, project_id: str, name: str | None = None
 ) -> list[tuple[UserRow, str, int, datetime | None]]:
-    """Returns the service accounts of a project by name, or the one of a name.
+    """Returns the service accounts of a project by name, or the one that is named `name`.
 
     Each with its role, its number of live tokens, and when one of its tokens was last used.
     """

@@ -17,7 +17,7 @@ _ROW: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Uptime:
-    """The uptime counter, with the time of the database's clock at which it was read."""
+    """The uptime counter, and the time of the database's clock at which the counter was read."""
 
     at: datetime
     seconds: float

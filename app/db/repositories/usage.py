@@ -14,9 +14,9 @@ from palestra.contract.states import SnapshotState
 
 
 async def add_entry(session: Session, entry: Mapping[str, Any]) -> None:
-    """Appends an entry, and adds it to its account if it is used.
+    """Appends an entry, and adds it to its account if its kind is `used`.
 
-    The second entry of an attempt of the same kind changes nothing.
+    A second entry of the same kind for the same attempt changes nothing.
     """
     statement = insert_new(session, UsageEntryRow, [dict(entry)]).returning(UsageEntryRow.id)
     if (await session.execute(statement)).first() is None or entry["kind"] != "used":

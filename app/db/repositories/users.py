@@ -72,7 +72,7 @@ async def lock_administrators(session: Session) -> set[str]:
 async def load_memberships(
     session: Session, user_ids: Collection[str]
 ) -> dict[str, list[tuple[str, ProjectRow]]]:
-    """Returns role and project of the memberships of some users, by the project's name."""
+    """Returns role and project of each membership of the given users, by the project's name."""
     query = (
         select(MembershipRow.user_id, MembershipRow.role, ProjectRow)
         .join(ProjectRow, ProjectRow.id == MembershipRow.project_id)
@@ -86,7 +86,7 @@ async def load_memberships(
 
 
 async def load_last_used(session: Session, user_ids: Collection[str]) -> dict[str, datetime]:
-    """Returns when a login or token of each of some users was last used."""
+    """Returns the time at which a login or token of each user was last used."""
     uses = union_all(
         *(
             select(table.user_id, table.last_used_at.label("at")).where(

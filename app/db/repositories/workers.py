@@ -40,7 +40,7 @@ async def lock_by_name(session: Session, name: str) -> WorkerRow:
 
 
 async def forget_secret(session: Session, worker: WorkerRow) -> None:
-    """Revokes a worker's own secret, and the one that was to replace it."""
+    """Revokes a worker's secret, and a pending new secret."""
     worker.secret_hash = worker.next_secret_hash = worker.rotation_nonce = None
     await session.flush()
 
@@ -95,7 +95,7 @@ async def set_draining(session: Session, worker: WorkerRow, *, draining: bool) -
 
 
 async def set_queue(session: Session, worker: WorkerRow, queue: str) -> None:
-    """Stores the Celery queue that a worker is told to listen to."""
+    """Stores the Celery queue that a worker has to listen to."""
     worker.queue = queue
     await session.flush()
 
@@ -112,7 +112,7 @@ async def measure_silence(session: Session, worker_ids: Collection[str]) -> dict
 
 
 async def list_for_pools(session: Session, pools: Collection[str] | None) -> Sequence[WorkerRow]:
-    """Returns the workers of some pools, or all workers, by name."""
+    """Returns the workers of the given pools, or all workers, by name."""
     query = select(WorkerRow).order_by(WorkerRow.name, WorkerRow.id)
     if pools is not None:
         query = query.where(WorkerRow.pool.in_(pools))
@@ -120,7 +120,7 @@ async def list_for_pools(session: Session, pools: Collection[str] | None) -> Seq
 
 
 async def list_alive_names(session: Session, pool: str) -> Sequence[str]:
-    """Returns the names of the workers of a pool that were heard of lately, draining ones too."""
+    """Returns the names of a pool's workers with a recent heartbeat, draining workers included."""
     query = select(WorkerRow.name).where(
         WorkerRow.pool == pool, WorkerRow.last_heartbeat_at > db_now(-WorkerRow.silent_seconds)
     )
@@ -155,7 +155,7 @@ async def listens_for(session: Session, worker: WorkerRow, assigned_worker_id: s
 
 
 async def count_registered(session: Session, pools: Collection[str]) -> dict[str, int]:
-    """Returns how many workers each of some pools has, offline ones included."""
+    """Returns how many workers each of the given pools has, offline workers included."""
     query = (
         select(WorkerRow.pool, func.count())
         .where(WorkerRow.pool.in_(pools))

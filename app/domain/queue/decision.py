@@ -96,7 +96,7 @@ class _Workers:
     def take(self, job: QueuedJob) -> str | None:
         """Takes a slot of the candidate with the fewest GPUs, of these of the one with most free.
 
-        So a job without a GPU leaves the workers with GPUs to the jobs that need them.
+        A job without a GPU therefore leaves the workers with GPUs to the jobs that need them.
         """
         free = [one for one in self.candidates(job) if self._free[one] > 0]
         if not free:
@@ -168,7 +168,7 @@ class InOrder:
 
     @property
     def unloaded(self) -> Group | None:
-        """The group of which more jobs have to be loaded, if that ended the order."""
+        """The group that ended the order, since more of its jobs have to be loaded; else `None`."""
         return self._order.unloaded
 
     def next(self) -> QueuedJob | None:
@@ -218,8 +218,8 @@ def list_candidates(state: PoolState, job: QueuedJob) -> tuple[str, ...]:
 def jobs_ahead(state: PoolState, job: QueuedJob, limit: int) -> Ahead:
     """Returns the jobs that start before another one and compete with it for a worker.
 
-    Once they have run, with what they are charged, it starts at the next decision at which a worker
-    that it fits has a free slot.
+    Once these jobs have started and been charged, `job` starts at the next decision at which a
+    worker that it fits has a free slot.
 
     Args:
         state: State of the pool.

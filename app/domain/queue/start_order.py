@@ -17,7 +17,7 @@ _CLASSES: Final = tuple(PriorityClass)
 
 
 class UsageAccount(NamedTuple):
-    """A person in a project: whom the usage of a job is charged to."""
+    """A person in a project, to whom the usage of a job is charged."""
 
     project_id: str
     user_id: str
@@ -39,7 +39,7 @@ class Group(NamedTuple):
 
     @property
     def account(self) -> UsageAccount:
-        """Whom the jobs are charged to."""
+        """The account to which the jobs are charged."""
         return UsageAccount(self.project_id, self.user_id)
 
 
@@ -133,8 +133,8 @@ _Persons = list[tuple[float, datetime, str]]
 class StartOrder:
     """Yields queued jobs in the order in which they start.
 
-    `charge` tells it that a job starts: its account then has a quantum more of usage, and the next
-    job may be another person's.
+    `charge` adds a quantum to the usage of the account of a job that starts, so that the next
+    job may belong to another person.
 
     Args:
         shares: Shares and usage at the time of the decision.
@@ -204,7 +204,7 @@ class StartOrder:
         heapq.heapreplace(self._projects, (used, waiting_since, project_id, persons))
 
     def skip_group(self) -> None:
-        """Passes over the other jobs of the group that is first now."""
+        """Skips the remaining jobs of the group that is first now."""
         persons = self._projects[0][3]
         heapq.heappop(persons)
         if not persons:

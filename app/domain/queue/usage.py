@@ -33,7 +33,7 @@ def weight(moment: datetime) -> float:
 
 
 def weighted_seconds(devices: int, start: datetime, end: datetime) -> float:
-    """Returns the stored usage of some devices over an interval.
+    """Returns the stored usage of `devices` devices over an interval.
 
     The integral of `weight` over the interval, times `devices`; 0 for an empty interval.
     """

@@ -37,7 +37,7 @@ async def get(session: Session, principal: Principal) -> AccountView:
 
 
 async def change(session: Session, principal: Principal, request: AccountChange) -> AccountView:
-    """Changes what is set in `request`."""
+    """Changes the members of the account that are set in `request`."""
     user = await users.find(session, principal.user_id, lock=True)
     changed = users.apply_change(user, request)
     await session.flush()
@@ -89,8 +89,8 @@ async def find_password_owner(
     """Returns the caller, and what must confirm the new password.
 
     Raises:
-        ForbiddenError: `login_needed` for a token whose user has no password: a token must not open
-            a way in that outlives it.
+        ForbiddenError: `login_needed` for a token whose user has no password: a token must not
+            set a password that remains valid after the token has ended.
         InvalidError: `current_password_needed` if it is needed and missing.
     """
     async with database.read() as session:

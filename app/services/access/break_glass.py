@@ -17,7 +17,7 @@ _LONGEST_NAME: Final = 64
 
 
 async def find_person(session: Session, typed: str, *, enable: bool) -> str:
-    """Returns the ID of the person of a name, who may log in by a link.
+    """Returns the ID of the person who has a name and may log in by a link.
 
     Args:
         session: A writing session.
@@ -80,10 +80,10 @@ async def make_link(session: Session, user_id: str, seconds: float) -> str:
 
 
 def find_shell_user() -> dict[str, str]:
-    """Returns who runs this process, as far as the machine tells.
+    """Returns the user who runs this process, as far as the system shows.
 
-    `shell_user` is the account of the process; `sudo_user` is what sudo says, which a process of
-    root could have written itself.
+    `shell_user` is the account of the process; `sudo_user` is the name that sudo sets, which a
+    process of root could have set as well.
     """
     try:
         name = pwd.getpwuid(os.getuid()).pw_name

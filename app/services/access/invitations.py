@@ -50,7 +50,7 @@ async def invite(
     Args:
         session: A writing session.
         principal: A server administrator.
-        request: Who is invited.
+        request: The persons to invite, with their roles.
         server_url: Address of the server in the links.
 
     Raises:

@@ -100,7 +100,7 @@ async def make_link(
         session: A writing session.
         user_id: Whom the link logs in.
         seconds: Life of the link.
-        by: Who made it, for the audit log; the user by default.
+        by: User who made the link, for the audit log; `user_id` by default.
         action: What the audit log calls it.
         data: What the audit log keeps about it.
     """
@@ -159,7 +159,7 @@ def build_link_used() -> LoginRefusedError:
 
 
 async def _rename(session: Session, user: UserRow, typed: str) -> None:
-    """Gives a user a login name; what was typed is the display name of a user without one."""
+    """Sets a user's login name, and from the typed text the display name if there is none."""
     name, shown = normalise_login_name(typed, pointer="/user")
     changed = {"name": name} if name != user.name else {}
     if changed and not await rows.rename_user(session, user.id, name):

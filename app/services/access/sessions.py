@@ -39,7 +39,7 @@ async def open_login(
 
     Args:
         session: A writing session.
-        user_id: Who logs in.
+        user_id: User who logs in.
         opened_by: How the user authenticated.
         origin: Address and browser of the request.
 

@@ -80,7 +80,7 @@ async def find(session: Session, wanted: str, *, lock: bool = False) -> UserRow:
 async def change(
     session: Session, principal: Principal, wanted: str, request: UserChange
 ) -> UserDetail:
-    """Changes what is set in `request`.
+    """Changes the properties of a person that are set in `request`.
 
     Raises:
         NotFoundError: If there is no such person.
@@ -104,7 +104,7 @@ async def change(
 
 
 async def lock_administrators(session: Session, principal: Principal) -> set[str]:
-    """Returns the server administrators, who stay so until the commit.
+    """Returns the server administrators, whose rows stay locked until the commit.
 
     Raises:
         ForbiddenError: `missing_permission` if the caller is none of them any more.

@@ -66,7 +66,7 @@ async def end_as_lost(
         session: A writing session.
         attempt_id: The attempt.
         cause: Why the attempt is lost.
-        actor: Who reports the loss, as stored in the audit log.
+        actor: The actor who reports the loss, as stored in the audit log.
         began: Whether a supervisor may have executed it; false keeps the end from being counted as
             a quick death.
     """

@@ -14,8 +14,8 @@ from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
 async def book(session: Session, job: JobRow, attempt: AttemptRow) -> None:
     """Appends the interval of an ended attempt to the ledger and charges its account.
 
-    What a failure of the infrastructure lost is booked as `lost` and charged to nobody: the time
-    after the newest verified snapshot of a training, all of any other attempt.
+    Time that a failure of the infrastructure lost is booked as `lost` and charged to nobody: that
+    after the newest verified snapshot of a training, all time of any other attempt.
     """
     start, end = attempt.started_at, attempt.ended_at
     if end is None or end <= start:
@@ -37,7 +37,7 @@ async def book(session: Session, job: JobRow, attempt: AttemptRow) -> None:
 async def _kept_until(
     session: Session, job: JobRow, attempt: AttemptRow, start: datetime, end: datetime
 ) -> datetime:
-    """Returns until when the attempt's work counts: later work has to be done again."""
+    """Returns the end of the attempt's work that is kept; later work has to be done again."""
     if attempt.cause is None or Cause(attempt.cause) not in INFRASTRUCTURE_CAUSES:
         return end
     if not Schedule(job.schedule).writes_training_state:

@@ -14,7 +14,7 @@ _SECRETS_OF: Final = frozenset({"token", "enrolment", "attempt", "worker"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOrigin:
-    """Where a request comes from: the entries of its transaction name it."""
+    """The address and client of a request, stored with the audit entries of its transaction."""
 
     address: str | None = None
     user_agent: str | None = None

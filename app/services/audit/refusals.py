@@ -90,7 +90,7 @@ class Refusals:
     async def flush(self, database: Database, *, everything: bool = False) -> None:
         """Writes the entries of the minutes that are over, or of the present one too.
 
-        A refusal whose credential does not exist is dropped: it names nobody.
+        A refusal whose credential does not exist is dropped, since it has no actor.
         """
         present = int(self._clock()) // _MINUTE
         due = [key for key, found in self._counts.items() if everything or found.minute != present]

@@ -65,7 +65,7 @@ async def export(
 def _restrict_to_permitted(principal: Principal, wanted: AuditFilter) -> AuditFilter:
     """Limits a search to what the caller may read: the one place that decides it.
 
-    An administrator of the server reads the entries of all projects and those of none.
+    An administrator of the server reads the entries of all projects and those without a project.
     """
     if principal.permits(Permission.SERVER_AUDIT) and not principal.is_within_project:
         return wanted

@@ -21,8 +21,8 @@ async def verify(database: Database, noted: ChainPlace | None = None) -> AuditVe
     """Checks every entry against its hash and against the entry before it.
 
     Entries may be appended and removed by the retention rule meanwhile. Whoever can write to the
-    database can also compute a whole new chain: only an end of the chain that was noted elsewhere
-    shows that.
+    database can also compute a new chain. Only a hash that was noted outside the database detects
+    that.
 
     Args:
         database: The database.

@@ -64,7 +64,7 @@ async def submit(
 
     Raises:
         InvalidError: If no worker of the pool can execute it.
-        ConflictError: If another experiment of the project happens to have the same ID;
+        ConflictError: If another experiment of the project has the same ID by collision;
             `storage_limit_reached`.
     """
     project_id = rights.choose_project_to_submit_to(principal)
@@ -180,7 +180,7 @@ async def _add_runs(
 async def _find_runs_to_train(
     session: Session, experiment: ExperimentRow, seeds: Collection[int], new: Collection[str]
 ) -> list[RunRow]:
-    """Returns the runs of some seeds that were only tested so far.
+    """Returns the runs of the given seeds that have had tests but no training.
 
     A submission trains these runs as if they were new.
     """

@@ -31,7 +31,7 @@ class PoolAssignments:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignedJob:
-    """A job whose worker is to be told to claim it."""
+    """A job with the worker that is to receive its dispatch message."""
 
     job_id: str
     expected_attempt: int
@@ -55,9 +55,9 @@ async def decide(session: Session, equipped: EquippedWorkers) -> list[PoolAssign
 async def assign(
     session: Session, decisions: Sequence[PoolAssignments], seconds: float
 ) -> list[AssignedJob]:
-    """Stores assignments, which expire after some seconds; returns those that hold.
+    """Stores assignments, which expire after `seconds`; returns the stored ones.
 
-    A job that changed since the decision is left alone.
+    Jobs that have changed since the decision are skipped.
     """
     chosen: dict[str, str] = {}
     for one in decisions:

@@ -120,7 +120,7 @@ async def _check_maintained(
 ) -> None:
     """Refuses to take the role of a project's last maintainer.
 
-    An administrator of the server may, since an administrator can appoint another one.
+    An administrator of the server may take it, and can appoint another maintainer.
     """
     if Role(changed.role) is not Role.MAINTAINER or principal.permits(Permission.SERVER_PROJECTS):
         return

@@ -74,7 +74,7 @@ async def _taken(session: Session, slug: str) -> ConflictError:
 async def list_projects(
     session: Session, principal: Principal, request: PageRequest
 ) -> Page[ProjectView]:
-    """Returns the caller's projects; those of everybody for an administrator of the server."""
+    """Returns the caller's projects; all projects for an administrator of the server."""
     keys = build_keyset(request, rows.COLUMNS)
     is_manager = principal.permits(Permission.SERVER_PROJECTS)
     found = await rows.list_page(session, None if is_manager else principal.project_ids, keys)

@@ -65,7 +65,7 @@ async def end_attempts(database: Database, project_id: str) -> None:
 
 
 async def step(database: Database, store: BlobStore, project_id: str) -> RemovalStep:
-    """Removes some rows of a project in one transaction, then the files of removed blobs."""
+    """Removes a batch of a project's rows in one transaction, then the files of removed blobs."""
     done = RemovalStep()
     until = time.monotonic() + STEP_SECONDS
     async with database.write() as session:
@@ -103,7 +103,7 @@ async def _remove_some(session: Session, project: ProjectRow, done: RemovalStep)
 
 
 async def _remove_from_first(session: Session, removals: Sequence[Remove], owner: str) -> int:
-    """Removes rows of the first table that has some; returns their number."""
+    """Removes rows of the first table that still has rows of the project; returns their number."""
     for remove in removals:
         removed = await remove(session, owner, _ROWS)
         if removed:

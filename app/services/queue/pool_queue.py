@@ -40,7 +40,7 @@ _HOLDS_ALIKE: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolDecision:
-    """The decision on a pool."""
+    """The decision on a pool, its time, and the groups that were found empty."""
 
     decision: Decision
     now: datetime
@@ -185,7 +185,7 @@ class PoolQueue:
         self.loaded, self._limits = {}, {}
 
     def _in_likely_order(self, groups: Collection[Group]) -> list[Group]:
-        """Sorts groups as they come first if each had one job; it only decides what is read."""
+        """Sorts groups by their place if each had one job; the order decides only what is read."""
         used, shares = self._shares.usage, self._shares.shares
         by_project = sum_by_project(used)
         classes = list(PriorityClass)
@@ -228,7 +228,7 @@ class PoolQueue:
     async def _load(
         self, groups: Sequence[Group], excluded: Collection[Requirement], limit: int = 0
     ) -> None:
-        """Reads the first jobs of some groups: `limit` of each, by default more than before."""
+        """Reads the first jobs of groups: `limit` of each, by default more than before."""
         read = max(self._limits.get(group, 0) for group in groups)
         limit = limit or read * _GROWTH or _FIRST_JOBS
         self.loaded |= await rows.load_heads(self._session, self._pool, groups, limit, excluded)

@@ -19,7 +19,7 @@ MOST_PLACES: Final = 1_000
 
 
 async def places(session: Session, pools: Collection[str]) -> dict[str, int]:
-    """Returns the places, from 1, of the first queued jobs of some pools."""
+    """Returns the places, from 1, of the first queued jobs of the given pools."""
     found: dict[str, int] = {}
     for pool in sorted(pools):
         jobs = await PoolQueue(session, pool).first_jobs(MOST_PLACES)
@@ -30,7 +30,7 @@ async def places(session: Session, pools: Collection[str]) -> dict[str, int]:
 async def read_waiting_jobs(
     session: Session, queued: Sequence[JobRow]
 ) -> dict[str, tuple[WaitingJob, PoolFacts]]:
-    """Returns, by ID, what decides when some queued jobs start, apart from the jobs ahead."""
+    """Returns, by job ID, the facts that decide when queued jobs start, without the jobs ahead."""
     pools = {row.pool for row in queued}
     workers = await assignments.list_worker_slots(session, pools)
     facts = await _read_facts(session, pools, workers)
@@ -74,7 +74,7 @@ def _could_take(worker: WorkerSlots, job: JobRow) -> bool:
 
 
 async def pool_facts(session: Session, pools: Collection[str]) -> dict[str, PoolFacts]:
-    """Returns what some pools offer now."""
+    """Returns the workers, slots and settings that the given pools offer now."""
     workers = await assignments.list_worker_slots(session, pools)
     return await _read_facts(session, pools, workers)
 

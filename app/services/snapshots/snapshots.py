@@ -114,7 +114,7 @@ async def list_for_run(
 async def build_views(
     session: Session, run_id: str, found: Sequence[SnapshotRow]
 ) -> list[SnapshotView]:
-    """Returns the public form of some snapshots of a run."""
+    """Returns the public form of snapshots of a run."""
     verified = await rows.list_verified(session, run_id)
     newest, best = verified[0].id if verified else None, _best(verified)
     files: dict[str, list[SnapshotFileRow]] = {snapshot.id: [] for snapshot in found}
@@ -243,7 +243,7 @@ def choose_ids_to_keep(verified: Sequence[SnapshotRow], rule: Retention) -> set[
 
     Args:
         verified: The verified snapshots of a run, newest first, superseded ones among them.
-        rule: What the definition says.
+        rule: The retention rule of the definition.
     """
     history = [snapshot for snapshot in verified if not snapshot.superseded]
     best = _best(history) if rule.keep_best else None

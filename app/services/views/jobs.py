@@ -86,7 +86,7 @@ async def build_job_views(
 async def _sentences(
     session: Session, queued: Sequence[JobRow], places: Mapping[str, int] | None
 ) -> dict[str, str]:
-    """Returns, by ID, why queued jobs wait; without `places` that of what is ahead is left out."""
+    """Returns, by job ID, why queued jobs wait; without `places`, jobs ahead are not mentioned."""
     if not queued:
         return {}
     sentences = {}
@@ -102,7 +102,7 @@ async def _sentences(
 
 
 async def build_attempt_views(session: Session, rows: Sequence[AttemptRow]) -> list[AttemptView]:
-    """Returns the views of attempts."""
+    """Returns the views of attempts in the order of their rows."""
     if not rows:
         return []
     carried = await attempt_rows.load_runs(session, [row.id for row in rows])

@@ -14,6 +14,6 @@ A deletion transfers what the user owned, so that reading again names the new ow
 
 
 async def load_login_names(session: Session, user_ids: Collection[str]) -> Mapping[str, str]:
-    """Returns a login name for each of some users, by ID."""
+    """Returns the login names of users, by user ID."""
     found = await access_rows.load_user_names(session, user_ids)
     return {user_id: found.get(user_id, DELETED_USER) for user_id in user_ids}

@@ -123,7 +123,7 @@ def _progress(row: RunRow, loop: LoopSpec | SupervisedLoop) -> ProgressView:
 
 
 def build_evaluation_view(row: EvaluationRow) -> EvaluationView:
-    """Returns the view of an evaluation."""
+    """Returns an evaluation as it crosses the API."""
     record = telemetry.Evaluation.model_validate_json(row.body).model_dump(
         exclude={"run", "type", "snapshot_id"}
     )

@@ -80,7 +80,7 @@ def _rotation(worker: WorkerRow) -> SecretRotation | None:
 async def _group_slots_in_use(
     session: Session, workers: Sequence[WorkerRow], live: Sequence[AttemptRow], reader: SlotReader
 ) -> dict[str, SlotView]:
-    """Returns the occupied slots of some workers by the attempts in them."""
+    """Returns the occupied slots of the given workers, with the attempt in each."""
     ids = [attempt.id for attempt in live]
     own = {attempt.id for attempt in live if attempt.project_id in reader.project_ids}
     pools = await pool_rows.list_by_names(session, {worker.pool for worker in workers})

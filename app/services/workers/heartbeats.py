@@ -80,8 +80,8 @@ async def _give_up_unknown(
 ) -> None:
     """Ends the attempts that are live on the server but missing in the worker's heartbeat.
 
-    A claim whose answer was lost leaves such an attempt. One that the worker is just claiming has
-    its slot's lock, and one whose supervisor lives renews its lease; a heartbeat may have been
+    A claim whose answer was lost leaves such an attempt. An attempt that is just being claimed has
+    its slot's lock, and a live supervisor renews its lease; a heartbeat may have been
     under way while the claim was committed.
     """
     unheard = await attempt_rows.list_silent_for_worker(

@@ -61,7 +61,7 @@ async def find_visible(session: Session, principal: Principal, name: str) -> Poo
 
 
 async def create(session: Session, principal: Principal, request: PoolRequest) -> PoolView:
-    """Creates a pool that admits some projects.
+    """Creates a pool that admits the requested projects.
 
     Raises:
         ConflictError: `pool_name_taken`.
@@ -211,7 +211,7 @@ async def remove(session: Session, principal: Principal, name: str, slug: str) -
 async def admit_new_project(
     session: Session, principal: Principal, project_id: str, wanted: Sequence[str] | None
 ) -> None:
-    """Admits a new project to some pools, or to the pool `default` if none are named.
+    """Admits a new project to the named pools, or to the pool `default` if none are named.
 
     Raises:
         InvalidError: `unknown_pool` if there is no such pool.
@@ -306,7 +306,7 @@ def _record(
     of: ProjectRow | None = None,
     **data: Any,
 ) -> None:
-    """Appends an entry; maintainers of the project `of` find it in the log of the project."""
+    """Appends an audit entry; maintainers of the project `of` find it in the project's log."""
     admitted = {} if of is None else {"project": of.slug}
     audit_log.record(
         session,
@@ -319,7 +319,7 @@ def _record(
 
 
 def _announce(session: Session, pool: PoolRow, *, is_deleted: bool = False) -> None:
-    """Tells the dispatcher, the streams and all who see the pool that it has changed."""
+    """Notifies the dispatcher, the streams and all users who see a pool of its change."""
     announce(session, QUEUE)
     announce(session, ACCESS)
     content: Mapping[str, Any] = {"pool": pool.name, "deleted": is_deleted}

@@ -104,7 +104,7 @@ async def _enrol(
     row: dict[str, object],
     settings: Settings,
 ) -> tuple[WorkerRow, str]:
-    """Creates a worker with its secret, or enrols one anew whose name is free again."""
+    """Creates a worker with its secret; an offline worker of the same name is enrolled again."""
     label = f"{body.name} {body.enrolment}"
     secret = (
         generate_secret("plw")

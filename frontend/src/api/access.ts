@@ -19,7 +19,7 @@ export function chooseFirstProject({ projects }: Session): string | null {
   return projects.some((one) => one.slug === last) ? last : null;
 }
 
-/** Whether the caller may do something, and otherwise the sentence that says why not. */
+/** Whether the caller may do something, and otherwise a sentence with the reason. */
 export type Right = { allowed: true; reason: null } | { allowed: false; reason: string };
 
 /** What a user submitted to a project. */
@@ -99,7 +99,7 @@ function findRole(membership: Membership | undefined): string {
   return membership === undefined ? "" : ` Your role is ${membership.role}.`;
 }
 
-/** The session as it is cached: the router has read it before it shows a page. */
+/** The cached session, which the router reads before it shows a page. */
 function useSession(): Session | undefined {
   return useQuery({ ...sessionQuery, enabled: false }).data;
 }

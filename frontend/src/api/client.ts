@@ -7,9 +7,9 @@ import { pause } from "@/lib/pause";
 import type { Problem } from "./types";
 
 const BASE = "/api/v1";
-/** How often a request that reads is sent before the caller learns that it was one too many. */
+/** How often a request that reads is sent before the caller gets the error 429. */
 const TRIES = 3;
-/** Seconds; for longer ones the caller shows why nothing is there yet. */
+/** Longest wait in seconds without a message; during longer ones the caller shows the reason. */
 const LONGEST_SILENT_WAIT = 10;
 
 /**
@@ -34,7 +34,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Whether the server knows nothing at an address, or shows it to others only. */
+/** Whether a resource does not exist, or does not exist for the caller (404). */
 export function isMissing(error: unknown): boolean {
   return error instanceof ApiError && error.status === 404;
 }
@@ -95,7 +95,7 @@ async function readProblem(response: Response): Promise<ApiError> {
   }
 }
 
-/** What is said of an answer of a proxy, which does not explain itself. */
+/** The message for an error response without problem details, for example of a proxy. */
 function unexplained(status: number, wait: number | null): string {
   if (status !== 429) return `The server answered ${status} without an explanation.`;
   const when = wait === null ? "in a moment" : `in ${Math.ceil(wait)} s`;
@@ -150,7 +150,7 @@ export function post<Answer>(path: string, body?: unknown): Promise<Answer> {
   return change("POST", path, body);
 }
 
-/** A POST that changes nothing, because its question has no place in an address. */
+/** A POST that only reads; its query is too long for a URL. */
 export async function postQuery<Answer>(
   path: string,
   body: unknown,

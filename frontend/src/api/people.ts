@@ -37,7 +37,7 @@ export function peopleQuery({ text, state, sort }: PeopleFilter) {
   return pagesOf<t.Person>([...peopleKeys.people, filter], "/users", filter);
 }
 
-/** The first people that match a text, for a field in which one is chosen. */
+/** The first people that match a text, for a field in which a person is chosen. */
 export function activePeopleQuery(text: string) {
   return queryOptions({
     queryKey: [...peopleKeys.people, "choice", text],

@@ -333,7 +333,7 @@ export interface paths {
         };
         /**
          * List Experiments
-         * @description Lists experiments.
+         * @description Lists the experiments of the projects that the caller may read, page by page.
          */
         get: operations["list_experiments"];
         put?: never;
@@ -482,7 +482,7 @@ export interface paths {
         };
         /**
          * List Jobs
-         * @description Lists jobs.
+         * @description Lists the jobs of the projects that the caller may read, page by page.
          */
         get: operations["list_jobs"];
         put?: never;
@@ -502,7 +502,7 @@ export interface paths {
         };
         /**
          * Get Job
-         * @description Returns a job.
+         * @description Returns a job with its state, its options and, if it is queued, its place in the queue.
          */
         get: operations["get_job"];
         put?: never;
@@ -784,7 +784,7 @@ export interface paths {
         put?: never;
         /**
          * Create Pool
-         * @description Creates a pool.
+         * @description Creates a pool, which admits the projects that the request names.
          */
         post: operations["create_pool"];
         delete?: never;
@@ -802,7 +802,7 @@ export interface paths {
         };
         /**
          * Get Pool
-         * @description Returns a pool.
+         * @description Returns a pool with its settings, its slots and the number of its jobs.
          */
         get: operations["get_pool"];
         put?: never;
@@ -1048,7 +1048,7 @@ export interface paths {
         };
         /**
          * List Experiments
-         * @description Lists experiments.
+         * @description Lists the experiments of the projects that the caller may read, page by page.
          */
         get: operations["list_experiments_of_project"];
         put?: never;
@@ -1157,7 +1157,7 @@ export interface paths {
         };
         /**
          * List Jobs
-         * @description Lists jobs.
+         * @description Lists the jobs of the projects that the caller may read, page by page.
          */
         get: operations["list_jobs_of_project"];
         put?: never;
@@ -1177,7 +1177,7 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description Lists runs.
+         * @description Lists the runs of the projects that the caller may read, page by page.
          */
         get: operations["list_runs_of_project"];
         put?: never;
@@ -1438,7 +1438,7 @@ export interface paths {
         };
         /**
          * List Runs
-         * @description Lists runs.
+         * @description Lists the runs of the projects that the caller may read, page by page.
          */
         get: operations["list_runs"];
         put?: never;
@@ -1715,7 +1715,7 @@ export interface paths {
          * @description Logs a browser in with the code of a one-time link or an invitation.
          *
          *     May set name and password; an invitation needs them. With `check_only` the answer is 200 and
-         *     tells what the link is for, and nothing is used up.
+         *     describes the link, which stays valid.
          */
         post: operations["redeem_link"];
         delete?: never;
@@ -1896,7 +1896,7 @@ export interface paths {
          * Disable User
          * @description Ends a person's logins, tokens and streams at once.
          *
-         *     Workers and running attempts go on; `jobs` says what becomes of the person's jobs.
+         *     Workers and running attempts go on; `jobs` decides what becomes of the person's jobs.
          */
         post: operations["disable_user"];
         delete?: never;
@@ -2020,7 +2020,7 @@ export interface paths {
         };
         /**
          * Get Worker
-         * @description Returns a worker.
+         * @description Returns a worker with its slots.
          */
         get: operations["get_worker"];
         put?: never;
@@ -2104,8 +2104,8 @@ export interface paths {
          * Rotate Worker Secret
          * @description Asks for a new secret of a worker, which gets it with its next heartbeat and goes on.
          *
-         *     The present secret stays valid until the worker uses the new one. `secret_rotation` tells
-         *     whether that is pending, and whether the worker's version can do it.
+         *     The present secret stays valid until the worker uses the new one. `secret_rotation` states
+         *     whether the rotation is pending, and whether the worker's version supports it.
          */
         post: operations["rotate_worker_secret"];
         delete?: never;
@@ -5478,7 +5478,7 @@ export interface components {
         };
         /**
          * MoveRequest
-         * @description Where an experiment is moved to.
+         * @description A request to move an experiment to another project.
          */
         MoveRequest: {
             /**
@@ -6823,7 +6823,7 @@ export interface components {
          * RainbowParameters
          * @description Rainbow (Hessel et al. 2018).
          *
-         *     Distributional, double, dueling, noisy, prioritized and n-step at once.
+         *     It combines distributional, double, dueling, noisy, prioritized and n-step learning.
          */
         RainbowParameters: {
             /**
@@ -8295,7 +8295,7 @@ export interface components {
         };
         /**
          * SnapshotFile
-         * @description A file of a snapshot.
+         * @description Name, size and hash of a file of a snapshot.
          */
         SnapshotFile: {
             /**
@@ -9725,7 +9725,7 @@ export interface components {
         WorkerState: "online" | "draining" | "unreachable" | "offline";
         /**
          * WorkerView
-         * @description A worker.
+         * @description A worker with its state, its slots and what it reported.
          */
         WorkerView: {
             /** Gpus */

@@ -7,7 +7,7 @@ import { computeRetryDelay, isTransient } from "@/lib/outage";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 
-/** The page is loaded again after the delay that follows so many failures in a row. */
+/** Number of consecutive failures whose retry delay applies before the page is loaded again. */
 const FAILURES = 3;
 
 export function NotFound() {

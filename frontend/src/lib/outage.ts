@@ -29,8 +29,8 @@ export function computeRetryDelay(failures: number, error: unknown): number {
 }
 
 /**
- * Milliseconds to wait where a server asked for a number of seconds; 0 for `null`. Some more, so
- * that requests that were refused together are not repeated together.
+ * Milliseconds to wait where a server asked for a number of seconds; 0 for `null`. A random part of
+ * up to a quarter is added, so that requests that were refused together are not repeated together.
  */
 export function computeWait(seconds: number | null | undefined): number {
   return Math.min(LONGEST_WAIT, (seconds ?? 0) * 1_000 * (1 + Math.random() / 4));

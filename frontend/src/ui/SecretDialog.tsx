@@ -16,7 +16,7 @@ interface SecretDialogProps {
   children?: ReactNode;
 }
 
-/** Shows a secret that no later answer of the server holds; a click beside it does not close it. */
+/** Shows a secret once; a click beside the dialog does not close it. */
 export function SecretDialog({ title, secret, intro, onClose, children }: SecretDialogProps) {
   return (
     <Modal

@@ -189,7 +189,7 @@ class C51Parameters(QLearningParameters):
 class RainbowParameters(QLearningParameters):
     """Rainbow (Hessel et al. 2018).
 
-    Distributional, double, dueling, noisy, prioritized and n-step at once.
+    It combines distributional, double, dueling, noisy, prioritized and n-step learning.
     """
 
     packs: ClassVar[bool] = True

@@ -106,7 +106,7 @@ async def test_a_new_password_meets_the_rules_of_passwords(served: AppServer) ->
 
 
 async def test_a_token_sets_no_first_password(served: AppServer) -> None:
-    """A token must not open a way in that outlives it."""
+    """A password that a token had set would remain valid after the token has ended."""
     user_id = await person(served, "chien")
     async with served.client("chien") as client:
         refused = await client.put(PASSWORD, json={"password": FIRST})

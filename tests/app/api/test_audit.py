@@ -257,7 +257,7 @@ async def test_refused_requests_are_counted_by_credential_and_route(shared: AppS
 
 
 async def test_a_secret_of_before_a_rotation_is_named_once_it_has_ended(shared: AppServer) -> None:
-    """Regression: the log had no entry about programs that went on with the former secret."""
+    """Regression: the log had no entry about programs that continued to use the former secret."""
     tokens = "/api/v1/tokens"
     async with shared.client("user") as owner:
         made = (await owner.post(tokens, json={"name": "old", "scopes": ["read"]})).json()

@@ -135,7 +135,7 @@ async def test_a_link_gives_no_name_that_does_not_show_what_it_holds(
 async def test_a_link_renames_a_user_with_an_entry_and_keeps_the_display_name(
     shared: AppServer,
 ) -> None:
-    """Regression: the display name was lost, and no entry told of the new name."""
+    """Regression: the display name was lost, and no audit entry recorded the new name."""
     user_id = await person(shared, "maiden", display_name="Maiden N.")
     url = (await call(shared, "POST", "/maiden:reset-password")).json()["url"]
     body = {"code": url.partition("#code=")[2], "user": "married"}

@@ -45,7 +45,7 @@ async def _move(live_run: AttemptWithStore, mover: Principal) -> None:
 
 
 async def _usage(database: Database) -> dict[str, tuple[int, int]]:
-    """Returns of each project the counter of its storage and the bytes of its blobs."""
+    """Returns, per project, the storage counter and the bytes of its blobs."""
     async with database.read() as session:
         query = (
             select(ProjectRow.slug, ProjectRow.storage_used, func.sum(BlobRow.size))
@@ -56,7 +56,7 @@ async def _usage(database: Database) -> dict[str, tuple[int, int]]:
 
 
 async def _share(live_run: AttemptWithStore, content: bytes) -> str:
-    """Lets an artifact of a second experiment refer to a stored file of the first one."""
+    """Makes an artifact of a second experiment refer to a stored file of the first one."""
     job = await live_run.world.submit_one_job(
         document=make_definition(loop={"env_steps": 20_000}), seeds=[1]
     )
@@ -70,7 +70,7 @@ async def _share(live_run: AttemptWithStore, content: bytes) -> str:
 
 
 async def _store_in_target(live_run: AttemptWithStore, mover: Principal, content: bytes) -> None:
-    """Adds a blob of some content to the target, as an upload there would."""
+    """Adds a blob with the given content to the target, as an upload there would."""
     own = await live_run.put("known", content)
     target = mover.memberships[-1].project_id
     async with live_run.database.write() as session:

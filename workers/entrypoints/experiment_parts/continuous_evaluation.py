@@ -57,14 +57,14 @@ class ContinuousEvaluation:
                 )
                 return
             began = self.context.now()
-            result = self._look()
+            result = self._evaluate_newest()
             if result is None:
                 return
             pause = max(began + self.throttle - self.context.now(), 0.0 if result else POLL_SECONDS)
             if pause > 0:
                 self.context.sleep(pause)
 
-    def _look(self) -> Result | None:
+    def _evaluate_newest(self) -> Result | None:
         """Evaluates the newest checkpoint and returns the result.
 
         Returns `{}` if there is no new checkpoint, and `None` if the training is over and its last

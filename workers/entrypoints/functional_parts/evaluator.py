@@ -42,7 +42,7 @@ class EvaluationSettings:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationEnvironments:
-    """The environments of an evaluation."""
+    """The evaluation environments, and the training environments if both are the same."""
 
     env: CallerEnvs
     """The environment that the caller passed. It may have `clear_statistics` and

@@ -97,5 +97,5 @@ def check_call(call: TrainingCall) -> None:
 
 
 def path_text(path: StrPath | None) -> str | None:
-    """Returns a path as text, and `None` for `None`."""
+    """Returns a path as a string; `None` stays `None`."""
     return None if path is None else os.fspath(path)

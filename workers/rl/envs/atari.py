@@ -253,7 +253,7 @@ class NativeGame(gym.Env[Array, int]):
 
 
 class _MaskedResets(VectorWrapper[Any, Any, Any, Any]):
-    """Gives ale-py's vector environment the reset of Gymnasium's: a mask and one seed per game.
+    """Adds Gymnasium's resets, by a mask and one seed per game, to ale-py's vector environment.
 
     ale-py's vector resets an ended game by itself in the next step, unless it was reset before.
     Games that it resets by itself run unobserved until the next reset by mask.

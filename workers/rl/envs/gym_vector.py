@@ -255,8 +255,8 @@ def _rows(mask: npt.NDArray[np.bool_], array: Array) -> Array:
 def _recorded_action(saved: StateTree, place: int, other: StateTree) -> Any:
     """Returns the action at `place` < 0, counted from the end of an episode's actions.
 
-    If the episode has fewer actions, it has not begun yet; any valid action will do, here the first
-    one of `other`.
+    If the episode has fewer actions, it has not begun yet, and the action has no effect: the first
+    action of `other` is used.
     """
     actions = saved.get("actions", ())
     return actions[place] if len(actions) >= -place else other["actions"][0]

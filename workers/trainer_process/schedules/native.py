@@ -90,7 +90,7 @@ def export(
     directory: Path,
     formats: Sequence[ExportFormat],
 ) -> list[Path]:
-    """Writes what is needed to act, or to predict, into `directory` and returns the files.
+    """Writes the files that are needed to act, or to predict, into `directory` and returns them.
 
     The list is empty if `formats` is empty.
     """

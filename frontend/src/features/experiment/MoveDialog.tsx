@@ -19,7 +19,7 @@ interface MoveDialogProps {
   onClose(): void;
 }
 
-/** Asks to which project an experiment is moved, and says what goes with it. */
+/** Asks to which project an experiment is moved, and lists what is moved with it. */
 export function MoveDialog({ experiment, targets, onClose }: MoveDialogProps) {
   const [only] = targets;
   const [to, setTo] = useState(targets.length === 1 ? (only?.slug ?? null) : null);

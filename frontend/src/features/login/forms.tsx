@@ -133,7 +133,7 @@ function EntryForm({
   );
 }
 
-/** What `Refusal` shows of an error before the login: who has no account asks with its request. */
+/** The properties of `Refusal` for an error before the login, without what needs an account. */
 export function refusalOf(error: Error) {
   return {
     text: error.message,

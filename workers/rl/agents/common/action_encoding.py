@@ -30,7 +30,7 @@ class ActionCodec(Protocol):
 
     @property
     def raw_dtype(self) -> type[np.generic]:
-        """Dtype of raw actions."""
+        """Dtype of raw actions, int64 or float32."""
 
     def to_space(self, raw: Array) -> Array:
         """Returns actions of the space, within its bounds."""

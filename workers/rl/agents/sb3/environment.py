@@ -17,7 +17,7 @@ from workers.rl.agents.sb3.observations import Observations
 
 
 class Stepper(Protocol):
-    """Steps the environments."""
+    """The interface with which an algorithm's loop steps the training environments."""
 
     def begin(self) -> Array:
         """Begins new episodes where one has ended; returns the current observations [B, ...].
