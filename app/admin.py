@@ -166,7 +166,7 @@ async def _prepare(
     made: dict[str, str | None] = {}
     for name, scopes, file in values.token:
         held = await _read_caller(session, Path(file))
-        enrols = _enrols(scopes)
+        enrols = _enrols_workers(scopes)
         good_pool = not enrols or (held is not None and held.pool == values.pool)
         if held is not None and held.scopes >= set(scopes.split(",")) and good_pool:
             made[name] = None
@@ -192,7 +192,7 @@ async def _read_caller(session: Session, file: Path) -> Principal | None:
 async def _token(
     session: Session, _settings: Settings, values: argparse.Namespace
 ) -> dict[str, Any]:
-    if _enrols(values.scopes):
+    if _enrols_workers(values.scopes):
         await members.ensure_project_and_admin(session)
         token = await _issue_enrolment(session, values.name, values.pool, values.days)
         return token.model_dump(mode="json")
@@ -221,7 +221,7 @@ async def _issue(session: Session, request: TokenRequest) -> TokenView:
     return await tokens.issue_token(session, None, first.user_id, request)
 
 
-def _enrols(scopes: str) -> bool:
+def _enrols_workers(scopes: str) -> bool:
     """Returns whether a new token enrols workers: `worker` is then its only scope.
 
     Raises:

@@ -80,8 +80,8 @@ class Connections:
     Args:
         most: Largest number of connections.
         most_per_address: Largest number from one address, unless it is a trusted proxy.
-        backlog: Connections that the system may hold ready: they are accepted in one go, before any
-            is refused.
+        backlog: Size of the system's queue of connections: all of them are accepted before any
+            connection is refused.
         proxies: Networks of the proxies that are trusted.
         head_seconds: Time for a request's line and headers, and for a new connection's first byte.
     """

@@ -271,8 +271,8 @@ class Settings(BaseModel):
     def base_url(self) -> str:
         """The address to print for users.
 
-        If the server listens on every interface, it is one by which this machine reaches the
-        server.
+        If the server listens on every interface, this is an address by which this machine reaches
+        the server.
         """
         reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - compared, not bound
         host = reachable.get(self.host, f"[{self.host}]" if ":" in self.host else self.host)

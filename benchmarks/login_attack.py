@@ -179,7 +179,7 @@ def _generate_addresses() -> Iterator[str]:
 def _send_attack(
     server: Server, cookie: str, attempts: Iterable[Attempt], tally: AttackResult
 ) -> str:
-    """Sends the guesses over some connections while the person logs in; returns the new cookie."""
+    """Sends the guesses over several connections while the person logs in; returns a cookie."""
     server.make_links()
     rest, lock, ended = iter(attempts), threading.Lock(), threading.Event()
 

@@ -69,7 +69,7 @@ class Pool:
 
 
 async def build(database: Database, jobs: int) -> Pool:
-    """Fills an empty database."""
+    """Fills an empty database with people, projects, workers and queued jobs."""
     pool = Pool(database, random.Random(0))
     projects = [f"prj_{number:02}" for number in range(PROJECTS)]
     users = [f"usr_{number:03}" for number in range(PEOPLE)]
@@ -197,7 +197,7 @@ async def _start_first(pool: Pool) -> None:
 
 
 async def start(session: Session, pool: Pool, started: Sequence[tuple[str, str, int]]) -> None:
-    """Makes jobs live on slots, as claims do."""
+    """Sets jobs to running in slots, as claims do."""
     weight = usage.weight(await now(session))
     ids = [job_id for job_id, _, _ in started]
     values = {"state": "running", "assigned_worker_id": None, "assigned_until": None, "attempt": 1}

@@ -17,10 +17,10 @@ _MAX_DIGITS: Final = 6
 
 
 class AnswerRoute(APIRoute):
-    """A route that cuts its answer to the version of the contract that its caller names."""
+    """A route that removes the fields from its answer that are newer than the caller's contract."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Returns the handler of requests, which cuts the answers that older callers get."""
+        """Returns the handler of requests; answers to older callers have no newer fields."""
         handle = super().get_route_handler()
         model = self.response_model
         if model not in FIELDS:

@@ -282,7 +282,7 @@ def require_manager(principal: CurrentPrincipal) -> Principal:
 def require_person(principal: CurrentPrincipal) -> Principal:
     """Requires a person's browser login, or a token of all projects with the scope `admin`.
 
-    Service accounts have no account to manage, and a token of one project concerns nothing beyond
+    Service accounts have no account to manage, and a token of one project has no rights beyond
     that project.
     """
     require_manager(principal)

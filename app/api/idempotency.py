@@ -43,8 +43,8 @@ class Once:
         Args:
             change: Makes the change and returns its answer.
             project: Returns the ID of the project that the request changes; raises what `change`
-                raises for a caller who may not make the request. Repetitions are checked by it, so
-                that a stored answer reaches nobody who lost the right to it.
+                raises for a caller who may not make the request. Called for repetitions too, so
+                that a caller who has lost the right gets no stored answer.
 
         Raises:
             HttpProblemError: 409 if the key was used for another request, or in another project.

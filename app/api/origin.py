@@ -18,7 +18,7 @@ def get_client_address(request: Request) -> str:
 
 
 def read_origin(request: Request) -> RequestOrigin:
-    """Returns the origin that the audit log names for what a request does."""
+    """Returns the origin that the audit entries of a request name."""
     principal: Principal | None = getattr(request.state, "principal", None)
     address = get_client_address(request) or None
     if principal is None:

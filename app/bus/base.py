@@ -7,7 +7,7 @@ from typing import Protocol
 class Subscription:
     """Collects the notifications for one subscriber.
 
-    Those that arrive while it is busy are merged into one.
+    Notifications that arrive while the subscriber is busy are merged into one.
 
     Args:
         topics: Topics to receive.
@@ -41,7 +41,7 @@ class Subscription:
 
 
 class Bus(Protocol):
-    """Notifies all server processes that are connected to it of changed topics."""
+    """Notifies all connected server processes of changed topics."""
 
     def publish(self, topic: str) -> None:
         """Notifies every subscriber of a topic.

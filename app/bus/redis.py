@@ -54,8 +54,8 @@ class RedisBus(MemoryBus):
     async def run(self) -> None:
         """Delivers notifications until cancelled."""
         owners = {
-            asyncio.create_task(self._keep(self._send, "send")),
-            asyncio.create_task(self._keep(self._listen, "listen")),
+            asyncio.create_task(self._run_with_reconnects(self._send, "send")),
+            asyncio.create_task(self._run_with_reconnects(self._listen, "listen")),
         }
         try:
             await asyncio.wait(owners)
@@ -73,7 +73,7 @@ class RedisBus(MemoryBus):
                 await self._listening.wait()
         return self._listening.is_set()
 
-    async def _keep(self, work: _Work, name: str) -> None:
+    async def _run_with_reconnects(self, work: _Work, name: str) -> None:
         """Runs `work` on a connection, and again on a new one after each failure."""
         backoff = Backoff(longest=_LONGEST_WAIT, first=_FIRST_WAIT)
         while True:

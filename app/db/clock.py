@@ -24,7 +24,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class Skew:
     """Seconds added to the database's clock in this process.
 
-    Tests move it to make time pass; it stays 0 otherwise.
+    Tests increase the skew to simulate elapsed time; otherwise the skew is 0.
     """
 
     seconds: float = 0.0

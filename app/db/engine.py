@@ -109,7 +109,7 @@ class Database:
     async def trial(self) -> AsyncIterator[Session]:
         """Yields a session that writes and is rolled back at the end.
 
-        It shows whether the statements would succeed, apart from deferred checks.
+        The session shows whether the statements would succeed, apart from deferred checks.
         """
         async with self._write() as session:
             yield session

@@ -69,7 +69,7 @@ def cut(model: type[BaseModel], document: Mapping[str, Any], version: int) -> di
 
 
 def _cut_value(annotation: Any, value: Any, version: int) -> Any:
-    """Returns the value of a field, cut where its annotation holds a listed model."""
+    """Returns the value of a field without the newer fields of the models that it contains."""
     model = next((kind for kind in _find_nested_types(annotation) if kind in FIELDS), None)
     if model is None or value is None:
         return value

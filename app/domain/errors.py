@@ -75,7 +75,7 @@ class LoginRefusedError(UnauthenticatedError):
     Args:
         code: Stable error code for programs.
         detail: A sentence a user can act on.
-        user_id: User whose login was tried. It is for the audit log alone: an answer that told
+        user_id: User whose login was tried, for the audit log only: an answer that showed
             whether a name exists would help to find names.
     """
 

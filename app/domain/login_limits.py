@@ -41,11 +41,12 @@ _WAYS_AROUND: Final = (
 class GuessBudget:
     """Counts guesses per key within one allowance.
 
-    Holds one number per key: the time at which the key's allowance is whole again.
+    Holds one number per key: the time at which the key has its full allowance again.
 
     Args:
         allowance: Guesses per key.
-        most_keys: Keys to hold; beyond them, those with the most guesses left are forgotten first.
+        most_keys: Number of keys to hold; at the limit, the keys with the most guesses left are
+            deleted first.
     """
 
     def __init__(self, allowance: Allowance, most_keys: int = _MOST_KEYS) -> None:
@@ -106,7 +107,7 @@ class LoginLimits:
         """Logins that were admitted since the process started."""
 
     def check_address(self, address: str, now: float) -> None:
-        """Refuses an unknown browser of an address that used up its guesses.
+        """Refuses an unknown browser whose address has no guess left.
 
         Raises:
             TooManyRequestsError: With the seconds to wait.

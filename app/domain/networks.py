@@ -28,12 +28,12 @@ def find_client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequen
         `peer`, unless it is a trusted proxy: then the rightmost forwarded address that is not a
             trusted proxy's. The client can forge the addresses to the left of it.
     """
-    address = _read(peer)
+    address = _parse_address(peer)
     if address is None:
         return peer
     hops = [part for header in forwarded_for for part in header.split(",")]
     while hops and contains(proxies, address):
-        before = _read(hops.pop())
+        before = _parse_address(hops.pop())
         if before is None:
             break
         address = before
@@ -42,13 +42,13 @@ def find_client_address(peer: str, forwarded_for: Sequence[str], proxies: Sequen
 
 def find_subscriber(address: str) -> str:
     """Returns the network to count as one client: an IPv4 address, or a /64 of IPv6."""
-    known = _read(address)
+    known = _parse_address(address)
     if known is None or known.version == 4:
         return address if known is None else str(known)
     return str(IPv6Network((int(known) >> 64 << 64, 64)))
 
 
-def _read(text: str) -> Address | None:
+def _parse_address(text: str) -> Address | None:
     """Parses an address as proxies write it: with or without port and brackets."""
     plain = text.strip().strip('"')
     if plain.startswith("["):

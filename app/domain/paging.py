@@ -41,7 +41,7 @@ class Keyset:
 
 
 def build_keyset(page: PageRequest, columns: Collection[str]) -> Keyset:
-    """Validates a page request.
+    """Returns the validated form of a page request.
 
     Raises:
         InvalidError: With the codes `invalid_sort`, `invalid_limit` or `invalid_cursor`.

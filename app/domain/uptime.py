@@ -24,7 +24,7 @@ class UptimeLog:
         """Adds a sample.
 
         Args:
-            at: Time of the sample; one before the last sample drops all samples first.
+            at: Time of the sample; a time before the last sample drops all earlier samples.
             uptime: Total seconds that servers were up, a counter that never decreases.
         """
         if self._times and (at < self._times[-1] or uptime < self._uptimes[-1]):

@@ -143,7 +143,7 @@ def _record(
 ) -> None:
     """Appends an audit entry and an event to each of the two projects.
 
-    The event does not name the other project, which its readers may not see.
+    The event does not name the other project, which not all of its readers may see.
     """
     directions = (
         (source, "experiment.move_out", {"to": target.slug}),

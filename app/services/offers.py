@@ -141,7 +141,7 @@ async def check_job(
 ) -> JobRequest:
     """Returns a job on an experiment with the wall time of its pool.
 
-    Refuses one that no worker of its pool can execute with the right code.
+    Refuses a job that no worker of its pool can execute with the right code.
 
     Args:
         session: A session.
@@ -199,11 +199,11 @@ async def check_same_code(session: Session, experiment: ExperimentRow, pool: str
 async def is_for_another(
     session: Session, worker: WorkerRow, job: JobRow, experiment: ExperimentRow
 ) -> bool:
-    """Returns whether a worker lacks what a job needs while another online worker has it.
+    """Returns whether a worker does not meet a job's needs while another online worker does.
 
     A job may need the code, the agent and the environment of its experiment, and formats to export
-    in. If no worker has it the job is dispatched: the worker reports in the failure what it has
-    instead, or what to install.
+    in. If no worker has them, the job is dispatched: the failure states what the worker has
+    instead, or which package to install.
     """
     if _has(worker, job, experiment):
         return False

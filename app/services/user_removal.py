@@ -36,7 +36,7 @@ async def disable(
     user = await users.find(session, wanted, lock=True)
     users.keep_an_administrator(administrators, user)
     live = (await rows.count_owned(session, user.id))["live_jobs"]
-    changed = await _treat_jobs(session, principal, user, request)
+    changed = await _change_jobs(session, principal, user, request)
     if user.disabled_at is None:
         await rows.set_disabled(session, user, disabled=True)
         ended = await rows.end_access(session, user.id)
@@ -56,10 +56,10 @@ async def disable(
     )
 
 
-async def _treat_jobs(
+async def _change_jobs(
     session: Session, principal: Principal, user: UserRow, request: DisableRequest
 ) -> int:
-    """Returns the number of jobs that were paused, cancelled or transferred."""
+    """Pauses, cancels or transfers a person's jobs as requested; returns their number."""
     if request.jobs == "transfer":
         return await _transfer_jobs(session, principal, user, request.transfer_to)
     if request.transfer_to is not None:

@@ -124,7 +124,7 @@ class Installation:
         return [
             training
             for training in self.trainings
-            if training.run_id not in self._succeeded and not self._has_ended(training)
+            if training.run_id not in self._succeeded and not self._retry_or_has_ended(training)
         ]
 
     def wait_until_halfway(
@@ -194,7 +194,7 @@ class Installation:
 
     # Private
 
-    def _has_ended(self, training: DisturbedTraining) -> bool:
+    def _retry_or_has_ended(self, training: DisturbedTraining) -> bool:
         """Returns whether a training has ended for good.
 
         Queues a retry if the training failed with a cause that only a user can resolve.

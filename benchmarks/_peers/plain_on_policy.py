@@ -59,7 +59,7 @@ class ActorCriticLearner:
         self._parameters = [*actor.parameters(), *critic.parameters()]
 
     def log_probability(self, batch: Rollout) -> tuple[torch.Tensor, torch.Tensor]:
-        """Returns the log-probabilities of the actions, and value loss plus entropy bonus."""
+        """Returns the log-probabilities of the actions, and the sum of the other loss terms."""
         observation, action, _, _, target = batch
         logs = self._actor(observation).log_softmax(1)
         entropy = -(logs.exp() * logs).sum(1).mean()

@@ -9,7 +9,7 @@ from palestra.cli.invitation_commands import format_roles
 from palestra.cli.output import build_table, emit_json, remove_control_characters, say, show
 from palestra.cli.passwords import ask_password
 from palestra.cli.server_address import Json, Server, TokenFile, connect
-from palestra.cli.user_commands import change_of
+from palestra.cli.user_commands import build_change
 from palestra.contract.account import AccountView, LoginSessionView
 from palestra.contract.people import AccountChange
 
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def show_account(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:
-    """Shows your account."""
+    """Shows your names, your e-mail address, whether you have a password, and your projects."""
     with connect(server, token_file) as client:
         found = client.account()
     emit_json(found) if json else _show(found)
@@ -59,7 +59,7 @@ def change(
     json: Json = False,
 ) -> None:
     """Changes your display name or e-mail address."""
-    request = change_of(AccountChange, {"display_name": display_name, "email": email})
+    request = build_change(AccountChange, {"display_name": display_name, "email": email})
     with connect(server, token_file) as client:
         found = client.change_account(request)
     emit_json(found) if json else _show(found)

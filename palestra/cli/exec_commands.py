@@ -44,9 +44,9 @@ def server(context: typer.Context) -> None:
 
 
 def daemons(context: typer.Context) -> None:
-    """Runs dispatcher, reaper, compactor and remover as a process of their own.
+    """Runs dispatcher, reaper, compactor and remover in a process without a server.
 
-    `palestra server --no-daemons` leaves them to it.
+    Start the servers beside this process with `palestra server --no-daemons`.
     """
     become("app.daemons", "server", [_as_log_format(argument) for argument in context.args])
 

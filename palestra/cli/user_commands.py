@@ -108,16 +108,16 @@ def change(
 ) -> None:
     """Changes a person's display name, e-mail address, or right to administer the server."""
     given = {"display_name": display_name, "email": email, "is_admin": admin}
-    request = change_of(UserChange, given)
+    request = build_change(UserChange, given)
     with connect(server, token_file) as client:
         found = client.change_user(user, request)
     emit_json(found) if json else _show(found)
 
 
-def change_of(kind: type[Change], options: Mapping[str, Any]) -> Change:
-    """Returns the change that options ask for.
+def build_change(kind: type[Change], options: Mapping[str, Any]) -> Change:
+    """Returns the request for the change that the options of a command describe.
 
-    An option that was not named is `None`; an empty text removes what it names.
+    An option that was not named is `None`; an empty text removes the member.
     """
     given = {
         name: None if value == "" else value for name, value in options.items() if value is not None

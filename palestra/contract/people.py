@@ -152,7 +152,7 @@ class DisableRequest(Document):
 
 
 class UserDisabled(View):
-    """A user who was disabled."""
+    """A user who was disabled, with the numbers of unfinished jobs."""
 
     user: UserDetail
     live_jobs: int
@@ -178,6 +178,6 @@ class LoginLinkView(View):
 
 
 class SignedOut(View):
-    """What a sign-out ended."""
+    """The number of browser logins that a sign-out ended."""
 
     ended_sessions: int

@@ -15,7 +15,7 @@ StorageLimit = Annotated[int, Field(ge=0, le=MAX_STEP)]
 
 
 class ProjectRequest(Document):
-    """A new project; its creator becomes a maintainer of it."""
+    """A new project, whose creator becomes a maintainer."""
 
     name: Title
     slug: Slug | None = None

@@ -19,7 +19,7 @@ MAX_PAYLOAD_BYTES: Final = MAX_BATCH_BYTES - 1_024
 
 
 class Frame(NamedTuple):
-    """One frame of a buffer."""
+    """The payload of one frame of a buffer, and where the frame ends."""
 
     payload: bytes
     end: int

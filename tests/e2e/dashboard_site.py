@@ -17,7 +17,7 @@ from tests.support.listening import listening
 
 @dataclass(kw_only=True)
 class DashboardSite:
-    """A server and a browser."""
+    """A running server with sample data, and a browser that opens its dashboard."""
 
     served: AppServer
     browser: Browser

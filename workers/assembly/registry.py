@@ -104,7 +104,7 @@ def check_code(
     Raises:
         CodeChangedError: If name, version or digest of a distribution differ, or a part or the
             environment is not installed here any more.
-        DefinitionError: If the definition names none.
+        DefinitionError: If `code` is that of registered parts and the definition names none.
         PartNotFoundError: If a part is not installed here.
     """
     parts = _installed_parts(definition, code)

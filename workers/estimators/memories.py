@@ -56,7 +56,7 @@ class Memory:
                 f"a row has the keys {sorted(row)}, those before it had {sorted(self._keys)}"
             )
         values = {key: np.asarray(row[key])[np.newaxis] for key in self._keys}
-        self._room_for(values).extend(list(values.values()))
+        self._ring_for(values).extend(list(values.values()))
 
     def can_sample(self, n: int | None = None) -> bool:
         """Returns whether `n` rows (`None`: the stored rows) are at least `batch_size`."""
@@ -107,10 +107,10 @@ class Memory:
         self._keys, rows = tuple(state["keys"]), state["rows"]
         if rows:
             columns = {key: rows[key] for key in self._keys}
-            self._room_for(columns).extend(list(columns.values()))
+            self._ring_for(columns).extend(list(columns.values()))
         load_generator_state(self._generator, state["generator"])
 
-    def _room_for(self, columns: Mapping[str, Array]) -> RowRing:
+    def _ring_for(self, columns: Mapping[str, Array]) -> RowRing:
         """Returns the ring to which the rows of `columns` can be appended."""
         count = len(next(iter(columns.values())))
         if count > self.size:
@@ -167,7 +167,7 @@ class BatchMemory(Memory):
         self.clear()
         return batch
 
-    def _room_for(self, columns: Mapping[str, Array]) -> RowRing:
+    def _ring_for(self, columns: Mapping[str, Array]) -> RowRing:
         needed = len(self) + len(next(iter(columns.values())))
         if self._rows is None or needed > self._rows.capacity:
             larger = self._new_ring(max(2 * needed, self.batch_size), columns)

@@ -116,7 +116,7 @@ async def list_experiment_runs(
     page: RunPage,
     state: RunState | None = None,
 ) -> Page[RunView]:
-    """Lists an experiment's runs."""
+    """Lists an experiment's runs with their states and latest scores, page by page."""
     return await runs.list_runs(
         session, principal, RunFilter(experiment_id=experiment_id, state=state), page
     )

@@ -98,7 +98,7 @@ async def retry_run(
 ) -> Response:
     """Queues another training of a failed or cancelled run.
 
-    It starts from the run's newest snapshot, or from the beginning.
+    The training starts from the run's newest snapshot, or from the beginning.
     """
 
     async def change() -> Answer:

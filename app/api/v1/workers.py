@@ -81,7 +81,7 @@ async def forget_worker(
 async def rotate_worker_secret(
     worker_id: str, principal: PoolManager, session: WriteSession
 ) -> WorkerView:
-    """Asks for a new secret of a worker, which gets it with its next heartbeat and goes on.
+    """Requests a new secret for a worker, which receives the secret with its next heartbeat.
 
     The present secret stays valid until the worker uses the new one. `secret_rotation` states
     whether the rotation is pending, and whether the worker's version supports it.

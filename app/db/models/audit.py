@@ -27,7 +27,7 @@ class CanonicalJson(TypeDecorator[dict[str, Any]]):
         return None if value is None else encode_canonical_json(value).decode()
 
     def process_result_value(self, value: str | None, _dialect: Dialect) -> dict[str, Any] | None:
-        """Returns the object; text that is no JSON as the member `unreadable` of one."""
+        """Returns the object; text that is not JSON becomes its member `unreadable`."""
         try:
             return None if value is None else json.loads(value)
         except (ValueError, RecursionError):
@@ -43,8 +43,8 @@ def _build_partial_index(condition: str, *columns: str) -> Index:
 class AuditRow(Base):
     """An entry of the audit log, inserted as the last act of the change and never modified.
 
-    It refers to other tables by plain IDs without foreign keys, so that it outlives the objects
-    that it names. `id` counts from 1 without gaps in the order of the commits.
+    The entry refers to other tables by plain IDs without foreign keys, so that it is kept when the
+    objects are deleted. `id` counts from 1 without gaps in the order of the commits.
     """
 
     __tablename__ = "audit"

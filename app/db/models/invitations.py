@@ -12,7 +12,8 @@ from app.db.models.base import Base, Created
 class InvitationRow(Base):
     """A one-time link with which a person becomes a user.
 
-    It has no foreign keys: it outlives the administrator who made it and the projects it names.
+    The row has no foreign keys, so that it is kept when the administrator who made the invitation
+    or a named project is deleted.
     """
 
     __tablename__ = "invitations"

@@ -46,7 +46,7 @@ class ProjectPoolRow(Base):
 
 
 class EnrolmentTokenRow(Base):
-    """A token with which workers enrol in one pool. It belongs to the pool, not to a user."""
+    """A token with which workers enrol in one pool; a token of the pool, not of a user."""
 
     __tablename__ = "enrolment_tokens"
     __table_args__ = (Index(None, "pool_id", "created_at", "id"),)

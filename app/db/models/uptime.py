@@ -10,7 +10,7 @@ from app.db.models.base import Base
 class ServerUptimeRow(Base):
     """The uptime counter that all server processes on this database share.
 
-    It counts the seconds in which at least one of them was up.
+    The counter counts the seconds in which at least one server process was up.
     """
 
     __tablename__ = "server_uptime"

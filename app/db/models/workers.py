@@ -12,7 +12,7 @@ from app.db.models.base import Base, Created
 class WorkerRow(Base):
     """The worker of a machine, which owns slots.
 
-    It keeps its ID when it registers again under its name.
+    The worker keeps its ID when it registers again under its name.
     """
 
     __tablename__ = "workers"

@@ -63,7 +63,7 @@ def select_user_id(name: str) -> ScalarSelect[str]:
 
 
 async def find_user_by_login(session: Session, typed: str) -> UserRow | None:
-    """Returns the person whom the text of a login form names.
+    """Returns the person who is identified by the text of a login form.
 
     The text is a login name in any case and punctuation, or a display name that only one person
     has.
@@ -201,7 +201,7 @@ async def find_attempt_by_token(session: Session, secret_hash: str) -> AttemptRo
 
 
 async def find_worker_by_secret(session: Session, secret_hash: str) -> WorkerRow | None:
-    """Returns the worker whose own secret, or the one that replaces it, has this hash."""
+    """Returns the worker whose secret, or whose pending new secret, has this hash."""
     own = or_(WorkerRow.secret_hash == secret_hash, WorkerRow.next_secret_hash == secret_hash)
     return await session.scalar(select(WorkerRow).where(own))
 
@@ -255,7 +255,7 @@ async def insert_link(session: Session, code_hash: str, user_id: str, seconds: f
 
 
 async def find_user_by_link(session: Session, code_hash: str) -> UserRow | None:
-    """Returns the user whom an unused link that has not expired logs in."""
+    """Returns the user of a login link that is unused and has not expired."""
     return await session.scalar(
         select(UserRow)
         .join(LoginLinkRow, LoginLinkRow.user_id == UserRow.id)

@@ -60,7 +60,7 @@ async def list_live_sessions(
 
 
 async def end_session(session: Session, user_id: str, session_id: str) -> bool | None:
-    """Ends a login of a user; returns whether it was open, `None` if there is none."""
+    """Ends a login of a user; returns whether the login was open, `None` if it does not exist."""
     mine = (LoginSessionRow.id == session_id, LoginSessionRow.user_id == user_id)
     statement = (
         update(LoginSessionRow)

@@ -79,7 +79,7 @@ async def find_blob(session: Session, project_id: str, sha256: str, size: int) -
 async def add_blob(session: Session, row: Mapping[str, Any]) -> str:
     """Adds a blob.
 
-    Returns the stored row, which is an older one if the project already has the same content.
+    Returns the stored row: the existing one if the project already has the same content.
     """
     await lock_for_storage(session, [row["project_id"]])
     added = insert_new(session, BlobRow, [dict(row)]).returning(BlobRow.id)

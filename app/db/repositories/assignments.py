@@ -27,7 +27,7 @@ _LIVE_ATTEMPTS: Final[list[ColumnElement[str]]] = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSlots(WorkerOffer):
-    """What a worker offers, with the columns that a decision does not depend on."""
+    """The slots and offers of a worker, with the columns that a decision does not depend on."""
 
     pool: str
     registered_at: datetime
@@ -119,7 +119,7 @@ async def filter_assigned(session: Session, job_ids: Collection[str]) -> set[str
 
 
 async def list_interactive_users(session: Session, pools: Collection[str]) -> set[tuple[str, str]]:
-    """Returns pairs of pool and ID of a user with an interactive job, assigned or live."""
+    """Returns (pool, user ID) of each user with an assigned or live interactive job."""
     if not pools:
         return set()
     query = select(JobRow.pool, JobRow.created_by).where(

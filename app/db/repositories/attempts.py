@@ -144,7 +144,7 @@ async def end(
 ) -> bool:
     """Ends a live attempt; `False` if it has ended already.
 
-    Its runs are free for another training attempt from then on.
+    Another training attempt of its runs can then begin.
     """
     live = (AttemptRow.id == attempt.id, AttemptRow.state.in_(LIVE))
     statement = (
@@ -163,7 +163,7 @@ async def end(
 
 
 async def expire(session: Session, attempt_id: str, silent_seconds: float) -> AttemptRow | None:
-    """Marks a live attempt as lost if its lease was not renewed for that time."""
+    """Marks a live attempt as lost if its lease was not renewed for `silent_seconds`."""
     silent = (
         AttemptRow.id == attempt_id,
         AttemptRow.state.in_(LIVE),

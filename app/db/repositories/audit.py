@@ -60,7 +60,7 @@ def append(session: Session, row: dict[str, Any]) -> None:
 
     Args:
         session: A writing session.
-        row: Columns of `AuditRow` up to `data`. Those without a value may be left out; `outcome`
+        row: Columns of `AuditRow` up to `data`. Columns without a value may be left out; `outcome`
             is `allowed` by default.
     """
     pending_rows.append(session, _LOG, {"outcome": "allowed", "count": 1, **row})
@@ -126,7 +126,7 @@ def _advance(session: SyncSession, begin: ChainPlace, end: ChainPlace) -> bool:
 
 
 def _load_stored_end(session: SyncSession) -> ChainPlace:
-    """Returns the stored end of the chain; stores a first one if there is none."""
+    """Returns the stored end of the chain; stores the initial end if there is none."""
     query = select(AuditChainRow.last_id, AuditChainRow.last_hash)
     found = session.execute(query.where(AuditChainRow.id == 1)).one_or_none()
     if found is not None:

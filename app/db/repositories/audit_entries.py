@@ -44,7 +44,7 @@ class ChainEnds:
 async def list_newest_first(
     session: Session, wanted: AuditFilter, *, before: int | None, limit: int
 ) -> Sequence[AuditRow]:
-    """Returns the newest entries, of those before an id if one is given."""
+    """Returns the newest entries, optionally only those before an ID."""
     query = _filtered(wanted)
     if before is not None:
         query = query.where(AuditRow.id < before)
@@ -54,7 +54,7 @@ async def list_newest_first(
 async def list_oldest_first(
     session: Session, wanted: AuditFilter, *, after: int, last: int | None = None, limit: int
 ) -> Sequence[AuditRow]:
-    """Returns the entries after an id, up to the id `last` if one is given."""
+    """Returns the entries after an ID, optionally only up to the ID `last`."""
     query = _filtered(wanted).where(AuditRow.id > after)
     if last is not None:
         query = query.where(AuditRow.id <= last)

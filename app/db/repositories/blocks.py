@@ -15,7 +15,7 @@ from palestra.contract.states import RunState
 
 @dataclass(frozen=True, slots=True)
 class StoredBlock:
-    """A block as a query reads it."""
+    """The columns of a block that queries read."""
 
     fence: int
     content: bytes

@@ -289,7 +289,7 @@ async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> list[RunR
 
 
 async def find_place_of_run(session: Session, run: RunRow) -> int:
-    """Returns the place of a run among the runs of its experiment, from 0, oldest first."""
+    """Returns the index of a run among the runs of its experiment, 0 for the oldest."""
     query = (
         select(func.count())
         .select_from(RunRow)

@@ -34,7 +34,7 @@ async def filter_idle_evaluations(session: Session, job_ids: Collection[str]) ->
 def is_idle_evaluation() -> ColumnElement[bool]:
     """The condition that a job is a continuous evaluation with nothing to evaluate yet.
 
-    It would occupy a slot that its training may be waiting for.
+    Such a job would occupy a slot that its training may be waiting for.
 
     Its run has a training job that is queued or paused, none that is live, and no verified snapshot
     that the job has not evaluated.

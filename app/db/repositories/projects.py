@@ -134,7 +134,7 @@ async def lock_for_storage(session: Session, project_ids: Collection[str]) -> di
 
 
 async def add_storage(session: Session, project_id: str, size: int) -> None:
-    """Adds bytes to the storage that a project uses; negative ones were dropped."""
+    """Adds bytes to the storage that a project uses; a negative number is subtracted."""
     used = ProjectRow.storage_used + size
     statement = update(ProjectRow).where(ProjectRow.id == project_id).values(storage_used=used)
     await session.execute(statement.execution_options(synchronize_session=False))

@@ -69,7 +69,7 @@ Project ID, experiment ID, schedule, GPUs, and time limit in seconds, 0 for none
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedJob:
-    """A queued job with what its workers must have."""
+    """A queued job with the requirements on its workers."""
 
     job: QueuedJob
     schedule: str
@@ -124,7 +124,7 @@ def _select_usage() -> Any:
 
 
 async def load_live_usage(session: Session, pool: str) -> list[LiveUsage]:
-    """Returns what the assigned and live jobs of a pool hold, by account and class."""
+    """Returns the devices that the assigned and live jobs of a pool hold, by account and class."""
     return [
         LiveUsage(
             account=UsageAccount(project_id, user_id),

@@ -119,7 +119,7 @@ async def copy_expiry(session: Session, token_id: str, parent_id: str) -> None:
 
 
 async def limit_expiry(session: Session, token_ids: Collection[str], than: str) -> None:
-    """Shortens the lives of tokens that would expire later than another token."""
+    """Sets the expiry of tokens to that of another token if they would expire later."""
     statement = (
         update(TokenRow)
         .where(TokenRow.id.in_(token_ids), _ends_after(than))
@@ -174,7 +174,7 @@ async def revoke_tokens(session: Session, token_ids: Collection[str]) -> Sequenc
 async def rotate(session: Session, token_id: str, secret_hash: str, overlap_hours: int) -> bool:
     """Gives a live token a new secret; returns false if it is not live.
 
-    The previous secret stays valid for `overlap_hours`, an older one ends at once.
+    The previous secret stays valid for `overlap_hours`; an older secret ends at once.
     """
     statement = (
         update(TokenRow)

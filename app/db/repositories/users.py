@@ -28,7 +28,7 @@ COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserFilter:
-    """Which people to list."""
+    """The filter of the list of people."""
 
     text: str | None = None
     """Part of the login name, display name or e-mail address."""
@@ -61,7 +61,8 @@ async def find_person(session: Session, wanted: str, *, lock: bool = False) -> U
 async def lock_administrators(session: Session) -> set[str]:
     """Returns the server administrators who may log in, and locks their rows until the commit.
 
-    Of two transactions that each remove one, the second waits and then sees what the first left.
+    Of two transactions that each remove an administrator, the second waits and then sees the result
+    of the first.
     """
     query = select(UserRow.id).where(
         UserRow.is_admin, UserRow.disabled_at.is_(None), UserRow.service_project_id.is_(None)

@@ -60,7 +60,7 @@ async def set_next_secret(session: Session, worker: WorkerRow, secret_hash: str)
 
 
 async def take_next_secret(session: Session, worker_id: str) -> None:
-    """Ends a worker's former secret: the next one is its only secret from now on."""
+    """Replaces a worker's secret by the pending new one; the former secret becomes invalid."""
     statement = (
         update(WorkerRow)
         .where(WorkerRow.id == worker_id, WorkerRow.next_secret_hash.is_not(None))
@@ -165,7 +165,7 @@ async def count_registered(session: Session, pools: Collection[str]) -> dict[str
 
 
 async def load_names(session: Session, worker_ids: Collection[str]) -> dict[str, str]:
-    """Returns the names of workers."""
+    """Returns the names of workers, by ID."""
     rows = await session.execute(
         select(WorkerRow.id, WorkerRow.name).where(WorkerRow.id.in_(worker_ids))
     )

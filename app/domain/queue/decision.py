@@ -37,7 +37,7 @@ class WorkerOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolState:
-    """What a decision on the queue of a pool depends on, at one time."""
+    """The state of a pool on which a decision on its queue is based, at one time."""
 
     shares: Shares
     heads: Mapping[Group, Heads]
@@ -94,7 +94,7 @@ class _Workers:
         return None if self.candidates(job) else Hold(HoldReason.NOT_FREE_LONG_ENOUGH)
 
     def take(self, job: QueuedJob) -> str | None:
-        """Takes a slot of the candidate with the fewest GPUs, of these of the one with most free.
+        """Takes a slot of the candidate with the fewest GPUs, among these with the most free slots.
 
         A job without a GPU therefore leaves the workers with GPUs to the jobs that need them.
         """
@@ -126,7 +126,7 @@ class _Workers:
 def decide(state: PoolState) -> Decision:
     """Assigns the free slots of a pool to its queued jobs.
 
-    A job that cannot start now does not keep later ones from slots that it could not use.
+    A job that cannot start now does not block the slots that it could not use.
     """
     order, workers = StartOrder(state.shares, state.heads), _Workers(state)
     running = RunningJobs(state.limits, state.interactive)
@@ -199,7 +199,7 @@ class InOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ahead:
-    """What was found when looking for the jobs before another one."""
+    """The jobs that start before another job, as far as they were looked at."""
 
     jobs: tuple[QueuedJob, ...]
     is_cut: bool

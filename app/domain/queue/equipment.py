@@ -14,7 +14,7 @@ Code = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a job needs, from its experiment and its options."""
+    """The requirements of a job, from its experiment and its options."""
 
     kind: str
     """Kind of the definition, `rl` or another."""
@@ -29,7 +29,7 @@ class Needs:
 
 
 def has(catalogue: Mapping[str, Any], needs: Needs) -> bool:
-    """Returns whether a worker with this catalogue, as stored, has what a job needs.
+    """Returns whether a worker with this catalogue, as stored, meets the requirements of a job.
 
     A catalogue without environments or agents offers all built-in ones.
     """

@@ -10,7 +10,7 @@ from palestra.contract.queue import WaitReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFacts:
-    """What the workers of a pool offer."""
+    """State, workers and slots of a pool, on which the waiting of its jobs depends."""
 
     name: str
     paused: str | None = None
@@ -84,7 +84,7 @@ class Waiting(NamedTuple):
 
 
 def explain(job: WaitingJob, pool: PoolFacts) -> Waiting:
-    """Returns what a job waits for: the first reason that holds, the most lasting ones first."""
+    """Returns why a job waits: the first reason that applies, checked from lasting to temporary."""
     return _not_permitted(job, pool) or _no_worker(job, pool) or _not_yet(job, pool)
 
 

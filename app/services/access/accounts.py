@@ -86,7 +86,7 @@ class PasswordOwner:
 async def find_password_owner(
     database: Database, principal: Principal, request: PasswordChange
 ) -> PasswordOwner:
-    """Returns the caller, and what must confirm the new password.
+    """Returns the caller, and how the caller must confirm the new password.
 
     Raises:
         ForbiddenError: `login_needed` for a token whose user has no password: a token must not
@@ -116,7 +116,7 @@ async def find_password_owner(
 
 
 async def check_current_password(owner: PasswordOwner, password: str | None) -> None:
-    """Compares a password with the one that is set.
+    """Refuses a password that is not the caller's current one.
 
     Raises:
         ForbiddenError: `wrong_password`.

@@ -12,7 +12,7 @@ from palestra.contract.views import FieldProblem
 
 
 async def preview(database: Database, request: SetupRequest) -> LinkPreview:
-    """Returns what a code is for, and why name and password of the request would be refused.
+    """Returns the purpose of a code, and why name and password of the request would be refused.
 
     Nothing is used up or changed. No session is open while the password is checked.
 

@@ -44,7 +44,7 @@ async def list_login_options(session: Session) -> LoginOptions:
 
 
 async def find_account(database: Database, name: str) -> Account:
-    """Returns the account that a login names, or a substitute for a name that nobody has."""
+    """Returns the account that a login names, or a substitute account for an unknown name."""
     async with database.read() as session:
         user = await rows.find_user_by_login(session, name)
     if user is None:
@@ -101,8 +101,8 @@ async def make_link(
         user_id: Whom the link logs in.
         seconds: Life of the link.
         by: User who made the link, for the audit log; `user_id` by default.
-        action: What the audit log calls it.
-        data: What the audit log keeps about it.
+        action: Action of the audit entry.
+        data: Data of the audit entry.
     """
     code = generate_secret("pll")
     await rows.insert_link(session, hash_secret(code), user_id, seconds)

@@ -26,7 +26,7 @@ def require(principal: Principal, permission: Permission, project_id: str) -> No
 
 
 def require_control(principal: Principal, project_id: str, submitted_by: str) -> None:
-    """Refuses a caller who may not act on what a user submitted.
+    """Refuses a caller who may not act on the submissions of a user.
 
     Raises:
         ForbiddenError: `not_yours` if the caller may act on its own submissions only;

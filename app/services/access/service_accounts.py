@@ -64,7 +64,7 @@ async def create(
 async def delete(session: Session, principal: Principal, name: str) -> None:
     """Disables a service account for ever and revokes its tokens.
 
-    What it submitted stays under its name, which nobody else can get.
+    Its submissions keep its name, which no other user can get.
 
     Raises:
         NotFoundError: If the project has no such service account.

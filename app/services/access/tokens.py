@@ -42,8 +42,8 @@ async def create_token(
     """Creates a token and returns it with its secret, which is not shown again.
 
     A token that is created with a token is its child: it has no scope that the parent lacks,
-    expires no later, and is revoked with it. It expires with the parent if no lifetime is
-    requested, or one that exceeds the parent's by less than a day.
+    expires no later, and is revoked with it. The child expires with the parent if no lifetime is
+    requested, or if the requested one exceeds the parent's by less than a day.
 
     Raises:
         ForbiddenError: If the caller cannot give a requested scope.
@@ -62,7 +62,7 @@ async def create_token(
 
 
 def check_request(request: TokenRequest, *, may_never_end: bool) -> None:
-    """Refuses a token that would enrol workers, and one without an end.
+    """Refuses a token that would enrol workers, and a token that would never expire.
 
     Raises:
         InvalidError: `enrolment_token_needed` or `end_needed`.
@@ -108,7 +108,7 @@ async def create_for(
 async def _check_still_live(session: Session, principal: Principal) -> None:
     """Refuses a caller whose token was revoked after the request was authenticated.
 
-    A revocation that comes later waits for this transaction, and then finds what it created.
+    A later revocation waits for this transaction, and then revokes the token that it created.
 
     Raises:
         UnauthenticatedError: `unauthenticated`.
@@ -157,7 +157,7 @@ def _choose_project(principal: Principal, request: TokenRequest) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenOrigin:
-    """What creates a token."""
+    """The token and the actor that create a token."""
 
     parent_id: str | None = None
     """The token that creates it."""
@@ -182,7 +182,7 @@ async def issue_token(
         project_id: Project of the token.
         user_id: User of the token.
         request: Name, scopes and lifetime.
-        origin: What creates it; its user without a token by default.
+        origin: Origin of the token; by default its user, without a parent token.
     """
     origin = origin or TokenOrigin(actor=f"user:{user_id}")
     secret = generate_secret("plr")
@@ -239,14 +239,15 @@ async def rotate_token(
     """Gives a token a new secret and returns it; the previous one ends after the overlap.
 
     A login rotates its user's tokens; a token rotates itself and the tokens created with it, so
-    that nobody gets a secret with more rights. Maintainers rotate the tokens of service accounts.
+    that no caller gets a secret with more rights. Maintainers rotate the tokens of service
+    accounts.
 
     Raises:
         NotFoundError: If the caller sees no such token.
         ForbiddenError: `not_yours`, or `missing_scope` if the token has a scope that the caller
             cannot give.
         InvalidError: `outlives_parent` if it would expire later than its parent; `outlives_caller`
-            if the caller's token would get a longer life, or a secret that expires later.
+            if the caller's token would expire later, or get a secret that expires later.
         ConflictError: `token_ended` if it was revoked or has expired; `enrolment_token_needed` if
             it enrols workers, as tokens of earlier versions do.
     """
@@ -292,9 +293,10 @@ async def rotate_token(
 async def _set_end(
     session: Session, principal: Principal, token: TokenRow, days: int | None
 ) -> None:
-    """Sets the end of a rotated token, and lets its children end no later.
+    """Sets the expiry of a rotated token, and shortens the life of children that would end later.
 
-    A token lengthens no life: neither its own, nor by a secret of a token that expires later.
+    A rotation by a token must not postpone an expiry: neither the token's own, nor by means of a
+    token that expires later.
     """
     caller = principal.token_id
     if days is not None:
@@ -333,7 +335,7 @@ async def revoke_token(session: Session, principal: Principal, token_id: str) ->
     """Revokes a token and all tokens that were created with it.
 
     Tokens of earlier versions with which workers enrol are not revoked with the one that created
-    them, since a worker outlives the user who set it up.
+    them, since a worker remains when the user who set it up is deleted.
 
     Raises:
         NotFoundError: If the caller sees no such token.

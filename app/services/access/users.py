@@ -200,7 +200,7 @@ async def sign_out(session: Session, principal: Principal, wanted: str) -> Signe
 
 
 async def find_receiver(session: Session, wanted: str, giver: UserRow, pointer: str) -> UserRow:
-    """Returns the person to whom the objects of another one are transferred.
+    """Returns the person to whom the objects of another person are transferred.
 
     Raises:
         InvalidError: `no_such_user`, also for a disabled one; `transfer_to_self`.

@@ -233,7 +233,7 @@ async def sweep(database: Database, store: BlobStore) -> int:
     Returns the number of both. Called by the compactor.
     """
     unused = await drop_unused(database, store)
-    old = await asyncio.to_thread(store.old_files)
+    old = await asyncio.to_thread(store.list_old_files)
     async with database.read() as session:
         known = await rows.filter_known_blobs(session, old)
     orphans = [blob_id for blob_id in old if blob_id not in known]

@@ -188,7 +188,7 @@ class BlobStore:
         for blob_id in blob_ids:
             self.path(blob_id).unlink(missing_ok=True)
 
-    def old_files(self) -> list[str]:
+    def list_old_files(self) -> list[str]:
         """Returns the ids of all files that are older than an hour.
 
         Unfinished uploads of that age are deleted.

@@ -88,8 +88,8 @@ async def _follower(
 async def find_training_state(session: Session, run_id: str) -> Literal["live", "waiting", "over"]:
     """Returns whether the training of a run is `live`, `waiting` or `over`.
 
-    It is `live` while an attempt trains the run, and `waiting` while its training job is queued or
-    paused.
+    The state is `live` while an attempt trains the run, and `waiting` while its training job is
+    queued or paused.
     """
     job = await job_rows.find_unfinished_training(session, run_id)
     if job is None:

@@ -14,8 +14,8 @@ from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
 async def book(session: Session, job: JobRow, attempt: AttemptRow) -> None:
     """Appends the interval of an ended attempt to the ledger and charges its account.
 
-    Time that a failure of the infrastructure lost is booked as `lost` and charged to nobody: that
-    after the newest verified snapshot of a training, all time of any other attempt.
+    Time that a failure of the infrastructure lost is booked as `lost` and not charged: for a
+    training the time after its newest verified snapshot, for any other attempt all of it.
     """
     start, end = attempt.started_at, attempt.ended_at
     if end is None or end <= start:

@@ -63,7 +63,7 @@ async def export(
 
 
 def _restrict_to_permitted(principal: Principal, wanted: AuditFilter) -> AuditFilter:
-    """Limits a search to what the caller may read: the one place that decides it.
+    """Limits a search to the entries that the caller may read; no other code decides this.
 
     An administrator of the server reads the entries of all projects and those without a project.
     """

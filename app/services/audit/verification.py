@@ -20,9 +20,9 @@ _EVERYTHING: Final = AuditFilter()
 async def verify(database: Database, noted: ChainPlace | None = None) -> AuditVerification:
     """Checks every entry against its hash and against the entry before it.
 
-    Entries may be appended and removed by the retention rule meanwhile. Whoever can write to the
-    database can also compute a new chain. Only a hash that was noted outside the database detects
-    that.
+    Entries may be appended and removed by the retention rule meanwhile. An attacker who can write
+    to the database can also compute a new chain. Only a hash that was noted outside the database
+    detects that.
 
     Args:
         database: The database.
@@ -120,7 +120,7 @@ class _Walk:
         return ChainFault("added", added, message)
 
     def report(self) -> AuditVerification:
-        """Returns what was found."""
+        """Returns the result of the walk."""
         fault = self.fault
         return AuditVerification(
             entries=self.entries,

@@ -123,9 +123,9 @@ def read_statistic(evaluation: Evaluation, name: str) -> float | None:
 
 
 def _list_statistics(evaluations: Sequence[Evaluation]) -> Sequence[str]:
-    """Returns the statistics that have a curve: for episodes all of them.
+    """Returns the statistics that have a curve: all statistics of episodes.
 
-    For supervised evaluations the metrics and the mean, which is their score.
+    Of supervised evaluations, the metrics and the mean, which is the score, have a curve.
     """
     metrics = sorted({name for one in evaluations for name in one.metrics} - set(STATISTICS))
     return ("mean", *metrics) if metrics else STATISTICS

@@ -213,7 +213,7 @@ async def _must_have_snapshot(session: Session, run: RunRow, schedule: Schedule)
 
 
 async def _make_current(session: Session, principal: Principal, job: JobRow, run: RunRow) -> None:
-    """Makes a new job the one from which the run's state is derived.
+    """Stores a new job as the job from which the run's state is derived.
 
     Resets the run's start and end times if the earlier job was a test.
     """

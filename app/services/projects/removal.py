@@ -34,7 +34,7 @@ _ATTEMPTS: Final = 20
 
 @dataclass(slots=True)
 class RemovalStep:
-    """What one transaction of a removal did."""
+    """The result of one transaction of a removal."""
 
     rows: int = 0
     blobs: list[str] = field(default_factory=list)
@@ -83,13 +83,13 @@ async def step(database: Database, store: BlobStore, project_id: str) -> Removal
 async def _remove_some(session: Session, project: ProjectRow, done: RemovalStep) -> None:
     run_id = await content.find_next_run(session, project.id)
     if run_id is not None:
-        done.rows += await _remove_from_first(session, content.OF_RUN, run_id)
+        done.rows += await _remove_from_first_table(session, content.OF_RUN, run_id)
         return
     attempt_id = await content.find_next_attempt(session, project.id)
     if attempt_id is not None:
-        done.rows += await _remove_from_first(session, content.OF_ATTEMPT, attempt_id)
+        done.rows += await _remove_from_first_table(session, content.OF_ATTEMPT, attempt_id)
         return
-    removed = await _remove_from_first(session, content.OF_PROJECT, project.id)
+    removed = await _remove_from_first_table(session, content.OF_PROJECT, project.id)
     if removed:
         done.rows += removed
         return
@@ -102,7 +102,7 @@ async def _remove_some(session: Session, project: ProjectRow, done: RemovalStep)
     done.is_finished = True
 
 
-async def _remove_from_first(session: Session, removals: Sequence[Remove], owner: str) -> int:
+async def _remove_from_first_table(session: Session, removals: Sequence[Remove], owner: str) -> int:
     """Removes rows of the first table that still has rows of the project; returns their number."""
     for remove in removals:
         removed = await remove(session, owner, _ROWS)

@@ -21,7 +21,7 @@ _MOST_NEEDS: Final = 10_000
 
 
 def needs_of(job: JobRow, experiment: ExperimentRow) -> Needs:
-    """Returns what a job needs of a worker beside GPUs."""
+    """Returns the requirements of a job on its worker, apart from GPUs."""
     named = (job.evaluate or {}).get("formats") if job.schedule == Schedule.EXPORT else None
     return Needs(
         kind=experiment.kind,
@@ -34,7 +34,7 @@ def needs_of(job: JobRow, experiment: ExperimentRow) -> Needs:
 
 
 class EquippedWorkers:
-    """Finds equipped workers; keeps what it read, since experiments never change.
+    """Finds equipped workers; caches the needs of experiments, which never change.
 
     A worker's catalogue is read again after it registered again.
     """

@@ -66,7 +66,7 @@ class PoolQueue:
     Args:
         session: A reading session.
         pool: Name of the pool.
-        equipped: What is known of the workers' equipment; `None` if which worker a job starts on
+        equipped: Finds the workers that fit a job; `None` if which worker a job starts on
             does not matter.
     """
 

@@ -134,7 +134,7 @@ async def build_views(
 async def add_written(session: Session, origin: Origin, record: SnapshotWritten) -> None:
     """Adds a snapshot that is complete on its worker.
 
-    It becomes verified once all its files are stored on the server.
+    The snapshot becomes verified once all its files are stored on the server.
 
     Raises:
         InvalidError: `snapshot_exists` if the ID was used before.
@@ -207,9 +207,9 @@ async def _leave_out(session: Session, run: RunRow, unwanted: Sequence[SnapshotR
 async def _apply_retention(session: Session, run: RunRow) -> None:
     """Deletes the files of verified snapshots that the definition's retention rule does not keep.
 
-    Called after a newer one was verified.
+    Called after a newer snapshot was verified.
 
-    A snapshot that is not uploaded yet, and would be deleted at once, is marked as skipped, so that
+    A snapshot that is not uploaded yet, and would then be deleted, is marked as skipped, so that
     its worker does not upload it.
     """
     raw = await rows.find_definition(session, run.id)

@@ -152,7 +152,7 @@ class Intake:
     async def _explain(self, delivery: Delivery, error: Exception) -> DomainError:
         """Returns the error with which a failed batch is answered.
 
-        It asks the sender to try again, or names the record that can never be stored.
+        The error asks the sender to try again, or names the record that can never be stored.
         """
         later = UnavailableError(
             "storage", "The server could not store the batch. Send it again.", retry_after=1

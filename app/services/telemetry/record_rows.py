@@ -71,8 +71,8 @@ async def write(session: Session, batch: Sequence[tuple[RecordContext, RunRecord
     """Writes all records of a batch: first the curves of all runs, then the other records per run.
 
     Raises:
-        InvalidError: `too_many_metrics` or `snapshot_exists`; nothing of the batch may be committed
-            then.
+        InvalidError: `too_many_metrics` or `snapshot_exists`; the caller must roll the batch
+            back.
     """
     await _write_series(
         session,

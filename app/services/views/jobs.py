@@ -30,7 +30,7 @@ async def build_job_views(
         session: A session.
         rows: Jobs.
         with_places: Whether queued jobs get their place, for which the order of their pools' queues
-            is computed. Events have none: one changed job would cost as much as a whole list.
+            is computed. Events omit the place, since each event would cost as much as a whole list.
     """
     if not rows:
         return []

@@ -22,7 +22,7 @@ _ROTATION_SINCE: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotReader:
-    """What a caller sees of the jobs in slots."""
+    """The rights of a caller on the jobs in slots."""
 
     project_ids: frozenset[str] = frozenset()
     """Projects whose jobs it may read."""
@@ -31,7 +31,7 @@ class SlotReader:
 
     @classmethod
     def from_principal(cls, principal: Principal) -> "SlotReader":
-        """Returns what a caller sees."""
+        """Returns the rights of a caller."""
         return cls(
             project_ids=principal.projects_with(Permission.PROJECT_READ),
             is_manager=principal.permits(Permission.SERVER_POOLS),
@@ -45,7 +45,7 @@ EVERYBODY: Final = SlotReader()
 async def build_worker_views(
     session: Session, rows: Sequence[WorkerRow], reader: SlotReader
 ) -> list[WorkerView]:
-    """Returns the views of workers as a reader sees them."""
+    """Returns the views of workers that a reader may see."""
     if not rows:
         return []
     ids = [row.id for row in rows]

@@ -48,7 +48,7 @@ async def record_heartbeat(
     for attempt_id in body.dead_attempts:
         if attempt_id in mine:
             await endings.end_as_lost(session, attempt_id, Cause.WORKER_LOST, f"worker:{worker.id}")
-    await _give_up_unknown(session, worker, body, settings)
+    await _end_unlisted_attempts(session, worker, body, settings)
     if silent > worker.silent_seconds:
         announce(session, QUEUE)
         await session.refresh(worker)
@@ -62,10 +62,10 @@ async def record_heartbeat(
 async def _derive_next_secret(
     session: Session, principal: Principal, worker: WorkerRow
 ) -> str | None:
-    """Returns the secret that is to replace a worker's present one; the same until it is used.
+    """Returns the secret that is to replace a worker's present one; constant until it is used.
 
-    It is derived from the present secret, which the server does not store, and from a random
-    number, which the worker does not know.
+    The secret is derived from the present secret, which the server does not store, and from a
+    random number, which the worker does not know.
     """
     if worker.rotation_nonce is None:
         return None
@@ -75,7 +75,7 @@ async def _derive_next_secret(
     return secret
 
 
-async def _give_up_unknown(
+async def _end_unlisted_attempts(
     session: Session, worker: WorkerRow, body: WorkerHeartbeat, settings: Settings
 ) -> None:
     """Ends the attempts that are live on the server but missing in the worker's heartbeat.

@@ -211,7 +211,7 @@ async def _give_up_older_boots(session: Session, worker: WorkerRow) -> None:
 
 
 async def rotate_secret(session: Session, principal: Principal, worker_id: str) -> WorkerView:
-    """Asks for a new secret of a worker, which it gets with its next heartbeat.
+    """Requests a new secret for a worker, which receives the secret with its next heartbeat.
 
     The present secret stays valid until the worker uses the new one. Asking again before that
     changes nothing.
@@ -291,7 +291,7 @@ def _record(
 async def append_worker_event(session: Session, worker: WorkerRow) -> None:
     """Appends the event of a changed worker; all who see its pool receive it.
 
-    It holds what all of them may see: of each slot, whether it is busy.
+    The event holds only data that all of these users may see: whether each slot is busy.
     """
     (view,) = await build_worker_views(session, [worker], EVERYBODY)
     event_log.record(session, "worker", view, project_id=None)

@@ -40,7 +40,7 @@ const NEEDED: Partial<Record<Permission, string>> = {
   "project.audit": "Only maintainers of the project may read its audit log",
 };
 
-/** Whether the session has a permission, which is the project's where `project` is its slug. */
+/** Whether the session has a permission of the project, or of the server if `project` is `null`. */
 export function checkRight(
   session: Session,
   permission: Permission,
@@ -74,7 +74,7 @@ export function checkRightToControl(session: Session, object: Submitted, action:
   return refused(`${who} may ${action}.${findRole(membership)}`);
 }
 
-/** The projects to which the caller may move experiments of a project, or why to none. */
+/** The projects to which the caller may move experiments, or the reason why there are none. */
 export interface MoveTargets {
   right: Right;
   targets: readonly Membership[];

@@ -91,12 +91,15 @@ async function readProblem(response: Response): Promise<ApiError> {
     const body = (await response.json()) as Partial<Problem>;
     return new ApiError({ request_id: requestId, ...body, status }, wait);
   } catch {
-    return new ApiError({ status, detail: unexplained(status, wait), request_id: requestId }, wait);
+    return new ApiError(
+      { status, detail: describeUnexplained(status, wait), request_id: requestId },
+      wait,
+    );
   }
 }
 
 /** The message for an error response without problem details, for example of a proxy. */
-function unexplained(status: number, wait: number | null): string {
+function describeUnexplained(status: number, wait: number | null): string {
   if (status !== 429) return `The server answered ${status} without an explanation.`;
   const when = wait === null ? "in a moment" : `in ${Math.ceil(wait)} s`;
   return `Too many requests were sent. Try again ${when}.`;
@@ -115,7 +118,7 @@ async function send(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** Sends a request that only reads. It is repeated when the server limits the rate (429). */
+/** Sends a request that only reads, and repeats it when the server limits the rate (429). */
 async function ask(url: string, init: RequestInit): Promise<Response> {
   for (let tries = 1; ; tries += 1) {
     const response = await send(url, init);

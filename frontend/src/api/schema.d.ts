@@ -382,7 +382,7 @@ export interface paths {
         };
         /**
          * List Experiment Runs
-         * @description Lists an experiment's runs.
+         * @description Lists an experiment's runs with their states and latest scores, page by page.
          */
         get: operations["list_experiment_runs"];
         put?: never;
@@ -1097,7 +1097,7 @@ export interface paths {
         };
         /**
          * List Experiment Runs
-         * @description Lists an experiment's runs.
+         * @description Lists an experiment's runs with their states and latest scores, page by page.
          */
         get: operations["list_experiment_runs_of_project"];
         put?: never;
@@ -1622,7 +1622,7 @@ export interface paths {
          * Retry Run
          * @description Queues another training of a failed or cancelled run.
          *
-         *     It starts from the run's newest snapshot, or from the beginning.
+         *     The training starts from the run's newest snapshot, or from the beginning.
          */
         post: operations["retry_run"];
         delete?: never;
@@ -2102,7 +2102,7 @@ export interface paths {
         put?: never;
         /**
          * Rotate Worker Secret
-         * @description Asks for a new secret of a worker, which gets it with its next heartbeat and goes on.
+         * @description Requests a new secret for a worker, which receives the secret with its next heartbeat.
          *
          *     The present secret stays valid until the worker uses the new one. `secret_rotation` states
          *     whether the rotation is pending, and whether the worker's version supports it.
@@ -6485,7 +6485,7 @@ export interface components {
         };
         /**
          * ProjectRequest
-         * @description A new project; its creator becomes a maintainer of it.
+         * @description A new project, whose creator becomes a maintainer.
          */
         ProjectRequest: {
             /**
@@ -8252,7 +8252,7 @@ export interface components {
         };
         /**
          * SignedOut
-         * @description What a sign-out ended.
+         * @description The number of browser logins that a sign-out ended.
          */
         SignedOut: {
             /** Ended Sessions */
@@ -9525,7 +9525,7 @@ export interface components {
         };
         /**
          * UserDisabled
-         * @description A user who was disabled.
+         * @description A user who was disabled, with the numbers of unfinished jobs.
          */
         UserDisabled: {
             /**

@@ -2,7 +2,7 @@ import { formatPlural, formatScore, formatValue, toNumber } from "@/lib/format";
 import classes from "./ScoreText.module.css";
 
 /**
- * What a `±` stands for. It is always named, since standard deviation, standard error and interval
+ * The meaning of a `±`. The label is always shown: standard deviation, standard error and interval
  * differ by factors.
  */
 export type SpreadKind = "sd" | "se" | "ci95";

@@ -56,7 +56,7 @@ async def served(shared: AppServer) -> AppServer:
 async def browser(
     served: AppServer, user_id: str, *, password: str | None = None, agent: str = FIREFOX
 ) -> AsyncIterator[Browser]:
-    """Logs a person in: with a password, or with a new link."""
+    """Yields a browser that is logged in by a password, or else by a new link."""
     client = served.client()
     client.headers["User-Agent"] = agent
     async with contextlib.aclosing(client):

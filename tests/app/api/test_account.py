@@ -18,7 +18,7 @@ from tests.app.api.account_browser import (
     served,
 )
 from tests.app.api.serving import AppServer
-from tests.app.api.test_users import person
+from tests.app.api.test_users import add_person
 
 __all__ = ["served"]
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_a_person_reads_and_changes_the_account(served: AppServer) -> None:
-    user_id = await person(served, "emmy")
+    user_id = await add_person(served, "emmy")
     async with served.client("emmy") as client:
         seen = (await client.get(ACCOUNT)).json()
         assert {key: seen[key] for key in ("id", "name", "display_name", "email")} == {
@@ -82,7 +82,7 @@ async def test_only_persons_have_an_account(served: AppServer) -> None:
 
 
 async def test_logins_are_listed_with_browser_address_and_use(served: AppServer) -> None:
-    user_id = await person(served, "grace")
+    user_id = await add_person(served, "grace")
     curl = "curl/8.5.0"
     async with (
         browser(served, user_id) as one,
@@ -113,7 +113,7 @@ async def test_logins_are_listed_with_browser_address_and_use(served: AppServer)
 
 
 async def test_logins_that_are_over_are_not_listed(served: AppServer) -> None:
-    user_id = await person(served, "olga")
+    user_id = await add_person(served, "olga")
     settings = served.app.state.settings
     async with browser(served, user_id) as one:
         for column, seconds in (
@@ -133,7 +133,7 @@ async def test_logins_that_are_over_are_not_listed(served: AppServer) -> None:
 
 
 async def test_a_foreign_login_is_answered_like_a_missing_one(served: AppServer) -> None:
-    zelda, yara = await person(served, "zelda"), await person(served, "yara")
+    zelda, yara = await add_person(served, "zelda"), await add_person(served, "yara")
     async with browser(served, zelda) as one, browser(served, yara) as other:
         theirs = (await other.client.get(SESSIONS)).json()["items"][0]["id"]
         answers = [
@@ -146,7 +146,7 @@ async def test_a_foreign_login_is_answered_like_a_missing_one(served: AppServer)
 
 
 async def test_signing_out_everywhere_ends_all_logins_and_links(served: AppServer) -> None:
-    user_id = await person(served, "hypatia")
+    user_id = await add_person(served, "hypatia")
     async with browser(served, user_id) as one, browser(served, user_id) as other:
         async with served.database.write() as session:
             link = await logins.make_link(session, user_id, 3_600)
@@ -166,7 +166,7 @@ async def test_signing_out_everywhere_ends_all_logins_and_links(served: AppServe
 
 
 async def test_use_is_noted_with_the_address_behind_a_trusted_proxy(served: AppServer) -> None:
-    user_id = await person(served, "annie")
+    user_id = await add_person(served, "annie")
     touches = served.app.state.touches
     served.app.state.settings = served.app.state.settings.model_copy(
         update={"trusted_proxies": ("127.0.0.0/8",)}
@@ -193,7 +193,7 @@ async def test_a_stream_that_connects_again_keeps_no_login_alive(served: AppServ
 
     `Last-Event-ID` is not valid here, so that the route answers without opening a stream.
     """
-    user_id = await person(served, "mileva")
+    user_id = await add_person(served, "mileva")
     touches = served.app.state.touches
     async with browser(served, user_id) as one, served.client("mileva") as client:
         await touches.flush(served.database)

@@ -12,7 +12,7 @@ from app.domain.login_limits import LoginLimits
 from tests.app.api.account_browser import FIRST, SECOND, browser, make_older
 from tests.app.api.serving import AppServer
 from tests.app.api.test_user_commands import Command, palestra, url
-from tests.app.api.test_users import person
+from tests.app.api.test_users import add_person
 
 __all__ = ["palestra", "url"]
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def vera_id(shared: AppServer) -> AsyncIterator[str]:
     """ID of a person whose token the commands use."""
-    yield await person(shared, "vera")
+    yield await add_person(shared, "vera")
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from tests.app.api.account_browser import (
     served,
 )
 from tests.app.api.serving import AppServer
-from tests.app.api.test_users import person
+from tests.app.api.test_users import add_person
 
 __all__ = ["served"]
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def test_a_first_password_is_set_by_a_login_and_asked_for_from_then_on(
     served: AppServer,
 ) -> None:
-    user_id = await person(served, "sofia", display_name="Sofia K.", email="sofia@lab.org")
+    user_id = await add_person(served, "sofia", display_name="Sofia K.", email="sofia@lab.org")
     async with browser(served, user_id) as one, browser(served, user_id) as other:
         await make_older(served, user_id)
         seen = (await one.client.get(ACCOUNT)).json()
@@ -73,7 +73,7 @@ async def test_a_first_password_is_set_by_a_login_and_asked_for_from_then_on(
 
 async def test_a_fresh_login_by_link_sets_a_forgotten_password(served: AppServer) -> None:
     """A login by password, by invitation or by an older link does not."""
-    user_id = await person(served, "maryam")
+    user_id = await add_person(served, "maryam")
     async with browser(served, user_id) as one:
         assert (await one.set_password(FIRST)).status_code == 200
     async with browser(served, user_id, password=FIRST) as by_password:
@@ -89,7 +89,7 @@ async def test_a_fresh_login_by_link_sets_a_forgotten_password(served: AppServer
 
 
 async def test_a_new_password_meets_the_rules_of_passwords(served: AppServer) -> None:
-    user_id = await person(served, "rosalind", email="franklin@lab.org")
+    user_id = await add_person(served, "rosalind", email="franklin@lab.org")
     async with browser(served, user_id) as one:
         for password, expected in (
             ("too short", (422, "password_length", "/password")),
@@ -107,7 +107,7 @@ async def test_a_new_password_meets_the_rules_of_passwords(served: AppServer) ->
 
 async def test_a_token_sets_no_first_password(served: AppServer) -> None:
     """A password that a token had set would remain valid after the token has ended."""
-    user_id = await person(served, "chien")
+    user_id = await add_person(served, "chien")
     async with served.client("chien") as client:
         refused = await client.put(PASSWORD, json={"password": FIRST})
         assert fault(refused) == (403, "login_needed", "")
@@ -121,7 +121,7 @@ async def test_a_token_sets_no_first_password(served: AppServer) -> None:
 
 async def test_guesses_at_the_current_password_are_limited(served: AppServer) -> None:
     """A stolen login must not try passwords without a limit."""
-    user_id = await person(served, "lisa")
+    user_id = await add_person(served, "lisa")
     async with browser(served, user_id) as one:
         await one.set_password(FIRST)
         await make_older(served, user_id)
@@ -137,7 +137,7 @@ async def test_guesses_at_the_current_password_are_limited(served: AppServer) ->
 
 
 async def test_of_two_changes_at_once_one_is_refused(served: AppServer) -> None:
-    user_id = await person(served, "ada")
+    user_id = await add_person(served, "ada")
     async with browser(served, user_id) as one:
         both = await asyncio.gather(one.set_password(FIRST), one.set_password(SECOND))
         assert sorted(answer.status_code for answer in both) == [200, 409]

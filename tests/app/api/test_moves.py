@@ -11,13 +11,13 @@ from app.db.models import EventRow
 from palestra.cli.main import main
 from tests.app.api.serving import AppServer
 from tests.app.api.test_project_limits import submit
-from tests.app.api.test_projects import ask, create, person, put
+from tests.app.api.test_projects import add_person, ask, create, put
 from tests.support.listening import listening
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def ended(served: AppServer, slug: str, name: str) -> str:
+async def submit_ended(served: AppServer, slug: str, name: str) -> str:
     """Submits an experiment whose job is cancelled; returns its ID."""
     _, made = await submit(served, slug, name)
     _, jobs = await ask(served, "user", "GET", f"/projects/{slug}/jobs")
@@ -35,9 +35,9 @@ async def move(served: AppServer, who: str, slug: str, experiment_id: str, to: s
 
 
 async def test_only_maintainers_of_both_projects_move(shared: AppServer) -> None:
-    await person(shared, "ida")
+    await add_person(shared, "ida")
     made = {slug: await create(shared, slug) for slug in ("left", "right")}
-    experiment_id = await ended(shared, "left", "guarded")
+    experiment_id = await submit_ended(shared, "left", "guarded")
     expected = {
         (None, "maintainer"): (404, "not_found"),
         ("viewer", "maintainer"): (403, "missing_permission"),
@@ -61,7 +61,7 @@ async def test_both_projects_learn_of_a_move_and_neither_event_names_the_other(
     shared: AppServer,
 ) -> None:
     ids = {slug: (await create(shared, slug))["id"] for slug in ("told-a", "told-b")}
-    experiment_id = await ended(shared, "told-a", "announced")
+    experiment_id = await submit_ended(shared, "told-a", "announced")
     assert await move(shared, "user", "told-a", experiment_id, "told-b") == (200, None)
     query = select(EventRow).where(
         EventRow.experiment_id == experiment_id, EventRow.type.in_(["moved", "experiment"])
@@ -78,7 +78,7 @@ async def test_both_projects_learn_of_a_move_and_neither_event_names_the_other(
 async def test_a_later_job_needs_a_pool_that_admits_the_new_project(shared: AppServer) -> None:
     await create(shared, "pool-a")
     await create(shared, "pool-b", pools=[])
-    experiment_id = await ended(shared, "pool-a", "swimmer")
+    experiment_id = await submit_ended(shared, "pool-a", "swimmer")
     assert await move(shared, "user", "pool-a", experiment_id, "pool-b") == (200, None)
     _, runs = await ask(shared, "user", "GET", "/projects/pool-b/runs")
     path = f"/runs/{runs['items'][0]['id']}/jobs"
@@ -109,7 +109,7 @@ async def test_an_experiment_moves_with_its_runs_and_jobs(shared: AppServer) -> 
 
 
 async def test_a_move_is_refused_where_the_target_cannot_take_it(shared: AppServer) -> None:
-    await person(shared, "gus")
+    await add_person(shared, "gus")
     for slug, role in (("from-a", "maintainer"), ("to-b", "member")):
         await create(shared, slug)
         await put(shared, "user", slug, "gus", role)

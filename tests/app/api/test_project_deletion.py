@@ -9,7 +9,7 @@ from app.db.models import AuditRow
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope
 from tests.app.api.serving import AppServer
-from tests.app.api.test_projects import ask, create, person, put
+from tests.app.api.test_projects import add_person, ask, create, put
 from tests.support.server_fixture import advance_clock, make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -81,7 +81,7 @@ async def test_the_slug_is_typed_again(shared: AppServer) -> None:
 
 
 async def test_a_second_deletion_says_so_to_administrators_alone(shared: AppServer) -> None:
-    await person(shared, "dora")
+    await add_person(shared, "dora")
     await make_archived_project(shared, "twice")
     await create(shared, "kept")
     for slug in ("twice", "kept"):
@@ -97,7 +97,7 @@ async def test_a_second_deletion_says_so_to_administrators_alone(shared: AppServ
 
 async def test_maintainers_delete_and_members_do_not(shared: AppServer) -> None:
     for name, role in (("eva", "member"), ("fay", "maintainer")):
-        await person(shared, name)
+        await add_person(shared, name)
         if name == "eva":
             await make_archived_project(shared, "whose")
         await put(shared, "user", "whose", name, role)

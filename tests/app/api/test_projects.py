@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 ALL = (Scope.READ, Scope.SUBMIT, Scope.ADMIN)
 
 
-async def person(served: AppServer, name: str, **columns: Any) -> str:
+async def add_person(served: AppServer, name: str, **columns: Any) -> str:
     """Adds a user without a membership, whose token has the user's name; returns the ID."""
     user = UserRow(id=new_id("usr"), name=name, **columns)
     async with served.database.write() as session:
@@ -154,7 +154,7 @@ async def test_an_archived_project_takes_no_submission_until_it_is_restored(
 
 async def test_a_role_acts_at_once_and_ends_at_once(shared: AppServer) -> None:
     await create(shared, "roles")
-    await person(shared, "rita")
+    await add_person(shared, "rita")
     assert (await ask(shared, "rita", "GET", "/projects/roles"))[0] == 404
     status, member = await put(shared, "user", "roles", "rita", "viewer")
     assert (status, member["user"], member["role"]) == (200, "rita", "viewer")
@@ -175,9 +175,9 @@ async def test_a_role_acts_at_once_and_ends_at_once(shared: AppServer) -> None:
 
 async def test_wrong_members_each_have_their_own_code(shared: AppServer) -> None:
     await create(shared, "wrong")
-    await person(shared, "gone", disabled_at=None)
+    await add_person(shared, "gone", disabled_at=None)
     made = await create(shared, "robots")
-    await person(shared, "robot", service_project_id=made["id"])
+    await add_person(shared, "robot", service_project_id=made["id"])
     async with shared.database.write() as session:
         gone = (await session.scalars(select(UserRow).where(UserRow.name == "gone"))).one()
         gone.disabled_at = gone.created_at
@@ -200,7 +200,7 @@ async def test_the_last_maintainer_stays_unless_an_administrator_decides(
     shared: AppServer,
 ) -> None:
     await create(shared, "last")
-    await person(shared, "lars")
+    await add_person(shared, "lars")
     await put(shared, "user", "last", "lars", "maintainer")
     assert (await ask(shared, "lars", "DELETE", "/projects/last/members/admin"))[0] == 204
     for answer in (

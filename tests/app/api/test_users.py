@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 USERS = "/api/v1/users"
 
 
-async def person(served: AppServer, name: str, role: str = "member", **columns: Any) -> str:
+async def add_person(served: AppServer, name: str, role: str = "member", **columns: Any) -> str:
     """Makes a member of the project with a token; returns the ID."""
     user_id, project_id = new_id("usr"), served.world.project_id
     async with served.database.write() as session:
@@ -73,7 +73,7 @@ async def read_job_states(served: AppServer, job_ids: list[str]) -> set[str]:
 
 
 async def test_people_are_listed_searched_and_paged(shared: AppServer) -> None:
-    await person(shared, "lise", display_name="Lise M.", email="lise@lab.org")
+    await add_person(shared, "lise", display_name="Lise M.", email="lise@lab.org")
     listed = (await call(shared, "GET")).json()["items"]
     assert [one["name"] for one in listed] == sorted(one["name"] for one in listed)
     lise = next(one for one in listed if one["name"] == "lise")
@@ -90,7 +90,7 @@ async def test_people_are_listed_searched_and_paged(shared: AppServer) -> None:
 
 
 async def test_a_person_is_read_and_changed_by_name_or_id(shared: AppServer) -> None:
-    user_id = await person(shared, "marie", email="old@lab.org")
+    user_id = await add_person(shared, "marie", email="old@lab.org")
     await submit(shared, "marie", [901, 902])
     seen = (await call(shared, "GET", "/marie")).json()
     assert seen == (await call(shared, "GET", f"/{user_id}")).json()
@@ -124,7 +124,7 @@ async def test_a_link_gives_no_name_that_does_not_show_what_it_holds(
 ) -> None:
     """Regression: such a name became the display name, or an error of the database."""
     with contextlib.suppress(IntegrityError):
-        await person(shared, "renamed-badly")
+        await add_person(shared, "renamed-badly")
     url = (await call(shared, "POST", "/renamed-badly:reset-password")).json()["url"]
     body = {"code": url.partition("#code=")[2], "user": name}
     async with shared.client() as client:
@@ -136,7 +136,7 @@ async def test_a_link_renames_a_user_with_an_entry_and_keeps_the_display_name(
     shared: AppServer,
 ) -> None:
     """Regression: the display name was lost, and no audit entry recorded the new name."""
-    user_id = await person(shared, "maiden", display_name="Maiden N.")
+    user_id = await add_person(shared, "maiden", display_name="Maiden N.")
     url = (await call(shared, "POST", "/maiden:reset-password")).json()["url"]
     body = {"code": url.partition("#code=")[2], "user": "married"}
     async with shared.client() as client:
@@ -152,7 +152,7 @@ async def test_of_two_links_that_give_one_name_the_second_is_refused(shared: App
     """Regression: PostgreSQL's unique index made the second an internal error."""
     codes = []
     for name in ("twin-a", "twin-b"):
-        await person(shared, name)
+        await add_person(shared, name)
         url = (await call(shared, "POST", f"/{name}:reset-password")).json()["url"]
         codes.append(url.partition("#code=")[2])
     async with shared.client() as client:
@@ -175,7 +175,7 @@ async def test_submissions_of_a_person_who_is_deleted_meanwhile_are_stored_or_re
 ) -> None:
     """Regression: a foreign key to the deleted user made them internal errors."""
     name = f"going-{int(delay * 100)}"
-    user_id = await person(shared, name)
+    user_id = await add_person(shared, name)
     statuses: list[int] = []
 
     async def submit_some() -> None:
@@ -199,7 +199,7 @@ async def test_submissions_of_a_person_who_is_deleted_meanwhile_are_stored_or_re
 
 
 async def test_a_disabled_person_loses_access_and_the_jobs_go_on(shared: AppServer) -> None:
-    await person(shared, "nora")
+    await add_person(shared, "nora")
     jobs = await submit(shared, "nora", [911, 912])
     link = (await call(shared, "POST", "/nora:reset-password")).json()["url"]
     spare = (await call(shared, "POST", "/nora:reset-password")).json()["url"]
@@ -232,7 +232,7 @@ async def test_jobs_of_a_disabled_person_are_paused_or_cancelled(
     shared: AppServer, what: str, state: str
 ) -> None:
     name = f"jobs-{what}"
-    await person(shared, name)
+    await add_person(shared, name)
     jobs = await submit(shared, name, [921, 922] if what == "pause" else [923, 924])
     told = (await call(shared, "POST", f"/{name}:disable", json={"jobs": what})).json()
     assert (told["live_jobs"], told["changed_jobs"]) == (2, 2)
@@ -240,8 +240,8 @@ async def test_jobs_of_a_disabled_person_are_paused_or_cancelled(
 
 
 async def test_jobs_of_a_disabled_person_are_transferred(shared: AppServer) -> None:
-    await person(shared, "olga")
-    heir = await person(shared, "pia")
+    await add_person(shared, "olga")
+    heir = await add_person(shared, "pia")
     jobs = await submit(shared, "olga", [931, 932])
     for body, expected in (
         ({"jobs": "transfer"}, "transfer_target_needed"),
@@ -262,8 +262,8 @@ async def test_jobs_of_a_disabled_person_are_transferred(shared: AppServer) -> N
 
 
 async def test_a_deleted_persons_objects_are_transferred(shared: AppServer) -> None:
-    user_id = await person(shared, "quinn")
-    await person(shared, "rosa")
+    user_id = await add_person(shared, "quinn")
+    await add_person(shared, "rosa")
     jobs = await submit(shared, "quinn", [941])
     answer = await call(shared, "DELETE", "/quinn")
     assert await read_problem(answer) == (409, "transfer_needed", "query/transfer_to")
@@ -282,12 +282,12 @@ async def test_a_deleted_persons_objects_are_transferred(shared: AppServer) -> N
         for table in (TokenRow, MembershipRow):
             query = select(func.count()).where(table.user_id == user_id)
             assert await session.scalar(query) == 0
-    await person(shared, "sara")
+    await add_person(shared, "sara")
     assert (await call(shared, "DELETE", "/sara")).json()["transferred"] == {}
 
 
 async def test_signing_a_person_out_ends_every_login_and_no_token(shared: AppServer) -> None:
-    await person(shared, "tina")
+    await add_person(shared, "tina")
     browsers = []
     for _ in range(2):
         link = (await call(shared, "POST", "/tina:reset-password")).json()["url"]
@@ -307,7 +307,7 @@ async def test_the_last_administrator_stays_one(shared: AppServer) -> None:
     demote = {"json": {"is_admin": False}}
     assert await read_problem(await call(shared, "PATCH", "/admin", **demote)) == expected
     assert await read_problem(await call(shared, "POST", "/admin:disable")) == expected
-    await person(shared, "heir")
+    await add_person(shared, "heir")
     assert await read_problem(await call(shared, "DELETE", "/admin?transfer_to=heir")) == expected
     admin = (await call(shared, "GET", "/admin")).json()
     assert (admin["is_admin"], admin["state"]) == (True, "active")
@@ -321,7 +321,7 @@ async def test_of_two_administrators_who_remove_each_other_one_stays(
     for number in range(3):
         names = [f"{how.lower()}-{number}-{side}" for side in "ab"]
         for name in names:
-            await person(shared, name, is_admin=True)
+            await add_person(shared, name, is_admin=True)
         async with shared.database.write() as session:
             others = (UserRow.is_admin, UserRow.name.not_in(names))
             await session.execute(update(UserRow).where(*others).values(is_admin=False))
@@ -354,7 +354,7 @@ async def _remove(served: AppServer, how: str, name: str, *, who: str) -> httpx.
 
 
 async def test_invitations_of_a_demoted_administrator_are_revoked(shared: AppServer) -> None:
-    await person(shared, "uma", is_admin=True)
+    await add_person(shared, "uma", is_admin=True)
     async with shared.client("uma") as client:
         body = {"invitations": [{"is_admin": True}]}
         made = (await client.post("/api/v1/users:invite", json=body)).json()["items"][0]

@@ -40,7 +40,7 @@ async def _move(live_run: AttemptWithStore, mover: Principal, session: Any) -> s
     return experiment_id
 
 
-async def _beside_a_move(
+async def _send_during_move(
     live_run: AttemptWithStore, mover: Principal, request: Awaitable[Any]
 ) -> Any:
     """Returns the answer of a request that begins while the transaction of a move is open."""
@@ -59,7 +59,7 @@ async def test_a_submission_beside_a_move_makes_the_experiment_anew(
     document = make_definition(snapshot={"keep_last": 2, "keep_best": True})
     moved = (await live_run.world.run(live_run.run_id)).experiment_id
     submission = live_run.world.submit(document, seeds=[0])
-    made, is_new = await _beside_a_move(live_run, mover, submission)
+    made, is_new = await _send_during_move(live_run, mover, submission)
     assert (made.id, made.project, is_new) == (moved, "default", True)
     (job,) = await live_run.world.list_jobs()
     assert job.run_ids != (live_run.run_id,)
@@ -71,7 +71,7 @@ async def test_a_job_on_a_run_that_is_being_moved_is_refused(
     await _end(live_run)
     job = live_run.world.add_job(live_run.run_id, Schedule.TRAIN)
     with pytest.raises(NotFoundError):
-        await _beside_a_move(live_run, mover, job)
+        await _send_during_move(live_run, mover, job)
 
 
 async def test_a_move_beside_a_submission_sees_its_jobs(

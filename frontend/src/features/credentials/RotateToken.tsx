@@ -5,7 +5,7 @@ import { rotateToken } from "@/api/serviceAccounts";
 import type { Token } from "@/api/types";
 import { formatDay } from "@/lib/format";
 import { FormDialog } from "@/ui/FormDialog";
-import { LIVES, OVERLAPS } from "./lives";
+import { LIFETIMES, OVERLAPS } from "./lifetimes";
 import { useCredentialRefresh } from "./useCredentialRefresh";
 
 const KEEP = "keep";
@@ -56,7 +56,7 @@ export function RotateToken({ token, onClose, onRotated }: RotateTokenProps) {
         label="End of the token"
         data={[
           { value: KEEP, label: `as before: ${end}` },
-          ...LIVES.map(({ value, label }) => ({ value, label: `${label} from now on` })),
+          ...LIFETIMES.map(({ value, label }) => ({ value, label: `${label} from now on` })),
         ]}
         value={days}
         allowDeselect={false}

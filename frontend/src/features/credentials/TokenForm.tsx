@@ -4,7 +4,7 @@ import { type ReactNode, useState } from "react";
 import { findFaultAt, findFaultBeside } from "@/api/client";
 import type { Scope, Token } from "@/api/types";
 import { FormDialog } from "@/ui/FormDialog";
-import { LIVES } from "./lives";
+import { LIFETIMES } from "./lifetimes";
 
 const FIELDS = ["/name", "/scopes", "/expires_in_days"];
 
@@ -81,7 +81,7 @@ export function TokenForm(props: TokenFormProps) {
       {props.children?.(create.error)}
       <Select
         label="Ends after"
-        data={LIVES}
+        data={LIFETIMES}
         value={days}
         allowDeselect={false}
         error={findFaultAt(create.error, "/expires_in_days")}

@@ -11,7 +11,7 @@ import { buildInviteRequest, createPerson, createRole, type InviteDraft } from "
 import { findFaults } from "./ProfileForm";
 import { RoleFields } from "./RoleFields";
 
-const LIVES = [
+const LIFETIMES = [
   { value: "24", label: "1 day" },
   { value: "72", label: "3 days" },
   { value: "168", label: "7 days" },
@@ -63,7 +63,7 @@ export function InviteForm({ onClose, onMade }: InviteFormProps) {
         />
         <Select
           label="The links expire after"
-          data={LIVES}
+          data={LIFETIMES}
           value={String(draft.hours)}
           onChange={(hours) => change({ hours: Number(hours) })}
           allowDeselect={false}

@@ -8,7 +8,7 @@ import { FormDialog } from "@/ui/FormDialog";
 import { usePoolRefresh } from "./usePoolRefresh";
 
 const NEVER = "never";
-const LIVES = [
+const LIFETIMES = [
   { value: "1", label: "1 day" },
   { value: "30", label: "30 days" },
   { value: "90", label: "90 days" },
@@ -60,7 +60,7 @@ export function CreateEnrolment({ pool, onClose, onCreated }: CreateEnrolmentPro
       <Select
         label="Ends after"
         description="Workers that are enrolled by then keep working"
-        data={LIVES}
+        data={LIFETIMES}
         value={days}
         allowDeselect={false}
         error={findFaultAt(create.error, "/expires_in_days")}

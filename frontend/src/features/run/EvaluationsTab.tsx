@@ -194,8 +194,8 @@ const ORIGIN: Column<Evaluation>[] = [
 ];
 
 /**
- * What was evaluated: the training's current state or a snapshot, and whether on episodes of the
- * training.
+ * The evaluated state (that of the training, or a snapshot), and whether the episodes are those of
+ * the training.
  */
 function EvaluationOrigin({ row }: { row: Evaluation }) {
   if (row.source === "test") return "test";

@@ -1,5 +1,5 @@
 /** The lifetimes of a token that can be chosen, in days. */
-export const LIVES = [
+export const LIFETIMES = [
   { value: "7", label: "7 days" },
   { value: "30", label: "30 days" },
   { value: "90", label: "90 days" },
