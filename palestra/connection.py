@@ -64,7 +64,8 @@ class Connection:
     def keep_login(self, headers: Mapping[str, str]) -> None:
         """Sends the cookies of a login, and further headers, with each later request.
 
-        Secure cookies too: on its own host, a server behind a proxy is reached by plain HTTP.
+        Cookies with the attribute `Secure` are also sent over plain HTTP, by which commands on the
+        server's own host reach a server behind a proxy.
         """
         cookies = "; ".join(f"{one.name}={one.value}" for one in self._http.cookies.jar)
         self._http.cookies.clear()

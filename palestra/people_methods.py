@@ -51,7 +51,7 @@ class PeopleMethods(ClientMethods):
         return self._connection.pages(UserView, "/users", wanted)
 
     def user(self, user: str) -> UserDetail:
-        """Returns a person, by login name or ID, with the numbers of what the person owns."""
+        """Returns a person, by login name or ID, with the numbers of the person's objects."""
         return self._connection.get(UserDetail, _path(user))
 
     def change_user(self, user: str, change: UserChange) -> UserDetail:

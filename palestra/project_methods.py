@@ -23,7 +23,7 @@ class ProjectMethods(ClientMethods):
         return self._connection.pages(ProjectView, "/projects", {"limit": PAGE_SIZE})
 
     def project_view(self, slug: str) -> ProjectView:
-        """Returns a project with what it holds and what the caller may do in it."""
+        """Returns a project with the numbers of its objects, and the caller's permissions in it."""
         return self._connection.get(ProjectView, _path(slug))
 
     def create_project(self, request: ProjectRequest) -> ProjectView:

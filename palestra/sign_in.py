@@ -52,7 +52,7 @@ class InvitationLink:
 
 
 def preview_link(server: str, request: SetupRequest) -> LinkPreview:
-    """Returns what a link is for, and what is wrong with name and password; uses nothing up.
+    """Returns the purpose of a link, and the faults of name and password; the link stays valid.
 
     Raises:
         PalestraError: If the link is unknown, used, expired or revoked.
@@ -92,8 +92,8 @@ def build_token_request(name: str | None = None, days: int | None = 90) -> Token
     """Returns the request of a personal token, which may do what its user may.
 
     Args:
-        name: Where it is used; the name of this machine by default.
-        days: Life.
+        name: Name of the token; that of this machine by default.
+        days: Lifetime of the token.
     """
     machine = "".join(one for one in platform.node() if one.isprintable()).strip()[:64]
     return TokenRequest(

@@ -61,5 +61,5 @@ class Bus(Protocol):
         Reconnects by itself when the connection to the broker is lost.
         """
 
-    async def connected(self, seconds: float) -> bool:
+    async def wait_until_connected(self, seconds: float) -> bool:
         """Waits at most `seconds` for the connection; returns whether notifications can arrive."""

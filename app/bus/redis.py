@@ -66,7 +66,7 @@ class RedisBus(MemoryBus):
                     owner.cancel()
                 _, owners = await asyncio.wait(owners, timeout=_CANCEL_SECONDS)
 
-    async def connected(self, seconds: float) -> bool:
+    async def wait_until_connected(self, seconds: float) -> bool:
         """Waits at most `seconds` for the connection; returns whether notifications can arrive."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -39,7 +39,7 @@ def is_full(error: BaseException) -> bool:
 
 
 def refers_to_missing_row(error: BaseException) -> bool:
-    """Returns whether a row names another one that does not exist, such as a deleted user."""
+    """Returns whether a row refers to a row that does not exist, such as a deleted user."""
     cause = error.orig if isinstance(error, IntegrityError) else None
     return (
         _state(cause) == _MISSING_ROW_STATE

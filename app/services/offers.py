@@ -220,7 +220,7 @@ def _has(worker: WorkerRow, job: JobRow, experiment: ExperimentRow) -> bool:
 def check(
     definition: Definition, schedule: Schedule, workers: Sequence[Catalogue], pool: str
 ) -> None:
-    """Refuses a submission that no worker of a pool can execute; accepts all without workers."""
+    """Refuses a submission that no worker of a pool can execute; without workers, accepts any."""
     if workers:
         offered = merge(workers)
         if isinstance(definition, RlDefinition):

@@ -49,7 +49,7 @@ def artifacts(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Lists the files of a run: its snapshots', exports and videos."""
+    """Lists the files of a run: files of snapshots, exports and videos."""
     if kind is not None and kind not in _KINDS:
         fail_usage(f"--kind {kind!r}: give one of {', '.join(_KINDS)}")
     with connect(server, token_file) as client:

@@ -94,9 +94,9 @@ def build_table(
 
 
 def show(shown: Table) -> None:
-    """Prints a table at its own width, without cutting identifiers.
+    """Prints a table at its own width.
 
-    They can be copied, and read by programs.
+    Identifiers are not cut, so that they can be copied, and read by programs.
     """
     width = Measurement.get(out, out.options.update(max_width=10_000), shown).maximum
     _Console(highlight=False, width=max(width, out.width)).print(shown)

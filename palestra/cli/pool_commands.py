@@ -249,7 +249,7 @@ def create_token(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Makes a token with which workers enrol in a pool; its secret is printed this once."""
+    """Makes a token with which workers enrol in a pool; its secret is printed once."""
     life = None if days == _NEVER else days
     request = read_request(EnrolmentTokenRequest, {"name": name, "expires_in_days": life})
     with connect(server, token_file) as client:

@@ -83,7 +83,7 @@ def evaluate(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Queues an evaluation of a run's snapshot, or with --follow of all that it will write."""
+    """Queues an evaluation of a snapshot, or with --follow of each snapshot that a run writes."""
     if not follow and (on_train_data or throttle or delay or again):
         fail_usage("--on-train-data, --throttle, --delay and --again go with --follow")
     if follow and snapshot != "newest":

@@ -35,7 +35,7 @@ def rotate(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Gives a worker a new secret with its next heartbeat; it goes on without a restart."""
+    """Gives a worker a new secret with its next heartbeat; the worker needs no restart."""
     with connect(server, token_file) as client:
         found = client.rotate_worker_secret(_find(client, worker).id)
     if json:

@@ -96,7 +96,7 @@ class SetupRequest(Document):
 
 
 class LinkPreview(View):
-    """What a one-time link or an invitation is for, before it is redeemed."""
+    """The purpose of a one-time link or an invitation, before it is redeemed."""
 
     kind: Literal["login", "invitation"]
     user: str | None
@@ -113,7 +113,7 @@ class LinkPreview(View):
 
 
 class MembershipView(View):
-    """A project of the caller, with what the caller may do there."""
+    """A project of the caller, with the caller's role and permissions in it."""
 
     project_id: str
     slug: str

@@ -42,7 +42,7 @@ class PasswordChange(Document):
 
 
 class PasswordChanged(View):
-    """What a change of password ended."""
+    """The number of browser logins that a change of password ended."""
 
     ended_sessions: int
     """Other browser logins of the user."""

@@ -87,7 +87,7 @@ class AuditFault(View):
 
 
 class AuditVerification(View):
-    """What the verification of the audit log found."""
+    """The result of a verification of the audit log."""
 
     entries: int
     """Entries that were checked."""

@@ -23,7 +23,7 @@ SnapshotChoice = Annotated[str, Field(pattern=r"^(newest|best|snp_[0-9a-z]{26})$
 
 
 class Resources(Document):
-    """What one attempt needs from a worker."""
+    """The resources that one attempt needs from a worker."""
 
     gpus: Annotated[int, Field(ge=0, le=64)] = 0
     """Whole GPUs. 0 runs on a CPU share."""

@@ -300,7 +300,7 @@ EXPORT_FILES: Final[Mapping[ExportFormat, tuple[str, ...]]] = {
 
 
 class Scope(StrEnum):
-    """What a token may do. `admin` includes the others except `worker`."""
+    """Upper bounds on what a token permits. `admin` includes the others except `worker`."""
 
     READ = "read"
     SUBMIT = "submit"

@@ -109,7 +109,7 @@ class UserView(View):
 
 
 class OwnedView(View):
-    """What a user submitted and set up, over all projects."""
+    """The numbers of objects that a user owns, over all projects."""
 
     experiments: int
     runs: int
@@ -120,7 +120,7 @@ class OwnedView(View):
 
 
 class UserDetail(UserView):
-    """A user with the numbers of what the user owns."""
+    """A user with the numbers of objects that the user owns."""
 
     owned: OwnedView
 
@@ -141,7 +141,7 @@ class UserChange(AccountChange):
 
 
 class DisableRequest(Document):
-    """What becomes of the jobs of a user who is disabled."""
+    """A request to disable a user, with what to do with the user's unfinished jobs."""
 
     jobs: JobsOfUser = "keep"
     """`keep` lets them go on; `transfer` gives those that have not ended, with their runs, to
@@ -162,7 +162,7 @@ class UserDisabled(View):
 
 
 class UserDeleted(View):
-    """What became of the objects of a deleted user."""
+    """The result of a deletion of a user, with the numbers of transferred objects."""
 
     transferred: dict[str, int]
     """Number of rows by kind, for example `runs`."""

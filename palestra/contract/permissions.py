@@ -15,7 +15,7 @@ class Role(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a route requires. Permissions of a project hold in the project of the object."""
+    """A permission that routes require. Permissions of a project hold in the object's project."""
 
     PROJECT_READ = "project.read"
     """Read experiments, runs, jobs, curves and artifacts."""

@@ -37,7 +37,7 @@ class ProjectChange(Patch):
 
 
 class ProjectView(View):
-    """A project, with what the caller may do in it."""
+    """A project with the numbers of its objects, and the caller's permissions in it."""
 
     id: str
     slug: str

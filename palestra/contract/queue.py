@@ -51,7 +51,7 @@ class WaitReason(StrEnum):
 
 
 class QueueTerms(View):
-    """What decides the place of a job, in the order in which it is compared."""
+    """The terms that decide the place of a job, in the order in which they are compared."""
 
     priority_class: PriorityClass
     project_usage: float

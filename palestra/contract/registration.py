@@ -58,7 +58,7 @@ class RegistrationAnswer(Document):
 
 
 class WorkerHeartbeat(Document):
-    """What a worker sends periodically while it is alive."""
+    """The message that a worker sends periodically while it is alive."""
 
     live_attempts: tuple[AttemptId, ...] = ()
     """Attempts whose supervisor lives on this machine, adopted ones included.

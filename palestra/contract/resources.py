@@ -351,7 +351,7 @@ class ProvenanceView(View):
 
 
 class CancelledJobView(View):
-    """A job of a project that the caller may not read, once it was asked to cancel it."""
+    """A cancelled job, for a caller who may cancel it but not read its project."""
 
     id: str
     state: JobState

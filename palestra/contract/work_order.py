@@ -61,7 +61,7 @@ class SnapshotRef(Document):
 
 
 class Follow(Document):
-    """How often and how long a continuous evaluation evaluates new snapshots of its run."""
+    """The times of a continuous evaluation, and which snapshots and episodes it repeats."""
 
     throttle_seconds: Annotated[float, Field(ge=0)] = 0
     """Least time between the starts of two evaluations."""

@@ -118,7 +118,7 @@ class HttpTransport:
 
 
 def interpret(answer: httpx.Response) -> Reply:
-    """Returns what an answer to a batch means.
+    """Returns the meaning of an answer to a batch.
 
     Only problem details of our server end an attempt, never a proxy's page.
     """

@@ -69,7 +69,7 @@ def valkey(tmp_path: Path) -> Iterator[Valkey]:
 async def run_bus(bus: Bus) -> AsyncIterator[Bus]:
     task = asyncio.create_task(bus.run())
     try:
-        assert await bus.connected(SECONDS)
+        assert await bus.wait_until_connected(SECONDS)
         yield bus
     finally:
         task.cancel()
@@ -87,7 +87,7 @@ def make_bus(request: pytest.FixtureRequest) -> Callable[[], Bus]:
 
 async def _discard_notifications(bus: Bus) -> None:
     """Discards the notifications that a new connection sends."""
-    assert await bus.connected(SECONDS)
+    assert await bus.wait_until_connected(SECONDS)
     await asyncio.sleep(0.05)
 
 
@@ -176,8 +176,8 @@ async def test_after_a_restart_of_the_server_all_subscribers_are_notified(
         await asyncio.sleep(0.2)
         valkey.start()
         assert await theirs.wait(15.0) == {"events"}
-        assert await here.connected(15.0)
-        assert await there.connected(15.0)
+        assert await here.wait_until_connected(15.0)
+        assert await there.wait_until_connected(15.0)
         await asyncio.sleep(1.0)
         await theirs.wait(0.01)
         here.publish("events")

@@ -80,7 +80,7 @@ class DashboardPerson:
         return secret
 
     def act_on_run(self, address: str, verb: str, state: str) -> None:
-        """Clicks on an action of the page of a run and waits until the run is in a state."""
+        """Clicks on an action of the page of a run and waits until the run has the given state."""
         if not self.page.url.endswith(address):
             self.page.goto(address)
         self.page.get_by_role("button", name=verb, exact=True).click()

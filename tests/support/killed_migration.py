@@ -99,7 +99,7 @@ def read_content(url: str) -> dict[str, Any]:
 
 
 def read_schema_texts(connection: sa.Connection) -> list[str]:
-    """Returns what describes each table, column, index and constraint.
+    """Returns the SQL text of each table, column, index and constraint.
 
     Alembic writes the constraints of a table that it copies in SQLite in no fixed order, so the
     lines of a statement are sorted.

@@ -130,7 +130,7 @@ class TrainingAttempt:
                 return
 
     def get_snapshot(self, reason: str) -> tuple[Path, int]:
-        """Returns the newest snapshot with a reason, and its env_step."""
+        """Returns the newest snapshot that was written for the given reason, and its env_step."""
         written = [
             record
             for record in self.dump_records()

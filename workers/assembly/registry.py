@@ -113,7 +113,7 @@ def check_code(
             f"the experiment was made with parts of {code.distribution}, but its definition names "
             "none"
         )
-    here = _code_here(definition, parts, code)
+    here = _installed_code(definition, parts, code)
     if here == code:
         return None
     if not allows_change or _origins(here) != _origins(code):
@@ -128,7 +128,7 @@ def check_code(
     return here
 
 
-def _code_here(
+def _installed_code(
     definition: RlDefinition | SupervisedDefinition, parts: Sequence[RegisteredPart], code: AnyCode
 ) -> AnyCode:
     """Returns the installed code.

@@ -63,7 +63,7 @@ class PartFilesDirectory:
 
 
 class Unit(StrEnum):
-    """What a trigger or a budget counts."""
+    """The counter that a trigger or a budget reads."""
 
     ENV_STEPS = "env_steps"
     UPDATES = "updates"
@@ -152,7 +152,7 @@ class EpisodeEnd(NamedTuple):
 
 @dataclass(slots=True)
 class Experience:
-    """What one collect gathered, time-major.
+    """The transitions of one collect, time-major.
 
     The arrays belong to the collector and are valid until its next collect: a learner copies what
     it keeps. There is no `done`: bootstrap where `terminated` is false; reset recurrent state where
@@ -222,7 +222,7 @@ class Experience:
 
 
 class LearnReport(NamedTuple):
-    """What one `learn` did."""
+    """The updates that one call of `learn` made, and their values."""
 
     updates: int
     """Number of optimiser steps made, at most the requested number.
@@ -272,7 +272,7 @@ class EvaluationResult:
 
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
-    """What a resume could restore."""
+    """Whether a resume is exact, and notes about state that was not restored."""
 
     is_exact: bool = True
     """Whether the continuation can be bit-exact."""

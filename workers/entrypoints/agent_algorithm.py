@@ -31,7 +31,7 @@ _PARAMETERS: Final[TypeAdapter[object]] = TypeAdapter(AgentParameters)
 class AgentAlgorithm:
     """Trains a built-in agent: each epoch is one batch of env_steps.
 
-    When the agent updates its parameters within a batch is decided by the agent's own schedule.
+    The agent's own schedule decides when the agent updates its parameters within a batch.
 
     Args:
         agent: Name and parameters, for example `{"name": "dqn", "learning_rate": 1e-3}`; parameters

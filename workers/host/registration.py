@@ -141,13 +141,13 @@ class WorkerHost:
             attempts = list_local_attempts(self._options.state_directory, time.time())
             if time.monotonic() >= due or attempts.dead:
                 self._end_leftover_processes(attempts.dead)
-                asked = self._beat(attempts)
+                asked = self._send_heartbeat(attempts)
                 due = time.monotonic() + max(asked, self._answer.heartbeat_seconds)
             self._adopter.adopt(attempts.orphaned, self._api, self.worker_id)
             on_tick()
             self._stop.wait(TICK_SECONDS if not attempts.dead else 1.0)
 
-    def _beat(self, attempts: LocalAttempts) -> float:
+    def _send_heartbeat(self, attempts: LocalAttempts) -> float:
         """Sends one heartbeat; returns the minimum seconds until the next one."""
         heartbeat = WorkerHeartbeat(
             live_attempts=tuple(

@@ -87,7 +87,7 @@ def kill_lock_inheritors(path: Path) -> list[ProcessIdentity]:
     holders = {
         pid: locker
         for pid in list_process_ids()
-        if pid != os.getpid() and (locker := _locker(pid, path)) is not None
+        if pid != os.getpid() and (locker := _find_lock_owner(pid, path)) is not None
     }
     heirs = [pid for pid, locker in holders.items() if locker not in holders]
     found = [
@@ -98,7 +98,7 @@ def kill_lock_inheritors(path: Path) -> list[ProcessIdentity]:
     return [identity for identity in found if identity.send(signal.SIGKILL)]
 
 
-def _locker(pid: int, path: Path) -> int | None:
+def _find_lock_owner(pid: int, path: Path) -> int | None:
     """Returns which process took the lock that `pid` holds on the file at `path`.
 
     `None` if it holds none.

@@ -100,9 +100,9 @@ class Uploader:
             self._waiting.keep_only(self._is_there)
             self._current = self._current or self._waiting.next()
             if self._current is not None:
-                return self._attempt(self._send_snapshot, self._current)
+                return self._try_to_send(self._send_snapshot, self._current)
             video = next(self._videos(), None)
-            return video is not None and self._attempt(self._send_video, video)
+            return video is not None and self._try_to_send(self._send_video, video)
 
     def deliver(self, acked_seq: int) -> None:
         """Uploads all remaining files, including exports.
@@ -115,7 +115,7 @@ class Uploader:
             pass
         with self._lock:
             for path in self._exports():
-                self._attempt(self._send_export, path)
+                self._try_to_send(self._send_export, path)
 
     def discard_all(self) -> None:
         """Discards all files that are not uploaded yet, at a user's request."""
@@ -130,9 +130,9 @@ class Uploader:
                 self._done.add(path)
             self._done.update(path for path in self._videos())
             self._current = None
-            self._count(None)
+            self._update_backlog(None)
 
-    def _attempt(self, send: Callable[[Item], None], item: Item) -> bool:
+    def _try_to_send(self, send: Callable[[Item], None], item: Item) -> bool:
         """Sends an item and updates `backlog`, with the error if the server was unreachable."""
         problem: str | None = None
         try:
@@ -141,7 +141,7 @@ class Uploader:
             problem = _STATUS.sub("", str(error))
             raise
         finally:
-            self._count(problem)
+            self._update_backlog(problem)
         return True
 
     def _collect(self, acked_seq: int) -> None:
@@ -282,7 +282,7 @@ class Uploader:
             return UploadResult.UNWANTED
         if self._may_succeed_later(refusal, declared, path):
             raise ServerUnreachableError(str(refusal))
-        self._keep(refusal, declared, path)
+        self._keep_refused(refusal, declared, path)
         return UploadResult.REFUSED
 
     def _may_succeed_later(
@@ -296,7 +296,9 @@ class Uploader:
             return True
         return refusal.code in _DAMAGED and describe(path).sha256 == declared.sha256
 
-    def _keep(self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path) -> None:
+    def _keep_refused(
+        self, refusal: RefusedError, declared: ArtifactDeclaration, path: Path
+    ) -> None:
         """Keeps the local copy of a refused file, and adds a note to the run."""
         kept = (
             self._directory.kept
@@ -329,7 +331,7 @@ class Uploader:
                 raise
             self._report(f"no room for the note {code}: {message}")
 
-    def _count(self, problem: str | None) -> None:
+    def _update_backlog(self, problem: str | None) -> None:
         """Updates `backlog`."""
         sizes = [
             file.size

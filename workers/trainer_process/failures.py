@@ -37,9 +37,11 @@ def describe_failure(error: BaseException, directory: Path | None = None) -> tup
 
 
 def _cause_of(error: BaseException, directory: Path | None) -> Cause:
-    if any(is_full_error(one, directory) for one in _chain(error, includes_contexts=True)):
+    if any(
+        is_full_error(one, directory) for one in _exception_chain(error, includes_contexts=True)
+    ):
         return Cause.DISK_FULL
-    for one in _chain(error):
+    for one in _exception_chain(error):
         if isinstance(one, torch.OutOfMemoryError):
             return Cause.CUDA_OUT_OF_MEMORY
         if isinstance(one, MemoryError):
@@ -55,7 +57,9 @@ def _cause_of(error: BaseException, directory: Path | None) -> Cause:
     )
 
 
-def _chain(error: BaseException, *, includes_contexts: bool = False) -> Iterator[BaseException]:
+def _exception_chain(
+    error: BaseException, *, includes_contexts: bool = False
+) -> Iterator[BaseException]:
     """Yields an exception and its causes.
 
     On request also the exceptions that were being handled when each was raised.

@@ -62,7 +62,7 @@ async def list_deleted_projects(
 
 @router.get("/{slug}")
 async def get_project(slug: ProjectSlug, principal: Reader, session: ReadSession) -> ProjectView:
-    """Returns a project with what it holds and what the caller may do in it."""
+    """Returns a project with the numbers of its objects, and the caller's permissions in it."""
     return await projects.get(session, principal, slug)
 
 

@@ -73,7 +73,7 @@ async def get_provenance(run_id: str, principal: Reader, session: ReadSession) -
 async def list_snapshots(
     run_id: str, principal: Reader, session: ReadSession, page: CreatedPage
 ) -> Page[SnapshotView]:
-    """Lists a run's snapshots."""
+    """Lists a run's snapshots with their files, page by page."""
     return await snapshots.list_for_run(session, principal, run_id, page)
 
 

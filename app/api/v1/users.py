@@ -47,7 +47,7 @@ async def list_users(
 
 @router.get("/{user_id}")
 async def get_user(user_id: str, principal: UserManager, session: ReadSession) -> UserDetail:
-    """Returns a person, by ID or login name, with the numbers of what the person owns."""
+    """Returns a person, by ID or login name, with the numbers of objects that the person owns."""
     return await users.get(session, principal, user_id)
 
 

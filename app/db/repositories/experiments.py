@@ -208,7 +208,7 @@ async def count_runs(
 async def list_failures(
     session: Session, keys: Collection[ExperimentKey], most: int
 ) -> Sequence[FailedRuns]:
-    """Returns, per experiment, the `most` frequent reasons why runs failed, in that order."""
+    """Returns, per experiment, at most `most` reasons why runs failed, the most frequent first."""
     message = func.coalesce(RunRow.failure["message"].as_string(), "")
     count, first = func.count().label("runs"), func.min(RunRow.id).label("run_id")
     rank = (

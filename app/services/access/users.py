@@ -228,7 +228,7 @@ def _record(
 
 
 async def load_detail(session: Session, user: UserRow) -> UserDetail:
-    """Returns the view of a person with the numbers of what the person owns."""
+    """Returns the view of a person with the numbers of objects that the person owns."""
     (view,) = await _views(session, [user])
     counts = await rows.count_owned(session, user.id)
     owned = OwnedView(**{name: counts.get(name, 0) for name in OwnedView.model_fields})

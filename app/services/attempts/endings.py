@@ -67,8 +67,8 @@ async def end_as_lost(
         attempt_id: The attempt.
         cause: Why the attempt is lost.
         actor: The actor who reports the loss, as stored in the audit log.
-        began: Whether a supervisor may have executed it; false keeps the end from being counted as
-            a quick death.
+        began: Whether a supervisor may have executed the attempt; if false, its end is not counted
+            in `quick_deaths`.
     """
     found = await _lock(session, attempt_id)
     if found is None:

@@ -178,7 +178,7 @@ class EventHub:
 
         Args:
             stream_filter: The events that the stream receives.
-            caller: Its user; the token or login that opens it is limited as well.
+            caller: User of the stream; streams are limited per user and per token or login.
 
         Raises:
             TooManyRequestsError: If the credential or the user has too many streams.

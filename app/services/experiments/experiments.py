@@ -211,7 +211,7 @@ async def list_runs_for_experiment(
     state: RunState | None,
     request: PageRequest,
 ) -> Page[RunView]:
-    """Returns a page of an experiment's runs.
+    """Returns a page of an experiment's runs with their states and latest scores.
 
     Raises:
         NotFoundError: If the project has no experiment of that ID.

@@ -181,7 +181,7 @@ async def append_events(session: Session, job: JobRow) -> None:
 
 
 async def append_job_events(session: Session, jobs: Sequence[JobRow]) -> None:
-    """Appends the events of changed jobs."""
+    """Appends an event for each changed job; the events hold no places in the queue."""
     for row, view in zip(
         jobs, await build_job_views(session, jobs, with_places=False), strict=True
     ):
@@ -198,7 +198,7 @@ async def append_job_events(session: Session, jobs: Sequence[JobRow]) -> None:
 
 
 async def append_run_events(session: Session, runs: Sequence[RunRow]) -> None:
-    """Appends the events of changed runs."""
+    """Appends an event with the view of each changed run."""
     for row, view in zip(runs, await run_views(session, runs), strict=True):
         event_log.record(
             session,
@@ -212,7 +212,7 @@ async def append_run_events(session: Session, runs: Sequence[RunRow]) -> None:
 
 
 async def append_experiment_event(session: Session, experiment: ExperimentRow) -> None:
-    """Appends the event of a changed experiment."""
+    """Appends an event with the view of a changed experiment."""
     (view,) = await build_experiment_views(session, [experiment])
     event_log.record(
         session, "experiment", view, project_id=experiment.project_id, experiment_id=experiment.id

@@ -47,7 +47,7 @@ export function activePeopleQuery(text: string) {
   });
 }
 
-/** A person by login name or ID, with the numbers of what the person owns. */
+/** A person by login name or ID, with the numbers of objects that the person owns. */
 export function personQuery(user: string) {
   return queryOptions({
     queryKey: peopleKeys.person(user),

@@ -1261,7 +1261,7 @@ export interface paths {
         };
         /**
          * Get Project
-         * @description Returns a project with what it holds and what the caller may do in it.
+         * @description Returns a project with the numbers of its objects, and the caller's permissions in it.
          */
         get: operations["get_project"];
         put?: never;
@@ -1598,7 +1598,7 @@ export interface paths {
         };
         /**
          * List Snapshots
-         * @description Lists a run's snapshots.
+         * @description Lists a run's snapshots with their files, page by page.
          */
         get: operations["list_snapshots"];
         put?: never;
@@ -1864,7 +1864,7 @@ export interface paths {
         };
         /**
          * Get User
-         * @description Returns a person, by ID or login name, with the numbers of what the person owns.
+         * @description Returns a person, by ID or login name, with the numbers of objects that the person owns.
          */
         get: operations["get_user"];
         put?: never;
@@ -3030,7 +3030,7 @@ export interface components {
         };
         /**
          * CancelledJobView
-         * @description A job of a project that the caller may not read, once it was asked to cancel it.
+         * @description A cancelled job, for a caller who may cancel it but not read its project.
          */
         CancelledJobView: {
             /** Id */
@@ -3378,7 +3378,7 @@ export interface components {
         };
         /**
          * DisableRequest
-         * @description What becomes of the jobs of a user who is disabled.
+         * @description A request to disable a user, with what to do with the user's unfinished jobs.
          */
         DisableRequest: {
             /**
@@ -4393,7 +4393,7 @@ export interface components {
         };
         /**
          * Follow
-         * @description How often and how long a continuous evaluation evaluates new snapshots of its run.
+         * @description The times of a continuous evaluation, and which snapshots and episodes it repeats.
          */
         Follow: {
             /**
@@ -5190,7 +5190,7 @@ export interface components {
         };
         /**
          * LinkPreview
-         * @description What a one-time link or an invitation is for, before it is redeemed.
+         * @description The purpose of a one-time link or an invitation, before it is redeemed.
          */
         LinkPreview: {
             /** Display Name */
@@ -5438,7 +5438,7 @@ export interface components {
         };
         /**
          * MembershipView
-         * @description A project of the caller, with what the caller may do there.
+         * @description A project of the caller, with the caller's role and permissions in it.
          */
         MembershipView: {
             /** Archived */
@@ -5678,7 +5678,7 @@ export interface components {
         Outcome: "succeeded" | "paused" | "cancelled" | "drained" | "failed" | "lost";
         /**
          * OwnedView
-         * @description What a user submitted and set up, over all projects.
+         * @description The numbers of objects that a user owns, over all projects.
          */
         OwnedView: {
             /** Experiments */
@@ -5945,7 +5945,7 @@ export interface components {
         };
         /**
          * PasswordChanged
-         * @description What a change of password ended.
+         * @description The number of browser logins that a change of password ended.
          */
         PasswordChanged: {
             /**
@@ -5956,7 +5956,7 @@ export interface components {
         };
         /**
          * Permission
-         * @description What a route requires. Permissions of a project hold in the project of the object.
+         * @description A permission that routes require. Permissions of a project hold in the object's project.
          * @enum {string}
          */
         Permission: "project.read" | "run.submit" | "run.control_own" | "run.control_any" | "project.settings" | "project.members" | "project.credentials" | "project.audit" | "account" | "server.users" | "server.projects" | "server.pools" | "server.audit" | "server.cancel";
@@ -6553,7 +6553,7 @@ export interface components {
         };
         /**
          * ProjectView
-         * @description A project, with what the caller may do in it.
+         * @description A project with the numbers of its objects, and the caller's permissions in it.
          */
         ProjectView: {
             /**
@@ -6780,7 +6780,7 @@ export interface components {
         };
         /**
          * QueueTerms
-         * @description What decides the place of a job, in the order in which it is compared.
+         * @description The terms that decide the place of a job, in the order in which they are compared.
          */
         QueueTerms: {
             /**
@@ -7377,7 +7377,7 @@ export interface components {
         };
         /**
          * Resources
-         * @description What one attempt needs from a worker.
+         * @description The resources that one attempt needs from a worker.
          */
         Resources: {
             /**
@@ -7974,7 +7974,7 @@ export interface components {
         Schedule: "train" | "evaluate" | "continuous_eval" | "continuous_eval_on_train_data" | "train_and_evaluate" | "continuous_train_and_evaluate" | "test" | "export";
         /**
          * Scope
-         * @description What a token may do. `admin` includes the others except `worker`.
+         * @description Upper bounds on what a token permits. `admin` includes the others except `worker`.
          * @enum {string}
          */
         Scope: "read" | "submit" | "admin" | "worker";
@@ -9460,7 +9460,7 @@ export interface components {
         };
         /**
          * UserDeleted
-         * @description What became of the objects of a deleted user.
+         * @description The result of a deletion of a user, with the numbers of transferred objects.
          */
         UserDeleted: {
             /**
@@ -9478,7 +9478,7 @@ export interface components {
         };
         /**
          * UserDetail
-         * @description A user with the numbers of what the user owns.
+         * @description A user with the numbers of objects that the user owns.
          */
         UserDetail: {
             /**
@@ -9674,7 +9674,7 @@ export interface components {
         };
         /**
          * WorkerHeartbeat
-         * @description What a worker sends periodically while it is alive.
+         * @description The message that a worker sends periodically while it is alive.
          */
         WorkerHeartbeat: {
             /**

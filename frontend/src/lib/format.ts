@@ -32,7 +32,7 @@ export function formatCompact(value: number | null | undefined): string {
   return replaceHyphen(`${Number.parseFloat(scaled.toPrecision(unit === "" ? 6 : 4))}${unit}`);
 }
 
-/** Any measured value in at most `digits` significant digits; the names of the non-finite ones. */
+/** Formats a value in at most `digits` significant digits; other values are `NaN`, `∞` or `−∞`. */
 export function formatValue(x: number | string | null | undefined, digits = 4): string {
   if (x === null || x === undefined) return DASH;
   const number = toNumber(x);

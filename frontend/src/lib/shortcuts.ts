@@ -62,7 +62,7 @@ export function handleKey(event: KeyboardEvent, now = performance.now()): void {
   since = now;
 }
 
-/** Handles the keys that the window receives; returns a function that stops it. */
+/** Handles the keys that the window receives, until the returned function is called. */
 export function listenToKeys(): () => void {
   const listener = (event: KeyboardEvent) => handleKey(event);
   window.addEventListener("keydown", listener);

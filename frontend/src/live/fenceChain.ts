@@ -12,8 +12,8 @@ export interface Position {
 }
 
 /**
- * Last position that counts by fence, `null` for no bound. All points of an earlier fence that is
- * not a key are superseded.
+ * By fence, the last position that counts; `null` for no bound. All points of an earlier fence that
+ * is not a key are superseded.
  */
 export interface Chain {
   counted: ReadonlyMap<number, Position | null>;

@@ -21,7 +21,9 @@ _MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
 def build_broker_program(data: DataDir, port: int, passwords: Mapping[str, str]) -> Program:
-    """Returns Valkey on a loopback port: the queue is saved each second, each role has a user.
+    """Returns the program that runs Valkey on a loopback port, with a user for each role.
+
+    Valkey saves the queue each second.
 
     Args:
         data: The data directory.

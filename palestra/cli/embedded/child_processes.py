@@ -80,8 +80,8 @@ class Children:
     def environment(self, program: Program) -> dict[str, str]:
         """Returns the environment of a program.
 
-        It is this process's without the variables `PALESTRA_*`, with those of the program and the
-        mark.
+        The environment of this process without variables `PALESTRA_*`, with those of the program
+        and the variable that marks the instance.
         """
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith("PALESTRA_")

@@ -120,7 +120,7 @@ async def test_a_token_sets_no_first_password(served: AppServer) -> None:
 
 
 async def test_guesses_at_the_current_password_are_limited(served: AppServer) -> None:
-    """A stolen login must not try passwords without a limit."""
+    """A stolen login must not permit unlimited guesses at the password."""
     user_id = await add_person(served, "lisa")
     async with browser(served, user_id) as one:
         await one.set_password(FIRST)

@@ -21,7 +21,7 @@ from tests.support.server_fixture import World, advance_clock
 
 @dataclass
 class RecordingQueue:
-    """Records the dispatch messages that it is sent; can be set to fail."""
+    """Records the dispatch messages that it receives; can be set to fail."""
 
     sent: list[AssignedJob] = field(default_factory=list)
     broken: bool = False

@@ -28,7 +28,7 @@ from tests.support.server_fixture import World
 
 
 class RecordingQueue:
-    """Records the dispatch messages that it is sent."""
+    """Records the dispatch messages that it receives."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []

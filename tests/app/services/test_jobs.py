@@ -16,7 +16,7 @@ async def worker(world: World) -> str:
 
 
 async def make_job_in_state(world: World, worker: str, state: JobState) -> tuple[str, str | None]:
-    """Brings a new job into a state; returns the job and its live attempt."""
+    """Brings a new job into the given state; returns the job and its live attempt."""
     job = await world.submit_one_job()
     if state is JobState.QUEUED:
         return job.id, None

@@ -238,7 +238,7 @@ class VectorCollector(RestorableCollector):
         active = np.zeros(self.num_envs, np.bool_)
         begun = 0
         while True:
-            begun += self._begin_wanted(
+            begun += self._begin_needed_episodes(
                 plan, active, begun, sum(end.episode_length for end in ended)
             )
             if not active.any():
@@ -252,7 +252,7 @@ class VectorCollector(RestorableCollector):
         self._is_any_over = True
         return _stack_steps(steps, active_rows, ended)
 
-    def _begin_wanted(
+    def _begin_needed_episodes(
         self, plan: CollectPlan, active: npt.NDArray[np.bool_], begun: int, finished_steps: int
     ) -> int:
         """Begins episodes in idle slots if the plan needs more episodes; returns how many began."""

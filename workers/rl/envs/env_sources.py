@@ -177,12 +177,14 @@ def _sources() -> Iterator[_Source]:
                 GYMNASIUM_GROUP, entry_point, partial(_run_plugin, entry_point)
             )
     for entry_point in entry_points(OUR_GROUP):
-        yield _source_of_entry_point(OUR_GROUP, entry_point, partial(_run, entry_point.load))
+        yield _source_of_entry_point(
+            OUR_GROUP, entry_point, partial(_load_entry_point, entry_point.load)
+        )
     for module in allowed_imports():
         yield _Source(
             f"--import {module}",
             _top_level(module),
-            partial(_run, partial(importlib.import_module, module)),
+            partial(_load_entry_point, partial(importlib.import_module, module)),
         )
     for entry_point in entry_points(_AGENT_GROUP):
         yield _source_of_entry_point(
@@ -201,12 +203,12 @@ def _run_plugin(entry_point: EntryPoint) -> None:
         None if entry_point.name in _WITHOUT_NAMESPACE else entry_point.name
     )
     try:
-        _run(entry_point.load)
+        _load_entry_point(entry_point.load)
     finally:
         registration.current_namespace = before
 
 
-def _run(load: Callable[[], Any]) -> None:
+def _load_entry_point(load: Callable[[], Any]) -> None:
     """Loads an entry point and calls it unless it is a module, which registers when imported."""
     target = load()
     if not isinstance(target, ModuleType):

@@ -67,7 +67,7 @@ class GymVector:
         if mask.any():
             begun = self._reset(mask, seeds, since)
             self._observation = (
-                np.where(_rows(mask, begun), begun, self._observation)
+                np.where(_broadcast_mask(mask, begun), begun, self._observation)
                 if self._observation.size
                 else begun
             )
@@ -247,7 +247,7 @@ def _flags(info: Info, key: str, length: int) -> npt.NDArray[np.bool_]:
     return np.array([bool(one) for one in stated], np.bool_) & present
 
 
-def _rows(mask: npt.NDArray[np.bool_], array: Array) -> Array:
+def _broadcast_mask(mask: npt.NDArray[np.bool_], array: Array) -> Array:
     """Returns a mask [B] reshaped to broadcast against `array` [B, ...]."""
     return mask.reshape(-1, *(1,) * (array.ndim - 1))
 

@@ -106,7 +106,7 @@ class SubprocessEvaluator:
                     return None
                 result = self._process.receive()
             except (EOFError, OSError):
-                self._drop()
+                self._end_process()
                 self._send()
                 continue
             self._request = None
@@ -119,7 +119,7 @@ class SubprocessEvaluator:
             with suppress(OSError):
                 self._process.pipe.send(_CLOSE)
         self._request = None
-        self._drop()
+        self._end_process()
 
     def _send(self) -> None:
         while self._tries < _TRIES:
@@ -128,7 +128,7 @@ class SubprocessEvaluator:
             try:
                 self._process.pipe.send(self._request)
             except OSError:
-                self._drop()
+                self._end_process()
             else:
                 return
         self._request = None
@@ -137,7 +137,7 @@ class SubprocessEvaluator:
             "perhaps for lack of memory"
         )
 
-    def _drop(self) -> None:
+    def _end_process(self) -> None:
         """Ends the process if it is alive, and keeps its exit status."""
         if self._process is not None:
             self._process.pipe.close()

@@ -120,7 +120,7 @@ class FrameReplay(Replay):
             place = begin + t
             self._make_room(self.written + t)
             self._write_step(place, rows.observation[t], rows.next_observation[t], active[t])
-            self._keep_intact(place, active[t])
+            self._drop_overwritten_rows(place, active[t])
 
     def _observations(self, rows: Mapping[str, Array], last: Places | None) -> tuple[Array, Array]:
         observation, successor = super()._observations(rows, last)
@@ -177,7 +177,7 @@ class FrameReplay(Replay):
             for slot in np.flatnonzero(active & ~moved):
                 successors[slot] = self._add_stack(successor[slot])
 
-    def _keep_intact(self, place: int, active: Array) -> None:
+    def _drop_overwritten_rows(self, place: int, active: Array) -> None:
         """Drops the rows with a frame that was overwritten when row `place` was written.
 
         The first frame of a stack is its oldest, and no row needs an older frame than the row

@@ -5,8 +5,8 @@ import type { Column } from "@/ui/DataTable";
 import { IconRefresh, IconX } from "@/ui/icons";
 import classes from "./Credentials.module.css";
 
-/** Number of days before its expiry from which a token is marked. */
-const SOON = 14;
+/** A token is marked when it expires in fewer days than this. */
+const WARNING_DAYS = 14;
 const DAY_MS = 86_400_000;
 
 /** Whether a token is neither revoked nor past its end. */
@@ -36,8 +36,11 @@ function End({ token }: { token: Token }) {
   const left = (Date.parse(token.expires_at) - Date.now()) / DAY_MS;
   if (left <= 0) return <Ended how="expired" at={token.expires_at} />;
   return (
-    <span title={formatMoment(token.expires_at)} className={left < SOON ? classes.soon : undefined}>
-      {left < SOON ? `in ${Math.ceil(left)} d` : formatDay(token.expires_at)}
+    <span
+      title={formatMoment(token.expires_at)}
+      className={left < WARNING_DAYS ? classes.soon : undefined}
+    >
+      {left < WARNING_DAYS ? `in ${Math.ceil(left)} d` : formatDay(token.expires_at)}
     </span>
   );
 }

@@ -14,7 +14,7 @@ import { Panel } from "@/ui/Page";
 import classes from "./FilesTab.module.css";
 import { SnapshotsPanel } from "./SnapshotsPanel";
 
-/** Uploads create no event of the live stream. */
+/** Polling interval, since uploads create no event of the live stream. */
 const POLL_MS = 10_000;
 
 /** Snapshots, exports and other files of the run, to download. */

@@ -121,8 +121,8 @@ function StepsSinceSnapshot({ run }: { run: RunDetail }) {
 }
 
 /**
- * Estimates the remaining time from the current speed. Shows nothing if the run will reach another
- * bound first, whose speed is not measured.
+ * Estimates the remaining time from the current speed. Shows nothing if the run will first reach a
+ * bound on a counter whose speed is not measured.
  */
 function TimeLeft({ run, measures }: { run: RunDetail; measures: Measures }) {
   const { fraction, env_steps_per_second: speed } = run.progress;

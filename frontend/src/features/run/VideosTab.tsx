@@ -13,7 +13,7 @@ import { Panel } from "@/ui/Page";
 import classes from "./VideosTab.module.css";
 import { listVideos, type Video } from "./videos";
 
-/** Uploads create no event of the live stream. */
+/** Polling interval, since uploads create no event of the live stream. */
 const POLL_MS = 10_000;
 const HOOK = "hooks:\n  - name: video\n    every_evaluations: 5\n    episode: best";
 

@@ -76,7 +76,7 @@ async def fan_out(url: str) -> None:
     first, second = RedisBus(url), RedisBus(url)
     tasks = [asyncio.create_task(bus.run()) for bus in (first, second)]
     try:
-        assert await second.connected(10)
+        assert await second.wait_until_connected(10)
         heard = second.subscribe("topic")
         first.publish("topic")
         assert await heard.wait(10) == {"topic"}

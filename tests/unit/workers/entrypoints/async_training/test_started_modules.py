@@ -15,7 +15,7 @@ from workers.entrypoints.functional import train_agent_async
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
-def list_loaded_modules(folder: Path, **options: Any) -> list[list[str]]:
+def train_and_list_modules(folder: Path, **options: Any) -> list[list[str]]:
     """Trains, evaluates, saves and ends in two processes.
 
     Returns the modules that each environment found loaded when it was closed.
@@ -39,7 +39,7 @@ def list_loaded_modules(folder: Path, **options: Any) -> list[list[str]]:
 
 
 def test_processes_load_no_torch_unless_the_agent_imports_it(tmp_path: Path) -> None:
-    assert list_loaded_modules(tmp_path) == [[]] * 4, (
+    assert train_and_list_modules(tmp_path) == [[]] * 4, (
         "two processes with an environment each to train and to evaluate"
     )
 
@@ -47,4 +47,4 @@ def test_processes_load_no_torch_unless_the_agent_imports_it(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_modules_that_an_environment_imports_are_found(tmp_path: Path) -> None:
     """Shows that the test above can fail."""
-    assert list_loaded_modules(tmp_path, brings="torch") == [["torch"]] * 4
+    assert train_and_list_modules(tmp_path, brings="torch") == [["torch"]] * 4

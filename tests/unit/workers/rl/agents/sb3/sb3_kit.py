@@ -38,7 +38,7 @@ def make_document(
 ) -> dict[str, Any]:
     """Returns a definition of 200 env_steps.
 
-    `parameters` in the sections are added to the small ones of the algorithm.
+    `parameters` in the sections are added to small parameters of the algorithm.
     """
     env, parameters = ALGORITHMS[algorithm]
     parameters = {**parameters, **sections.pop("parameters", {})}
