@@ -1,4 +1,4 @@
-"""The methods of `palestra.Client` that submit, list, archive and move experiments."""
+"""The methods of `palestra.Client` that submit, preview, list, archive and move experiments."""
 
 import uuid
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from palestra.contract.code import BuiltinCode, Code
 from palestra.contract.definition import Definition
 from palestra.contract.job_options import JobOptions, Submission
 from palestra.contract.moves import MoveRequest
+from palestra.contract.queue import SubmissionPreview
 from palestra.contract.resources import ExperimentDetail, ExperimentView, SubmittedExperiment
 
 
@@ -59,6 +60,33 @@ class ExperimentMethods(ClientMethods):
             SubmittedExperiment, "POST", f"{self._within}/experiments", body=submission, key=key
         )
         return experiment, status == 201
+
+    def preview(
+        self,
+        definition: Definition,
+        options: JobOptions | None = None,
+        *,
+        code: Code | None = None,
+    ) -> SubmissionPreview:
+        """Returns what `submit` would do, and when its jobs would start; nothing is queued.
+
+        Args:
+            definition: What to train and how.
+            options: Seeds and queue options.
+            code: Identity of the code; built-in parts by default.
+        """
+        return self.preview_document(
+            Submission(
+                definition=definition,
+                options=options or JobOptions(),
+                code=code or BuiltinCode(),
+            )
+        )
+
+    def preview_document(self, submission: Submission) -> SubmissionPreview:
+        """Returns what the submission of a document would do."""
+        path = f"{self._within}/experiments:preview"
+        return self._connection.post(SubmissionPreview, path, submission)
 
     def experiments(
         self,

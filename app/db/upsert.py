@@ -24,6 +24,20 @@ def insert_or_update(
     return statement.on_conflict_do_update(index_elements=_key(model), set_=values)
 
 
+def insert_or_replace(session: Session, model: type[Base], rows: list[dict[str, Any]]) -> Any:
+    """Returns an insert of `rows` that replaces the other columns of the rows that exist already.
+
+    Args:
+        session: A writing session.
+        model: The table.
+        rows: Values of the same columns in each row.
+    """
+    statement = _insert(session, model, rows)
+    key = _key(model)
+    replaced = {name: statement.excluded[name] for name in rows[0] if name not in key}
+    return statement.on_conflict_do_update(index_elements=key, set_=replaced)
+
+
 def insert_or_add(session: Session, model: type[Base], row: dict[str, Any], column: str) -> Any:
     """Returns an insert of `row` that adds its value of `column` to a row that exists already."""
     statement = _insert(session, model, [row])

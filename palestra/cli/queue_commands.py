@@ -7,6 +7,7 @@ import typer
 from palestra.cli.output import build_table, emit_json, fail_usage, say, show
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.cli.submission_preview import describe_accuracy, describe_estimate
 from palestra.contract.job_changes import JobChange
 from palestra.contract.names import PriorityClass
 from palestra.contract.queue import JobExplanation, QueueTerms
@@ -36,6 +37,8 @@ def explain(
     if json:
         return emit_json(found)
     say(found.sentence)
+    if found.estimate is not None:
+        say(describe_estimate(found.estimate))
     if found.terms is not None:
         show(build_table(("what is compared, in this order", "value"), _rows(found, found.terms)))
     return None
@@ -144,6 +147,8 @@ def _rows(found: JobExplanation, terms: QueueTerms) -> list[tuple[str, str]]:
         ("queued at", f"{terms.queued_at:%Y-%m-%d %H:%M:%S}"),
         ("jobs that start before it", f"{found.ahead:,}{more}"),
     ]
+    if found.accuracy is not None and found.accuracy.starts:
+        rows.append(("earlier estimates in this pool", describe_accuracy(found.accuracy)))
     if found.own_ahead:
         rows.append(("of these you may read", ", ".join(found.own_ahead)))
     return rows

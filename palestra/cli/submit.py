@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from palestra.cli.documents import parse_seeds, read_submission
-from palestra.cli.output import emit_json, fail_usage, say, warn
+from palestra.cli.output import emit_json, fail_usage, say
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
+from palestra.cli.submission_preview import print_preview, print_warnings
 from palestra.cli.watch_runs import follow
 from palestra.contract.job_options import GIT_CODE_IS_NOT_TAKEN, Submission
 from palestra.contract.names import PriorityClass, Schedule
@@ -50,6 +51,10 @@ def submit(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show the progress until all runs ended.")
     ] = False,
+    preview: Annotated[
+        bool,
+        typer.Option("--preview", help="Submit nothing; say what would be queued, and its start."),
+    ] = False,
     project: Project = None,
     server: Server = None,
     token_file: TokenFile = None,
@@ -74,14 +79,12 @@ def submit(
             update={"provenance": capture(sys.argv, with_untracked=with_untracked)}
         )
     with connect(server, token_file, project) as client:
+        if preview:
+            return print_preview(client.preview_document(submission), as_json=json)
         experiment, created = client.submit_document(submission)
-        for warning in experiment.warnings:
-            warn(
-                f"warning: {warning.pointer.removeprefix('/').replace('/', '.')}: {warning.message}"
-            )
+        print_warnings(experiment.warnings)
         if json and not watch:
-            emit_json(experiment)
-            return
+            return emit_json(experiment)
         if not json:
             _print_redactions(submission)
             say(
@@ -90,6 +93,7 @@ def submit(
             )
         if watch:
             raise typer.Exit(follow(client, experiment.id, as_json=json))
+    return None
 
 
 def _print_redactions(submission: Submission) -> None:

@@ -1,11 +1,11 @@
-"""Answers about the queue of a pool: why a job waits, and what its place depends on."""
+"""Answers about the queue of a pool: why a job waits, what its place depends on, when it starts."""
 
 from datetime import datetime
 from enum import StrEnum
 
 from palestra.contract.names import PriorityClass
 from palestra.contract.states import JobState
-from palestra.contract.views import View
+from palestra.contract.views import SubmissionWarning, View
 
 
 class WaitReason(StrEnum):
@@ -50,6 +50,36 @@ class WaitReason(StrEnum):
     """A slot is free for it; the dispatcher assigns it next."""
 
 
+class StartEstimate(View):
+    """When a waiting job is expected to start.
+
+    An interval: of ten jobs, eight are expected to start between `earliest` and `latest`. The three
+    times are `null` together.
+    """
+
+    made_at: datetime | None
+    """When it was computed; `null` if it was not yet."""
+    earliest: datetime | None
+    """The job starts later with a probability of 90 %."""
+    median: datetime | None
+    """The job starts before and after this time with equal probability."""
+    latest: datetime | None
+    """The job starts before this time with a probability of 90 %."""
+    unknown: str | None
+    """Why there is no estimate, in a sentence; `null` if there is one."""
+
+
+class EstimateAccuracy(View):
+    """How well the starts of jobs of a pool were estimated when the jobs were queued."""
+
+    starts: int
+    """Number of starts that are compared with their first estimate: the latest ones."""
+    median_error_seconds: float | None
+    """Median distance of the actual start from the estimated median; `null` without starts."""
+    coverage: float | None
+    """Part of the starts that lay between `earliest` and `latest`, from 0 to 1; 0.8 is aimed at."""
+
+
 class QueueTerms(View):
     """The terms that decide the place of a job, in the order in which they are compared."""
 
@@ -86,3 +116,40 @@ class JobExplanation(View):
     """Whether only the first jobs of the queue were looked at, so that more may be ahead."""
     own_ahead: tuple[str, ...]
     """IDs of those among them that the caller may read, the first to start first."""
+    estimate: StartEstimate | None = None
+    """When it is expected to start; `null` unless the job is queued."""
+    accuracy: EstimateAccuracy | None = None
+    """How well earlier starts in its pool were estimated; `null` unless the job is queued."""
+
+
+class SubmissionPreview(View):
+    """What a submission would do; nothing was written."""
+
+    project: str
+    """Slug of the project."""
+    experiment_id: str
+    exists: bool
+    """Whether the project has this experiment; the submission then adds the seeds that it lacks."""
+    seeds: tuple[int, ...]
+    """Seeds for which jobs would be queued, in their order in the queue."""
+    seeds_there: tuple[int, ...]
+    """Seeds of the submission for which none would be queued, since they have runs."""
+    jobs: int
+    """Number of jobs that would be queued."""
+    packs: tuple[int, ...]
+    """Number of seeds that each of these jobs trains."""
+    pool: str
+    priority_class: PriorityClass
+    reason: WaitReason | None
+    """Why the first job would wait; `null` if none would be queued."""
+    sentence: str
+    """When the first job would start, behind how many jobs, and otherwise why it would not."""
+    ahead: int
+    """Jobs that start before the first one and compete with it for a worker."""
+    ahead_is_cut: bool
+    """Whether only the first jobs of the queue were looked at, so that more may be ahead."""
+    first: StartEstimate | None
+    """Start of the job that starts first; `null` if none would be queued."""
+    last: StartEstimate | None
+    """Start of the job that starts last; `null` if none would be queued."""
+    warnings: tuple[SubmissionWarning, ...] = ()

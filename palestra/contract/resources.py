@@ -12,6 +12,7 @@ from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
 from palestra.contract.job_options import EvaluateOptions, Limits, Resources
 from palestra.contract.names import Counter, EvaluationSource, PriorityClass, Schedule
+from palestra.contract.queue import StartEstimate
 from palestra.contract.states import (
     AttemptState,
     Cause,
@@ -245,6 +246,9 @@ class JobView(View):
     """
     position: int | None
     """Place in its pool's queue from 1; `null` unless queued."""
+    estimate: StartEstimate | None = None
+    """When it is expected to start; `null` unless queued, and from a server of schema 0022 or
+    before."""
     pool: str
     priority_class: PriorityClass = PriorityClass.NORMAL
     priority: int

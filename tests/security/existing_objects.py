@@ -84,6 +84,7 @@ CALLS = {
     "POST /jobs/{job_id}:cancel": Call(200, _ANY, {}, of_submitter=True),
     "POST /jobs/{job_id}:give-up": Call(409, body={}, of_submitter=True),
     "POST /projects/{project}/experiments": Call(201, body=_SUBMISSION),
+    "POST /projects/{project}/experiments:preview": Call(200, body=_SUBMISSION),
     "GET /projects/{project}/experiments": Call(200),
     "GET /projects/{project}/experiments/{experiment_id}": Call(200),
     "GET /projects/{project}/experiments/{experiment_id}/runs": Call(200),

@@ -51,6 +51,7 @@ WITHOUT_OBJECT = {
     "GET /invitations",
     "GET /definitions/schema",
     "POST /experiments",
+    "POST /experiments:preview",
     "GET /experiments",
     "GET /runs",
     "GET /jobs",

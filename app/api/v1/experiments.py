@@ -1,23 +1,24 @@
-"""Experiments: submit, list, read, archive, unarchive."""
+"""Experiments: submit, preview a submission, list, read, archive, unarchive."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
 from app.api.auth import Controller, Reader, Submitter
-from app.api.deps import ReadSession, WriteSession
+from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.paging import declare_page_request
 from app.api.strict_body import LARGE, declare_json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.access import rights
-from app.services.experiments import experiments
+from app.services.experiments import experiments, submission_plan, submission_preview
 from app.services.experiments.experiments import ExperimentFilter
 from app.services.idempotency import Answer
 from app.services.runs import runs
 from app.services.runs.runs import RunFilter
 from palestra.contract.job_options import Submission
+from palestra.contract.queue import SubmissionPreview
 from palestra.contract.resources import (
     ExperimentDetail,
     ExperimentView,
@@ -90,6 +91,24 @@ async def submit_experiment(
         return rights.choose_project_to_submit_to(principal)
 
     return await once(change, project)
+
+
+@project_router.post(":preview", responses={409: {}})
+async def preview_submission(
+    principal: Submitter,
+    body: Annotated[
+        Submission, declare_json_body(Submission, limit=LARGE, upgraded=upgrade_submission)
+    ],
+    database: DatabaseDep,
+) -> SubmissionPreview:
+    """Says what a submission would do, and when its jobs would start; writes nothing.
+
+    Takes the body of a submission, and refuses what a submission would be refused for.
+    """
+    async with database.write() as session:
+        plan = await submission_plan.plan(session, principal, body)
+    async with database.read() as session:
+        return await submission_preview.preview(session, plan)
 
 
 @project_router.get("")

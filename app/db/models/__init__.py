@@ -20,6 +20,7 @@ from app.db.models.logs import LogBlockRow
 from app.db.models.pools import EnrolmentTokenRow, PoolRow, ProjectPoolRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
+from app.db.models.start_estimates import StartEstimateRow
 from app.db.models.uptime import ServerUptimeRow
 from app.db.models.usage import PoolHourRow, QueueGroupRow, UsageAccountRow, UsageEntryRow
 from app.db.models.workers import WorkerRow
@@ -57,6 +58,7 @@ __all__ = [
     "ServerUptimeRow",
     "SnapshotFileRow",
     "SnapshotRow",
+    "StartEstimateRow",
     "SubmissionRow",
     "TelemetryBatchRow",
     "TokenRow",

@@ -26,6 +26,8 @@ class ExperimentRow(Base):
         Index(None, "project_id", "created_at", "id"),
         Index(None, "project_id", "name", "id"),
         Index(None, "created_by", "created_at", "id"),
+        Index(None, "definition_hash"),
+        Index(None, "env", "agent"),
     )
 
     project_id: Mapped[str] = mapped_column(

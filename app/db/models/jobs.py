@@ -49,6 +49,13 @@ class JobRow(Base):
             postgresql_where=text("charged_weight IS NOT NULL"),
         ),
         Index(
+            "ix_jobs_finished",
+            "experiment_id",
+            "finished_at",
+            sqlite_where=text("finished_at IS NOT NULL"),
+            postgresql_where=text("finished_at IS NOT NULL"),
+        ),
+        Index(
             "ix_jobs_start_order",
             "pool",
             "priority_class",

@@ -51,6 +51,7 @@ class UsageEntryRow(Base):
         Index(None, "project_id", "ended_at"),
         Index(None, "user_id", "ended_at"),
         Index(None, "ended_at"),
+        Index(None, "job_id"),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)

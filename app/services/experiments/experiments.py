@@ -23,7 +23,7 @@ from app.services.runs import runs
 from app.services.views import pages
 from app.services.views.experiments import build_experiment_views, read_definition
 from palestra.contract import advice
-from palestra.contract.definition import RlDefinition
+from palestra.contract.definition import Definition, RlDefinition
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.identity import compute_experiment_id, hash_definition, hash_identity
 from palestra.contract.job_options import JobOptions, Submission
@@ -44,9 +44,13 @@ __all__ = [
     "ExperimentFilter",
     "PageRequest",
     "archive",
+    "check",
+    "find_runs_to_train",
     "get",
     "list_experiments",
     "list_runs_for_experiment",
+    "name_parts",
+    "refuse_taken_id",
     "submit",
 ]
 
@@ -67,19 +71,10 @@ async def submit(
         ConflictError: If another experiment of the project has the same ID by collision;
             `storage_limit_reached`.
     """
-    project_id = rights.choose_project_to_submit_to(principal)
-    await storage_limits.check_submission(session, project_id)
-    submission = await offers.resolve(session, project_id, submission)
-    options = submission.options
-    priority_classes.check(
-        principal, project_id, options.priority_class, options.limits, "/options"
-    )
+    project_id, submission = await check(session, principal, submission)
     experiment, new = await _find_or_insert(session, _row(principal, project_id, submission))
     if experiment is None:
-        raise ConflictError(
-            "id_taken",
-            "Another experiment of this project has the same ID. Give this one another name.",
-        )
+        raise refuse_taken_id()
     if new:
         _audit(session, principal, experiment, "experiment.create")
     elif experiment.archived_at is not None:
@@ -89,7 +84,7 @@ async def submit(
     if submission.options.schedule.writes_training_state:
         added = [
             *added,
-            *await _find_runs_to_train(
+            *await find_runs_to_train(
                 session, experiment, submission.options.seeds, {run.id for run in added}
             ),
         ]
@@ -108,6 +103,39 @@ async def submit(
     )
     detail = await _detail(session, experiment)
     return SubmittedExperiment(**{**dict(detail), "warnings": [*warnings, *kept]}), new
+
+
+async def check(
+    session: Session, principal: Principal, submission: Submission
+) -> tuple[str, Submission]:
+    """Returns the project of a submission, and the submission completed from the pool's workers.
+
+    Args:
+        session: A writing session: the pool is not deleted before the commit.
+        principal: The caller.
+        submission: The submission.
+
+    Raises:
+        InvalidError: If no worker of the pool can execute it.
+        ForbiddenError: If the caller may not submit it.
+        ConflictError: `storage_limit_reached`.
+    """
+    project_id = rights.choose_project_to_submit_to(principal)
+    await storage_limits.check_submission(session, project_id)
+    submission = await offers.resolve(session, project_id, submission)
+    options = submission.options
+    priority_classes.check(
+        principal, project_id, options.priority_class, options.limits, "/options"
+    )
+    return project_id, submission
+
+
+def refuse_taken_id() -> ConflictError:
+    """Returns the refusal of a submission whose ID another experiment of the project has."""
+    return ConflictError(
+        "id_taken",
+        "Another experiment of this project has the same ID. Give this one another name.",
+    )
 
 
 async def _find_or_insert(
@@ -129,6 +157,7 @@ async def _find_or_insert(
 
 def _row(principal: Principal, project_id: str, submission: Submission) -> dict[str, Any]:
     definition, code = submission.definition, submission.code
+    agent, environment = name_parts(definition)
     return {
         "project_id": project_id,
         "id": compute_experiment_id(definition, code),
@@ -140,14 +169,17 @@ def _row(principal: Principal, project_id: str, submission: Submission) -> dict[
         "name": definition.name,
         "notes": definition.notes,
         "kind": definition.kind,
-        "agent": definition.agent.name
-        if isinstance(definition, RlDefinition)
-        else definition.estimator.name,
-        "env": definition.env.id
-        if isinstance(definition, RlDefinition)
-        else definition.train_input.name,
+        "agent": agent,
+        "env": environment,
         "created_by": principal.user_id,
     }
+
+
+def name_parts(definition: Definition) -> tuple[str, str]:
+    """Returns the names of agent and environment, or of estimator and training input."""
+    if isinstance(definition, RlDefinition):
+        return definition.agent.name, definition.env.id
+    return definition.estimator.name, definition.train_input.name
 
 
 async def _add_runs(
@@ -177,7 +209,7 @@ async def _add_runs(
     return added
 
 
-async def _find_runs_to_train(
+async def find_runs_to_train(
     session: Session, experiment: ExperimentRow, seeds: Collection[int], new: Collection[str]
 ) -> list[RunRow]:
     """Returns the runs of the given seeds that have had tests but no training.

@@ -9,7 +9,7 @@ from app.domain.principal import Principal
 from app.domain.queue.decision import Ahead
 from app.domain.queue.waiting import explain as explain_waiting
 from app.services.jobs import jobs
-from app.services.queue import queue_facts
+from app.services.queue import queue_facts, start_estimates
 from app.services.queue.equipped_workers import EquippedWorkers
 from app.services.queue.pool_queue import PoolQueue
 from palestra.contract.permissions import Permission
@@ -69,4 +69,6 @@ async def _explain_queued(session: Session, principal: Principal, job: JobRow) -
         ahead=len(ahead.jobs),
         ahead_is_cut=ahead.is_cut,
         own_ahead=tuple(named[:_MOST_NAMED]),
+        estimate=(await start_estimates.load_estimates(session, [job]))[job.id],
+        accuracy=await start_estimates.load_accuracy(session, job.pool),
     )

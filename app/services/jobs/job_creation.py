@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from app.db.engine import QUEUE, Session, announce
 from app.db.models.experiments import ExperimentRow, RunRow
@@ -30,6 +30,8 @@ from palestra.contract.permissions import Permission
 from palestra.contract.resources import JobView
 from palestra.contract.states import JobState
 from palestra.contract.work_order import WORK_ORDER_VERSION
+
+_Run = TypeVar("_Run")
 
 _AUTO_PACK: Final = 16
 """Default number of seeds per pack; with more, each update costs more than packing saves."""
@@ -93,13 +95,11 @@ async def _queue_packs(
     await asyncio.sleep(0)
 
 
-def group_into_packs(
-    runs: Sequence[RunRow], options: JobOptions, agent: str
-) -> list[Sequence[RunRow]]:
+def group_into_packs(runs: Sequence[_Run], options: JobOptions, agent: str) -> list[Sequence[_Run]]:
     """Groups runs into packs; one job trains each pack.
 
     Args:
-        runs: In the order of their seeds in the submission.
+        runs: Runs, or their seeds, in the order of the seeds in the submission.
         options: `resources.pack` is the number of runs per pack.
         agent: Name of the definition's agent.
     """

@@ -44,6 +44,10 @@ class EquippedWorkers:
         self._catalogues: dict[str, tuple[object, Mapping[str, Any]]] = {}
         self._has: dict[tuple[str, str, object], bool] = {}
 
+    def add_needs(self, requirements: str, needs: Needs) -> None:
+        """Tells what jobs with a key of requirements need, of which none may be stored yet."""
+        self._needs[requirements] = needs
+
     async def find(
         self, session: Session, jobs: Collection[LoadedJob], workers: Sequence[WorkerSlots]
     ) -> dict[str, frozenset[str]]:

@@ -18,6 +18,7 @@ from app.db.repositories.start_order import LoadedJob, Requirement
 from app.domain.queue import decision, usage
 from app.domain.queue.decision import Ahead, Decision, PoolState
 from app.domain.queue.holds import Hold, HoldReason, RunningLimits
+from app.domain.queue.start_estimates import add_jobs
 from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, sum_by_project
 from app.services.queue.equipped_workers import EquippedWorkers
 from palestra.contract.names import PriorityClass
@@ -107,19 +108,30 @@ class PoolQueue:
 
     async def first_jobs(self, limit: int) -> list[QueuedJob]:
         """Returns the queued jobs in the order in which they would start, at most `limit`."""
+        return (await self.read_first_jobs(limit))[1]
+
+    async def read_first_jobs(
+        self, limit: int, added: Sequence[LoadedJob] = ()
+    ) -> tuple[PoolState, list[QueuedJob]]:
+        """Returns the state of the pool, and the jobs in the order in which they would start.
+
+        Args:
+            limit: Most jobs to return; the state has about twice as many.
+            added: Further jobs that count as queued, though they are not stored.
+        """
         await self._read_pool()
         if self._groups:
             # Most of what a list of all places needs is read at once.
             each = max(_FIRST_JOBS, 2 * limit // len(self._groups))
             await self._load(self._groups[:limit], (), each)
         while True:
-            state = await self._state()
+            state = add_jobs(await self._state(*added), [one.job for one in added])
             jobs: list[QueuedJob] = []
             order = decision.InOrder(state)
             while len(jobs) < limit and (job := order.next()) is not None:
                 jobs.append(job)
             if order.unloaded is None or len(jobs) == limit:
-                return jobs
+                return state, jobs
             await self._load(self._next_groups(order.unloaded, _MOST_GROUPS), ())
 
     async def find_place(self, job_id: str, limit: int) -> Place | None:
@@ -141,14 +153,14 @@ class PoolQueue:
             if ahead.unloaded is None:
                 break
             await self._load(self._next_groups(ahead.unloaded, _MOST_GROUPS), ())
-        usable = set(decision.list_candidates(state, own.job))
+        slots, free_slots = self.count_slots(state, own.job)
+        return Place(ahead=ahead, terms=self._terms(own.job), slots=slots, free_slots=free_slots)
+
+    def count_slots(self, state: PoolState, job: QueuedJob) -> tuple[int, int]:
+        """Returns how many slots the workers have that could take a job, and how many are free."""
+        usable = set(decision.list_candidates(state, job))
         workers = [worker for worker in self._workers if worker.worker_id in usable]
-        return Place(
-            ahead=ahead,
-            terms=self._terms(own.job),
-            slots=sum(worker.slots for worker in workers),
-            free_slots=sum(worker.free_slots for worker in workers),
-        )
+        return sum(one.slots for one in workers), sum(one.free_slots for one in workers)
 
     def _terms(self, job: QueuedJob) -> QueueTerms:
         shares, account = self._shares, job.group.account

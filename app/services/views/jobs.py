@@ -10,7 +10,7 @@ from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
 from app.domain.queue.waiting import explain
-from app.services.queue import queue_facts
+from app.services.queue import queue_facts, start_estimates
 from app.services.views.columns import build_view, columns_of
 from app.services.views.login_names import load_login_names
 from app.services.views.runs import build_backlog_view
@@ -42,6 +42,7 @@ async def build_job_views(
     queued = [row for row in rows if row.state == JobState.QUEUED]
     places = await queue_facts.places(session, {row.pool for row in queued}) if with_places else {}
     sentences = await _sentences(session, queued, places if with_places else None)
+    estimates = await start_estimates.load_estimates(session, queued)
     backlogs = await attempt_rows.load_backlogs_by_job(session, ids)
     return [
         build_view(
@@ -75,6 +76,7 @@ async def build_job_views(
                 "created_by": names[row.created_by],
                 "project": slugs[row.project_id],
                 "position": places.get(row.id),
+                "estimate": estimates.get(row.id),
                 "waiting": sentences.get(row.id),
                 "not_uploaded": build_backlog_view(backlogs.get(row.id)),
             },

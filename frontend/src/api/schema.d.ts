@@ -433,6 +433,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/experiments:preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Submission
+         * @description Says what a submission would do, and when its jobs would start; writes nothing.
+         *
+         *     Takes the body of a submission, and refuses what a submission would be refused for.
+         */
+        post: operations["preview_submission"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/invitations": {
         parameters: {
             query?: never;
@@ -1142,6 +1164,28 @@ export interface paths {
          * @description Restores an archived experiment to lists; a second request changes nothing.
          */
         post: operations["unarchive_experiment_of_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/experiments:preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Submission
+         * @description Says what a submission would do, and when its jobs would start; writes nothing.
+         *
+         *     Takes the body of a submission, and refuses what a submission would be refused for.
+         */
+        post: operations["preview_submission_of_project"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3931,6 +3975,27 @@ export interface components {
             wall: number;
         };
         /**
+         * EstimateAccuracy
+         * @description How well the starts of jobs of a pool were estimated when the jobs were queued.
+         */
+        EstimateAccuracy: {
+            /**
+             * Coverage
+             * @description Part of the starts that lay between `earliest` and `latest`, from 0 to 1; 0.8 is aimed at.
+             */
+            coverage: number | null;
+            /**
+             * Median Error Seconds
+             * @description Median distance of the actual start from the estimated median; `null` without starts.
+             */
+            median_error_seconds: number | null;
+            /**
+             * Starts
+             * @description Number of starts that are compared with their first estimate: the latest ones.
+             */
+            starts: number;
+        };
+        /**
          * EvaluateOptions
          * @description Options of the schedules that read a snapshot.
          */
@@ -4889,6 +4954,8 @@ export interface components {
          * @description Why a job has not started.
          */
         JobExplanation: {
+            /** @description How well earlier starts in its pool were estimated; `null` unless the job is queued. */
+            accuracy?: components["schemas"]["EstimateAccuracy"] | null;
             /**
              * Ahead
              * @description Jobs that start before it and compete with it for a worker.
@@ -4899,6 +4966,8 @@ export interface components {
              * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
              */
             ahead_is_cut: boolean;
+            /** @description When it is expected to start; `null` unless the job is queued. */
+            estimate?: components["schemas"]["StartEstimate"] | null;
             /** Job Id */
             job_id: string;
             /**
@@ -5068,6 +5137,11 @@ export interface components {
              * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
              */
             created_by: string;
+            /**
+             * @description When it is expected to start; `null` unless queued, and from a server of schema 0022 or
+             *     before.
+             */
+            estimate?: components["schemas"]["StartEstimate"] | null;
             evaluate: components["schemas"]["EvaluateOptions"] | null;
             /** Experiment Id */
             experiment_id: string;
@@ -8535,6 +8609,40 @@ export interface components {
             shape: number[];
         };
         /**
+         * StartEstimate
+         * @description When a waiting job is expected to start.
+         *
+         *     An interval: of ten jobs, eight are expected to start between `earliest` and `latest`. The three
+         *     times are `null` together.
+         */
+        StartEstimate: {
+            /**
+             * Earliest
+             * @description The job starts later with a probability of 90 %.
+             */
+            earliest: string | null;
+            /**
+             * Latest
+             * @description The job starts before this time with a probability of 90 %.
+             */
+            latest: string | null;
+            /**
+             * Made At
+             * @description When it was computed; `null` if it was not yet.
+             */
+            made_at: string | null;
+            /**
+             * Median
+             * @description The job starts before and after this time with equal probability.
+             */
+            median: string | null;
+            /**
+             * Unknown
+             * @description Why there is no estimate, in a sentence; `null` if there is one.
+             */
+            unknown: string | null;
+        };
+        /**
          * StopSpec
          * @description Reasons to end a run before its budget.
          */
@@ -8602,6 +8710,73 @@ export interface components {
             provenance?: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * SubmissionPreview
+         * @description What a submission would do; nothing was written.
+         */
+        SubmissionPreview: {
+            /**
+             * Ahead
+             * @description Jobs that start before the first one and compete with it for a worker.
+             */
+            ahead: number;
+            /**
+             * Ahead Is Cut
+             * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
+             */
+            ahead_is_cut: boolean;
+            /**
+             * Exists
+             * @description Whether the project has this experiment; the submission then adds the seeds that it lacks.
+             */
+            exists: boolean;
+            /** Experiment Id */
+            experiment_id: string;
+            /** @description Start of the job that starts first; `null` if none would be queued. */
+            first: components["schemas"]["StartEstimate"] | null;
+            /**
+             * Jobs
+             * @description Number of jobs that would be queued.
+             */
+            jobs: number;
+            /** @description Start of the job that starts last; `null` if none would be queued. */
+            last: components["schemas"]["StartEstimate"] | null;
+            /**
+             * Packs
+             * @description Number of seeds that each of these jobs trains.
+             */
+            packs: number[];
+            /** Pool */
+            pool: string;
+            priority_class: components["schemas"]["PriorityClass"];
+            /**
+             * Project
+             * @description Slug of the project.
+             */
+            project: string;
+            /** @description Why the first job would wait; `null` if none would be queued. */
+            reason: components["schemas"]["WaitReason"] | null;
+            /**
+             * Seeds
+             * @description Seeds for which jobs would be queued, in their order in the queue.
+             */
+            seeds: number[];
+            /**
+             * Seeds There
+             * @description Seeds of the submission for which none would be queued, since they have runs.
+             */
+            seeds_there: number[];
+            /**
+             * Sentence
+             * @description When the first job would start, behind how many jobs, and otherwise why it would not.
+             */
+            sentence: string;
+            /**
+             * Warnings
+             * @default []
+             */
+            warnings: components["schemas"]["SubmissionWarning"][];
         };
         /**
          * SubmissionWarning
@@ -11649,6 +11824,102 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_submission: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Submission"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubmissionPreview"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -15376,6 +15647,114 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_submission_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Submission"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubmissionPreview"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

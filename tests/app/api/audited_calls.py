@@ -8,6 +8,8 @@ from tests.support.server_fixture import make_definition, registration
 
 NOT_AUDITED = {
     "POST /series:query": "reads curves",
+    "POST /experiments:preview": "writes nothing",
+    "POST /projects/{project}/experiments:preview": "writes nothing",
     "POST /workers/{worker_id}:heartbeat": "repeated all the time; jobs that it ends have entries",
     "POST /leases/{attempt_id}:adopt": "an attempt stays with its worker, under a new secret",
     "POST /leases/{attempt_id}:follow": "asks which snapshot comes next",
