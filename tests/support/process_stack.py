@@ -88,6 +88,8 @@ class Stack:
         """Address of the server for the worker; a test may set it to that of a proxy."""
         self._http = httpx.Client(base_url=self.url, timeout=20, trust_env=False, verify=False)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.worker_module = "workers.host"
+        """Module that is run as a worker."""
         self.trees: dict[str, Path] = {}
         """Source tree of another version from which a process is started, by the process's name."""
         self.tokens: dict[str, str] = {}
@@ -202,7 +204,9 @@ class Stack:
         ]
         before = time.time()
         self._start(
-            name, [sys.executable, "-m", "workers.host", *place, *files], self._worker_environment
+            name,
+            [sys.executable, "-m", self.worker_module, *place, *files],
+            self._worker_environment,
         )
         wait_for(
             lambda: self._is_worker_online(title, before),

@@ -1,10 +1,11 @@
 """A TCP proxy between a worker and its server that can drop single answers or all traffic."""
 
 import contextlib
+import itertools
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 _CHUNK = 65_536
@@ -69,7 +70,7 @@ class Proxy:
         with (
             client,
             contextlib.suppress(OSError),
-            socket.create_connection(("127.0.0.1", self._target)) as server,
+            self._connect() as server,
         ):
             with self._lock:
                 self._connections |= {client, server}
@@ -85,6 +86,9 @@ class Proxy:
                     server.sendall(data)
             self._end(client, server)
             back.join()
+
+    def _connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self._target))
 
     def _mark_claim(self, data: bytes, loses: threading.Event) -> None:
         with self._lock:
@@ -112,6 +116,25 @@ class Proxy:
         for connection in connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+
+
+class BalancingProxy(Proxy):
+    """A proxy in front of several servers: each connection goes to the next one that listens.
+
+    Args:
+        targets: Ports of the servers.
+    """
+
+    def __init__(self, targets: Sequence[int]) -> None:
+        self._targets = itertools.cycle(targets)
+        self._number = len(targets)
+        super().__init__(targets[0])
+
+    def _connect(self) -> socket.socket:
+        for _ in range(self._number - 1):
+            with contextlib.suppress(OSError):
+                return socket.create_connection(("127.0.0.1", next(self._targets)))
+        return socket.create_connection(("127.0.0.1", next(self._targets)))
 
 
 @contextmanager

@@ -1,0 +1,175 @@
+"""Several dispatchers and servers as real processes on one PostgreSQL."""
+
+import secrets
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import pytest
+
+from tests.e2e.run_history import make_cartpole_definition
+from tests.support.postgres import PostgresServer
+from tests.support.process_stack import wait_for
+from tests.support.several_servers import SeveralServers
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(400)]
+
+_RECORD_WRITES = """
+CREATE TABLE writes (number bigserial, writer text, what text);
+CREATE FUNCTION record_write() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO writes (writer, what) VALUES (current_setting('application_name'), TG_TABLE_NAME);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER record_write AFTER UPDATE ON jobs FOR EACH ROW EXECUTE FUNCTION record_write();
+CREATE TRIGGER record_write AFTER DELETE ON queue_groups
+    FOR EACH ROW EXECUTE FUNCTION record_write();
+CREATE TRIGGER record_write AFTER UPDATE ON dispatcher_lease
+    FOR EACH ROW EXECUTE FUNCTION record_write();
+"""
+
+
+@pytest.fixture
+def servers_url(postgres_server: PostgresServer, worker_id: str) -> str:
+    return postgres_server.create_database(f"several_{worker_id}")
+
+
+@pytest.fixture
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("s")
+
+
+def make_held_definition(number: int) -> dict[str, Any]:
+    """Returns a definition whose attempts hold a slot without a trainer."""
+    return make_cartpole_definition(1_000 + number, name=f"no-op {number}")
+
+
+def report(figure: str) -> None:
+    """Prints a figure, which `pytest -s` shows."""
+    sys.stdout.write(f"{figure}\n")
+
+
+def count_unfinished(stack: SeveralServers) -> int:
+    return int(stack.query("SELECT count(*) FROM jobs WHERE state <> 'succeeded'")[0][0])
+
+
+@pytest.fixture
+def two_dispatchers(directory: Path, servers_url: str) -> Iterator[SeveralServers]:
+    """One server without daemons, and two processes of daemons."""
+    settings = {"PALESTRA_DAEMONS": "false"}
+    with SeveralServers(
+        directory, servers_url, servers=1, hold_seconds=(0.1, 0.4), settings=settings
+    ) as stack:
+        stack.start_daemons("daemons-1")
+        stack.start_daemons("daemons-2")
+        yield stack
+
+
+def test_a_dispatcher_stopped_past_its_lease_writes_nothing_when_it_goes_on(
+    two_dispatchers: SeveralServers,
+) -> None:
+    stack = two_dispatchers
+    with psycopg.connect(stack.database_url, autocommit=True) as connection:
+        connection.execute(_RECORD_WRITES.encode())
+    stack.submit(make_held_definition(0), seeds=list(range(240)), resources={"pack": "off"})
+    for _ in range(2):
+        stopped = wait_for(stack.find_holder, 10, "a dispatcher holds the lease")
+        wait_for(lambda who=stopped: count_writes(stack, who, "jobs"), 20, f"{stopped} assigns")
+        epoch = read_epoch(stack)
+        stack.processes[stopped].send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        wait_for(lambda old=epoch: read_epoch(stack) > old, 20, "the other takes over")
+        seconds = time.monotonic() - begin
+        report(f"{stopped} was stopped; the other took over after {seconds:.1f} s")
+        assert seconds < 8
+        other = ({"daemons-1", "daemons-2"} - {stopped}).pop()
+        assigned = count_writes(stack, other, "jobs")
+        wait_for(lambda who=other, n=assigned: count_writes(stack, who, "jobs") > n, 10, "assigns")
+        written = read_last_write(stack, stopped)
+        stack.processes[stopped].send_signal(signal.SIGCONT)
+        wait_for(lambda who=stopped: "dispatcher.lease_lost" in stack.log(who), 10, "it notices")
+        time.sleep(2)
+        assert read_last_write(stack, stopped) == written
+        assert read_epoch(stack) == epoch + 1
+    wait_for(lambda: not count_unfinished(stack), 120, "all jobs end")
+
+
+def read_epoch(stack: SeveralServers) -> int:
+    return int(stack.query("SELECT epoch FROM dispatcher_lease")[0][0])
+
+
+def count_writes(stack: SeveralServers, writer: str, what: str) -> int:
+    statement = "SELECT count(*) FROM writes WHERE writer = %s AND what = %s"
+    return int(stack.query(statement, writer, what)[0][0])
+
+
+def read_last_write(stack: SeveralServers, writer: str) -> int:
+    statement = "SELECT coalesce(max(number), 0) FROM writes WHERE writer = %s"
+    return int(stack.query(statement, writer)[0][0])
+
+
+class Submitter(threading.Thread):
+    """Submits experiments until it is stopped; repeats a request that got no answer."""
+
+    def __init__(self, stack: SeveralServers) -> None:
+        super().__init__(daemon=True)
+        self._client = httpx.Client(base_url=stack.url, timeout=10, trust_env=False)
+        self._headers = {"Authorization": f"Bearer {stack.tokens['user']}"}
+        self.stopping = threading.Event()
+        self.created: list[str] = []
+        self.repeated = 0
+
+    def run(self) -> None:
+        with self._client:
+            while not self.stopping.wait(0.05):
+                self.created.append(self._submit(len(self.created)))
+
+    def _submit(self, number: int) -> str:
+        body = {
+            "definition": make_held_definition(number),
+            "options": {"seeds": [0, 1], "resources": {"pack": "off"}},
+        }
+        headers = {**self._headers, "Idempotency-Key": secrets.token_hex(8)}
+        while True:
+            try:
+                answer = self._client.post("/api/v1/experiments", json=body, headers=headers)
+            except httpx.HTTPError:
+                self.repeated += 1
+                time.sleep(0.05)
+                continue
+            if answer.status_code == httpx.codes.CREATED:
+                return str(answer.json()["id"])
+            assert answer.status_code >= 500, answer.text
+            self.repeated += 1
+            time.sleep(0.05)
+
+
+def test_a_rolling_restart_under_load_loses_nothing(directory: Path, servers_url: str) -> None:
+    with SeveralServers(directory, servers_url, hold_seconds=(0.1, 0.5)) as stack:
+        submitter = Submitter(stack)
+        submitter.start()
+        for name in ("server-1", "server-2"):
+            time.sleep(2)
+            assert stack.stop(name) == 0, stack.log(name)
+            wait_for(stack.find_holder, 8, "a server assigns jobs")
+            stack.start_one(name)
+        time.sleep(1)
+        submitter.stopping.set()
+        submitter.join(30)
+        assert not submitter.is_alive()
+        wait_for(lambda: not count_unfinished(stack), 180, "all jobs end")
+        report(f"{len(submitter.created)} experiments, {submitter.repeated} requests repeated")
+        assert len(submitter.created) > 20
+        rows = stack.query(
+            "SELECT experiment_id, count(*) FROM jobs WHERE state = 'succeeded' "
+            "GROUP BY experiment_id"
+        )
+        assert dict(rows) == dict.fromkeys(submitter.created, 2)
+        twice = "SELECT job_id FROM attempts GROUP BY job_id HAVING count(*) > 1"
+        assert stack.query(twice) == []
