@@ -217,7 +217,7 @@ class Connection:
     ) -> Iterator[EventView]:
         """Yields events as they happen.
 
-        After a lost connection it resumes after the last event that was received.
+        After a lost connection the stream resumes after the last event that was received.
 
         Args:
             path: Path of the stream below `/api/v1`.

@@ -53,7 +53,7 @@ class JobMethods(ClientMethods):
         return self._connection.get(JobExplanation, f"/jobs/{encode_path_part(job_id)}/explain")
 
     def change_job(self, job_id: str, change: JobChange) -> JobView:
-        """Changes what is set in `change` of a job that waits; the rest stays."""
+        """Changes the members of a waiting job that are set in `change`; others stay."""
         path = f"/jobs/{encode_path_part(job_id)}"
         return self._connection.send(JobView, "PATCH", path, body=change)[0]
 
@@ -63,8 +63,8 @@ class JobMethods(ClientMethods):
         Args:
             job_id: Job.
             before: The waiting job directly before which it is to start; `None` moves it after all
-                of the person's other jobs in the same pool, project and class. Before a job of
-                another person, maintainers alone move it: it then has the class `urgent`.
+                of the person's other jobs in the same pool, project and class. Only maintainers
+                move it before a job of another person; it then gets the class `urgent`.
         """
         path = f"/jobs/{encode_path_part(job_id)}:reorder"
         return self._connection.post(JobView, path, JobReorder(before=before))

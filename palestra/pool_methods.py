@@ -62,7 +62,7 @@ class PoolMethods(ClientMethods):
         self._connection.delete(f"{_path(name)}/projects/{encode_path_part(project)}")
 
     def pool_shares(self, name: str) -> PoolSharesView:
-        """Returns what a pool's projects and persons are entitled to, and what they used."""
+        """Returns the shares and the usage of a pool's projects and persons."""
         return self._connection.get(PoolSharesView, f"{_path(name)}/shares")
 
     def enrolment_tokens(self, name: str) -> Iterator[EnrolmentTokenView]:

@@ -94,7 +94,7 @@ class RunMethods(ClientMethods):
     ) -> Iterator[EventView]:
         """Yields events as they happen, without end.
 
-        After a lost connection it resumes after the last event that was received.
+        After a lost connection the stream resumes after the last event that was received.
 
         Args:
             after: Cursor, for example `SeriesResult.cursor`; `None` begins now.

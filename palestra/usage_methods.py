@@ -11,11 +11,11 @@ class UsageMethods(ClientMethods):
     """Accounting: device-seconds by project, person, experiment, environment, pool and time."""
 
     def usage(self, query: UsageQuery | None = None) -> UsageReport:
-        """Returns what was used within a period: by default of a week, by project."""
+        """Returns the usage within a period, by default that of a week by project."""
         return self._connection.get(UsageReport, "/usage", self._parameters(query))
 
     def export_usage(self, query: UsageQuery | None = None) -> Iterator[bytes]:
-        """Yields the lines of the same as CSV, with all groups, without line breaks.
+        """Yields the usage as lines of CSV, with all groups, without line breaks.
 
         Raises:
             PalestraError: If the server refused, or the connection broke before the last line.

@@ -191,7 +191,7 @@ class Dispatcher:
         return True
 
     async def _release(self) -> None:
-        """Gives the lease back; without an answer of the database it ends by its time."""
+        """Releases the lease; if the database does not answer, the lease expires."""
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_RELEASE_SECONDS):
                 await self.lease.release()

@@ -68,14 +68,14 @@ def upgrade(context: typer.Context) -> None:
 def login_link(context: typer.Context) -> None:
     """Prints, as JSON, a one-time address that logs a browser in.
 
-    It is for the first admin, or for the user of --user; with --enable for an administrator who is
-    disabled, too.
+    The address is for the first admin, or for the user of --user; with --enable also for an
+    administrator who is disabled.
     """
     run_admin("login-link", context.args, own="--user", flag="--enable")
 
 
 def run_admin(command: str, arguments: list[str], *, own: str, flag: str | None = None) -> NoReturn:
-    """Replaces this process by a command of `app.admin` on the data directory of this place.
+    """Replaces this process by a command of `app.admin` on the data directory that is found here.
 
     Args:
         command: The command.

@@ -14,7 +14,7 @@ STDOUT: Final = Path("-")
 
 @contextmanager
 def open_new_file(file: Path) -> Iterator[BinaryIO]:
-    """Yields where to write; `-` is standard output. A file that was not completed is removed."""
+    """Yields the stream to write to; `-` is standard output. An incomplete file is removed."""
     if file == STDOUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -200,7 +200,7 @@ def remove(
 def show_shares(
     pool: PoolName, server: Server = None, token_file: TokenFile = None, json: Json = False
 ) -> None:
-    """Shows what a pool's projects and persons are entitled to, and what they used."""
+    """Shows the shares and the usage of a pool's projects and persons."""
     with connect(server, token_file) as client:
         found = client.pool_shares(pool)
     if json:

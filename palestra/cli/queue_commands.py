@@ -105,8 +105,8 @@ def reorder(
 ) -> None:
     """Moves a waiting job among your own jobs of the same pool, project and class.
 
-    The order between persons follows their usage. Maintainers of the project move a job before that
-    of another person: it then has the class urgent.
+    The order between persons follows their usage. A maintainer of the project can move a job before
+    a job of another person, which gives the moved job the class urgent.
     """
     if (before is not None) == last:
         fail_usage("give either --before JOB or --last")

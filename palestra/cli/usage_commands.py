@@ -53,7 +53,7 @@ User = Annotated[str | None, typer.Option(help="Login name of a person; me is yo
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command of this module to a group."""
     app.command("usage")(show_usage)
 
 
@@ -71,7 +71,7 @@ def show_usage(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Shows what was used of the pools: device-hours, waste, and idle slots beside waiting jobs."""
+    """Shows the usage of the pools: device-hours, waste, and idle slots beside waiting jobs."""
     members: dict[str, Any] = {
         "by": list(dict.fromkeys(by or [UsageKey.PROJECT])),
         "bucket": bucket,

@@ -12,10 +12,11 @@ class AtariPreprocessing(Document):
 
     It is for an environment `ALE/...-v5` without wrappers.
 
-    Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Returns
-    stay those of the game, of whole games, in training and in evaluations: `clip_rewards` and
-    `terminal_on_life_loss` change only what the agent learns from. Sticky actions are an argument
-    of the environment: `env.kwargs.repeat_action_probability`, 0.25 by default.
+    Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Episode
+    returns are those of whole games, without clipping, in training and in evaluations:
+    `clip_rewards` and `terminal_on_life_loss` change only the transitions that the agent learns
+    from. Sticky actions are an argument of the environment:
+    `env.kwargs.repeat_action_probability`, 0.25 by default.
     """
 
     name: Literal["atari"] = "atari"

@@ -34,7 +34,7 @@ class LogLine(View):
 
 
 class SeriesInfo(View):
-    """A series of a run."""
+    """A series of a run, with the number of its points and its last value."""
 
     name: str
     points: int

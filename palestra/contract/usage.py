@@ -12,7 +12,7 @@ from palestra.contract.views import View
 
 
 class PersonShareView(View):
-    """A person's part of a pool within a project."""
+    """The share and the usage of a person in a project of a pool."""
 
     user: str
     """Login name."""
@@ -31,7 +31,7 @@ class PersonShareView(View):
 
 
 class ProjectShareView(View):
-    """A project's part of a pool."""
+    """The share and the usage of a project of a pool."""
 
     project: str | None
     """Slug; `null` for all projects together that the caller may not read."""
@@ -47,7 +47,7 @@ class ProjectShareView(View):
 
 
 class PoolSharesView(View):
-    """What the projects of a pool are entitled to, and what they used."""
+    """The shares and the usage of the projects of a pool."""
 
     pool: str
     at: datetime
@@ -60,7 +60,7 @@ class PoolSharesView(View):
 
 
 class UsageKey(StrEnum):
-    """What usage can be grouped by."""
+    """The keys by which usage can be grouped."""
 
     PROJECT = "project"
     USER = "user"
@@ -122,7 +122,7 @@ class UsageBucket(UsageAmount):
 
 
 class UsageGroup(UsageAmount):
-    """Device-seconds of one group. Of the keys, those are set by which is grouped."""
+    """Device-seconds of one group; the keys of the grouping are set, the others are not."""
 
     project: str | None = None
     """Slug."""
@@ -139,7 +139,7 @@ class UsageGroup(UsageAmount):
 class OccupancyBucket(View):
     """How the slots of a pool were occupied in one part of the period.
 
-    Only what was recorded counts: a part of which nothing was recorded is missing.
+    A part without recorded samples is missing.
     """
 
     start: datetime
@@ -166,7 +166,7 @@ class PoolOccupancy(View):
 
 
 class UsageReport(UsageAmount):
-    """What was used within a period, as far as the caller may read it.
+    """The usage within a period, as far as the caller may read it.
 
     Its own numbers are the sum of all groups.
     """

@@ -37,7 +37,7 @@ class StaleAttemptError(Exception):
 
 @dataclass(slots=True)
 class ShipperCounts:
-    """Counts of what was sent and refused, for the log and the run page."""
+    """Counts of sent and refused records, for the log and the run page."""
 
     batches: int = 0
     records: int = 0

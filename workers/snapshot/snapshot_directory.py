@@ -172,7 +172,7 @@ def check_free_space(directory: Path, needed: int) -> None:
 def _temporary_directory(target: Path) -> Iterator[Path]:
     """Makes a directory beside `target` that is locked within the body.
 
-    One that is still there afterwards is removed.
+    The directory is removed afterwards if it still exists.
     """
     directory = target.with_name(f"{target.name}.{secrets.token_hex(4)}{NEW}")
     with _hold_lock(target.parent):

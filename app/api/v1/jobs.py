@@ -88,8 +88,8 @@ async def reorder_job(
 ) -> JobView:
     """Moves a waiting job among the jobs of the same person.
 
-    Before a job of another person it is moved by maintainers alone, who give it the class `urgent`
-    by that.
+    Only maintainers move it before a job of another person; it then gets the class
+    `urgent`.
     """
     return await waiting_jobs.reorder(session, principal, job_id, body.before)
 

@@ -110,10 +110,10 @@ async def remove_project(
 async def get_pool_shares(
     pool: PoolName, principal: Reader, session: ReadSession
 ) -> PoolSharesView:
-    """Returns what the projects of a pool and their persons are entitled to, and what they used.
+    """Returns the shares and the usage of a pool's projects and of the persons in them.
 
-    All projects together that the caller may not read are one item without persons. A pool that
-    shows names has an item for each of them. An administrator of the server sees all.
+    The projects that the caller may not read are summed in one item without persons. A pool that
+    shows names has an item for each of these projects. An administrator of the server sees all.
     """
     return await shares.show(session, principal, pool)
 

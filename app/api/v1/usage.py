@@ -47,7 +47,7 @@ def read_names(
     environment: Text = None,
     pool: Text = None,
 ) -> UsageQuery:
-    """Reads of what to sum the usage."""
+    """Reads the names by which the usage is filtered."""
     return UsageQuery(
         project=project, user=user, experiment=experiment, environment=environment, pool=pool
     )
@@ -72,7 +72,7 @@ Wanted = Annotated[UsageQuery, Depends(read_usage_query)]
 
 @router.get("/usage")
 async def report_usage(principal: Reader, session: ReadSession, wanted: Wanted) -> UsageReport:
-    """Returns what was used within a period, in total and by groups.
+    """Returns the usage within a period, in total and by groups.
 
     Members see the usage of their projects, administrators of the server that of all projects.
     Without `bucket` the period is one part.
@@ -84,7 +84,7 @@ async def report_usage(principal: Reader, session: ReadSession, wanted: Wanted) 
 async def export_usage(
     principal: Reader, database: DatabaseDep, wanted: Wanted
 ) -> StreamingResponse:
-    """Sends the same as CSV, with all groups, in the order of time."""
+    """Sends the usage of `report_usage` as CSV, with all groups, ordered by time."""
     lines = await export.export(database, principal, wanted)
     headers = {"Content-Disposition": 'attachment; filename="usage.csv"'}
     return StreamingResponse(lines, headers=headers, media_type="text/csv; charset=utf-8")

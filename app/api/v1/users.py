@@ -40,7 +40,7 @@ async def list_users(
     ] = None,
     state: UserState | None = None,
 ) -> Page[UserView]:
-    """Lists all people."""
+    """Lists the people of the server, page by page; service accounts are left out."""
     wanted = UserFilter(text=text, disabled=None if state is None else state == "disabled")
     return await users.list_users(session, principal, wanted, page)
 

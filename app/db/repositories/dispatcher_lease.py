@@ -37,13 +37,13 @@ async def read(session: Session) -> LeaseState | None:
 async def take(
     session: Session, holder: str, seconds: float, *, from_living: bool = False
 ) -> int | None:
-    """Takes a lease whose time has passed.
+    """Takes an expired lease.
 
     Args:
         session: A writing session.
         holder: Name of the dispatcher.
         seconds: Time for which it is held.
-        from_living: Whether to take it before its time has passed.
+        from_living: Whether to take a lease that has not expired.
 
     Returns:
         The new epoch; `None` while another dispatcher holds the lease.
@@ -67,8 +67,8 @@ async def take(
 async def renew(session: Session, epoch: int, seconds: float) -> bool:
     """Holds the lease for some seconds from now; false if another dispatcher took it.
 
-    Until the transaction ends no other can take it. A lease whose time has passed is renewed too:
-    as long as its epoch is the same, nobody else held it.
+    Until the transaction ends no other dispatcher can take the lease. An expired lease is renewed
+    too: while its epoch is the same, no other dispatcher has held it.
     """
     row = DispatcherLeaseRow
     statement = (
@@ -82,7 +82,7 @@ async def renew(session: Session, epoch: int, seconds: float) -> bool:
 
 
 async def release(session: Session, epoch: int) -> None:
-    """Lets another dispatcher take the lease at once, if it is still held with this epoch."""
+    """Ends the lease, if it still has this epoch, so that another dispatcher can take it."""
     row = DispatcherLeaseRow
     await session.execute(
         update(row)
@@ -93,7 +93,7 @@ async def release(session: Session, epoch: int) -> None:
 
 
 async def end_if_idle(session: Session, seconds: float) -> None:
-    """Has PostgreSQL end this transaction when its process stays silent for `seconds`.
+    """Sets PostgreSQL to end this transaction when its process is idle for `seconds`.
 
     A process that is stopped within a transaction would keep its locks. On SQLite this has no
     effect: there is one process only.

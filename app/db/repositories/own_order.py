@@ -34,7 +34,7 @@ async def change(session: Session, job: JobRow, values: Mapping[str, Any]) -> bo
 async def lock_before(session: Session, job: JobRow, other: JobRow) -> None:
     """Locks two queued jobs of a person, and the jobs of the second one's priority before it.
 
-    In the order in which they start, as the dispatcher does: neither waits for the other for ever.
+    Locks in the order in which the jobs start, as the dispatcher does, so that no deadlock occurs.
     Refreshes both jobs.
     """
     mine = or_(JobRow.id.in_((job.id, other.id)), _is_before(other))
@@ -45,9 +45,9 @@ async def lock_before(session: Session, job: JobRow, other: JobRow) -> None:
 
 
 async def find_place_before(session: Session, job: JobRow, other: JobRow) -> Mapping[str, Any]:
-    """Makes room directly before a queued job; returns the columns with which `job` takes it.
+    """Shifts the jobs before `other`; returns the columns that place `job` directly before `other`.
 
-    Both jobs are in one group. The jobs before the other one keep their order.
+    Both jobs are in one group. The shifted jobs keep their order.
     """
     await session.execute(
         update(JobRow)
@@ -79,7 +79,7 @@ def _is_in_group(job: JobRow) -> tuple[ColumnElement[bool], ...]:
 
 
 def _is_before(job: JobRow) -> ColumnElement[bool]:
-    """The condition that a job has the priority of another one of its group and starts before."""
+    """The condition that a job has the priority of another job of its group and starts earlier."""
     values = (job.own_place, job.seed_index, job.queued_at, job.id)
     bounds = [literal(value, column.type) for value, column in zip(values, _LATER, strict=True)]
     return and_(JobRow.priority == job.priority, tuple_(*_LATER) < tuple_(*bounds))

@@ -33,7 +33,7 @@ class PoolSample:
 
 
 async def list_waiting(session: Session, pools: Collection[str]) -> dict[str, list[WaitingJobs]]:
-    """Returns the queued jobs of some pools that could start, by what they need.
+    """Returns the queued jobs of the given pools that could start, grouped by their needs.
 
     Jobs of paused pools count; jobs that are assigned, delayed, or of a project that the pool does
     not admit, do not.
@@ -59,8 +59,8 @@ async def list_waiting(session: Session, pools: Collection[str]) -> dict[str, li
 async def add_sample(session: Session, pool: str, sample: PoolSample, longest: float) -> bool:
     """Adds a sample for the time since the last one; returns whether an hour began.
 
-    Several processes may sample one pool: each adds only the time since another one did. Of a gap
-    longer than `longest` seconds, in which no server sampled, only so much counts.
+    Several processes may sample one pool: each adds only the time since the last sample. Of a gap
+    longer than `longest` seconds, in which no server sampled, only `longest` seconds count.
     """
     now = await database_now(session)
     hour = now.replace(minute=0, second=0, microsecond=0)
@@ -102,7 +102,7 @@ async def list_pools(session: Session) -> Sequence[str]:
 async def list_hours(
     session: Session, pools: Collection[str], since: datetime, until: datetime
 ) -> Sequence[PoolHourRow]:
-    """Returns the hours of some pools that begin within a period, in order."""
+    """Returns the hours of the given pools that begin within a period, in order."""
     query = select(PoolHourRow).where(
         PoolHourRow.pool.in_(pools), PoolHourRow.hour >= since, PoolHourRow.hour < until
     )
@@ -110,7 +110,7 @@ async def list_hours(
 
 
 async def forget(session: Session, pool: str, seconds: float) -> None:
-    """Deletes the hours of a pool that are older than some seconds."""
+    """Deletes the hours of a pool that are older than `seconds`."""
     old = (PoolHourRow.pool == pool, PoolHourRow.hour < db_now(-seconds))
     statement = delete(PoolHourRow).where(*old)
     await session.execute(statement.execution_options(synchronize_session=False))

@@ -66,12 +66,12 @@ class GroupSum:
 async def sum_usage(
     session: Session, by: Sequence[str], wanted: UsageFilter, period: UsagePeriod, now: datetime
 ) -> list[GroupSum]:
-    """Sums what was used within a period: entries of the ledger, and live attempts until now.
+    """Sums the usage within a period: entries of the ledger, and live attempts until now.
 
     Args:
         session: A reading session.
         by: Some of `KEYS`.
-        wanted: What to sum.
+        wanted: Filter of the usage to sum.
         period: The period.
         now: Until when live attempts are counted. They count as used, though the ledger may book
             a part as lost at their end.

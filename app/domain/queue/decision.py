@@ -30,7 +30,7 @@ class WorkerOffer:
     """The same for projects for which it differs, such as those that a reservation is for."""
 
     def is_free_for(self, job: QueuedJob, now: datetime) -> bool:
-        """Returns whether a job that starts now ends in the time in which it may be used."""
+        """Returns whether a job that starts now ends while the worker is free for it."""
         end = self.free_until_by_project.get(job.group.project_id, self.free_until)
         return end is None or job.ends_by(end, now)
 
@@ -107,7 +107,7 @@ class _Workers:
         return chosen
 
     def _list_fitting(self, job: QueuedJob) -> tuple[str, ...]:
-        """Returns the workers that have what a job needs, whenever it starts."""
+        """Returns the workers that meet the needs of a job, at any time of its start."""
         key = (job.requirements, job.gpus, job.version)
         if key not in self._fitting:
             fitting = [

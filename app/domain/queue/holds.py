@@ -43,7 +43,7 @@ class Hold(NamedTuple):
 
 
 class RunningLimit(NamedTuple):
-    """A limit on jobs that run, assigned ones included, and how many do."""
+    """A limit on running jobs, assigned ones included, and the number of these jobs."""
 
     running: int
     most: int
@@ -51,7 +51,7 @@ class RunningLimit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningLimits:
-    """Limits on running jobs; what is missing here has no limit."""
+    """Limits on running jobs; projects and persons that are missing here have no limit."""
 
     experiments: Mapping[ExperimentKey, RunningLimit] = field(default_factory=dict)
     accounts: Mapping[UsageAccount, RunningLimit] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class RunningLimits:
 
 
 class RunningJobs:
-    """Counts the jobs that run, and says which queued jobs the limits hold.
+    """Counts the running jobs, and decides which queued jobs the limits hold back.
 
     Args:
         limits: Limits, with the jobs that run before the decision.
@@ -77,7 +77,7 @@ class RunningJobs:
         self._added: dict[ExperimentKey | UsageAccount | str, int] = {}
 
     def find_group_hold(self, group: Group) -> Hold | None:
-        """Returns what holds all jobs of a group; `None` if nothing does."""
+        """Returns why all jobs of a group are held back; `None` if they are not."""
         limits, account = self._limits, group.account
         if group.priority_class is PriorityClass.INTERACTIVE and group.user_id in self._interactive:
             return Hold(HoldReason.INTERACTIVE_LIMIT)
@@ -90,7 +90,7 @@ class RunningJobs:
         return None
 
     def find_hold(self, group: Group, experiment: ExperimentKey) -> Hold | None:
-        """Returns what holds the jobs of an experiment in a group; `None` if nothing does."""
+        """Returns why an experiment's jobs in a group are held back; `None` if they are not."""
         hold = self.find_group_hold(group)
         if hold is None and self._is_full(experiment, self._limits.experiments.get(experiment)):
             return Hold(HoldReason.EXPERIMENT_LIMIT)

@@ -19,7 +19,7 @@ class WaitingJobs:
 def count_idle_beside_waiting(
     workers: Iterable[WorkerOffer], waiting: Iterable[WaitingJobs]
 ) -> int:
-    """Returns how many waiting jobs would have a free slot if nothing but slots held them.
+    """Returns how many waiting jobs would start if only missing slots held them back.
 
     One waiting job beside eight free slots makes one slot idle, not eight.
     """

@@ -174,7 +174,7 @@ class StartOrder:
             self._begin_class()
 
     def peek(self) -> QueuedJob | None:
-        """Returns the next job without passing over it; `None` if it is not loaded."""
+        """Returns the next job without removing it from the order; `None` if it is not loaded."""
         group = self.first_group()
         if group is None:
             return None

@@ -150,7 +150,7 @@ class BlobStore:
         )
 
     def copy(self, blob_ids: Sequence[str]) -> list[str]:
-        """Gives the content of blobs second names: hard links, or copies where there are none.
+        """Copies blobs under new IDs, by hard links where the file system has them.
 
         Returns the new IDs. After an hour, the sweep deletes new files to which no row refers.
 

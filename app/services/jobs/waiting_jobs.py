@@ -32,7 +32,7 @@ _ORDER_OF_PERSONS: Final = (
 async def change(session: Session, principal: Principal, job_id: str, wanted: JobChange) -> JobView:
     """Changes the class, the priority or limits of a job that waits.
 
-    A job that gets another class or priority gives up a place that it was moved to by hand.
+    A job that gets another class or priority loses a place that a user gave it.
 
     Raises:
         NotFoundError: If none of the caller's projects has a job of that ID.
@@ -92,10 +92,10 @@ async def _change_limits(
 async def reorder(
     session: Session, principal: Principal, job_id: str, before: str | None
 ) -> JobView:
-    """Moves a waiting job directly before another one of its person, or after all of them.
+    """Moves a waiting job directly before another job of the person, or after all of them.
 
-    It takes the priority of that job. Moved before a job of another person or project by a
-    maintainer, it gets the class `urgent`: the order between persons has no other exception.
+    The job takes the priority of that job. If a maintainer moves it before a job of another person
+    or project, it gets the class `urgent`: the order between persons has no other exception.
 
     Args:
         session: A writing session.

@@ -84,10 +84,10 @@ class DispatcherLease:
         return self.epoch is not None
 
     async def confirm(self, session: Session) -> None:
-        """Renews the lease in a transaction that writes what the dispatcher decided.
+        """Renews the lease in a transaction that writes decisions of the dispatcher.
 
         Until the transaction ends no other dispatcher can take the lease; PostgreSQL ends it if
-        this process is stopped in its midst.
+        this process is stopped during it.
 
         Raises:
             LeaseLostError: If another dispatcher took the lease. Nothing may be written.
@@ -98,7 +98,7 @@ class DispatcherLease:
             raise LeaseLostError
 
     async def release(self) -> None:
-        """Gives the lease back, so that another dispatcher takes it at once."""
+        """Releases the lease, so that another dispatcher can take it at once."""
         if self.epoch is None:
             return
         epoch, self.epoch = self.epoch, None

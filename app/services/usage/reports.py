@@ -75,7 +75,7 @@ class Amount:
 
 @dataclass(slots=True)
 class UsedByGroup:
-    """What one group used, in total and by bucket."""
+    """The usage of one group, in total and by bucket."""
 
     total: Amount = field(default_factory=Amount)
     buckets: dict[int, Amount] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class UsedByGroup:
             self.total.add(group, seconds)
 
     def include(self, other: "UsedByGroup") -> None:
-        """Adds what another group used."""
+        """Adds the usage of another group."""
         self.total.include(other.total)
         for index, amount in other.buckets.items():
             self.buckets.setdefault(index, Amount()).include(amount)
@@ -98,13 +98,13 @@ Key = tuple[str | None, ...]
 
 
 async def report(session: Session, principal: Principal, query: UsageQuery) -> UsageReport:
-    """Returns what was used within a period.
+    """Returns the usage within a period.
 
-    Members sum what was used in their projects, administrators of the server what was used in all.
+    Members sum the usage of their projects, administrators of the server that of all projects.
 
     Raises:
         InvalidError: `period_reversed`, `too_many_buckets`; `no_such_project` and `unknown_pool`
-            for filters that name nothing which the caller may read.
+            for filters that name no object which the caller may read.
     """
     now = await clock.now(session)
     period = choose_period(query, now)
@@ -161,7 +161,7 @@ def choose_period(query: UsageQuery, now: datetime) -> UsagePeriod:
 
 
 async def choose_filter(session: Session, principal: Principal, query: UsageQuery) -> UsageFilter:
-    """Returns which usage a query asks for, of what the caller may read.
+    """Returns the filter of a query, limited to the usage that the caller may read.
 
     Raises:
         InvalidError: `no_such_project` or `unknown_pool`, also for those of others.
@@ -227,7 +227,7 @@ async def load_groups(
     period: UsagePeriod,
     now: datetime,
 ) -> dict[Key, UsedByGroup]:
-    """Returns what each group used, by the names of its keys."""
+    """Returns the usage of each group, by the names of its keys."""
     sums = await usage_reports.sum_usage(session, by, wanted, period, now)
     names = await _load_names(session, by, {group.key for group in sums})
     found: dict[Key, UsedByGroup] = {}

@@ -80,8 +80,9 @@ async def read_shares(session: Session, pool: str) -> PoolShares:
 async def show(session: Session, principal: Principal, name: str) -> PoolSharesView:
     """Returns the shares of a pool, as far as the caller may read its projects.
 
-    Projects that the caller may not read are one item together. A pool that shows names has an item
-    for each of them, without persons. An administrator of the server sees all projects and persons.
+    Projects that the caller may not read are summed in one item. A pool that shows names has an
+    item for each of these projects, without persons. An administrator of the server sees all
+    projects and persons.
 
     Raises:
         NotFoundError: If the pool does not exist for the caller.
@@ -135,7 +136,7 @@ def _view(
     project: ProjectRow | None,
     names: Mapping[str, str],
 ) -> ProjectShareView:
-    """Returns the view of some projects together, with the persons whose names are given."""
+    """Returns one view of several projects, with the persons whose names are given."""
     used = _sum_projects(found.used, project_ids)
     decayed = _sum_projects(found.decayed, project_ids)
     accounts = [

@@ -47,7 +47,7 @@ async def register(
 
     The worker keeps its attempts.
 
-    An enrolment token makes a worker and its secret; with that secret, which is returned this once,
+    An enrolment token makes a worker and its secret; with that secret, which is returned only once,
     the same worker registers again. Attempts of an earlier boot of its machine are marked as lost.
     An enrolment that is repeated because its answer was lost returns the same secret.
 

@@ -174,7 +174,7 @@ export function patch<Answer>(path: string, body: unknown): Promise<Answer> {
 }
 
 /** Sends a DELETE; returns the JSON answer. */
-export function removeFor<Answer>(path: string): Promise<Answer> {
+export function removeWithAnswer<Answer>(path: string): Promise<Answer> {
   return change("DELETE", path);
 }
 

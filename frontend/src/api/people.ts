@@ -1,6 +1,6 @@
 /** The requests of the pages of people and invitations. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { get, type Parameters, patch, post, remove, removeFor } from "./client";
+import { get, type Parameters, patch, post, remove, removeWithAnswer } from "./client";
 import type * as t from "./types";
 
 const PAGE_SIZE = 50;
@@ -82,7 +82,7 @@ export function signOutPerson(user: string): Promise<{ ended_sessions: number }>
 
 export function deletePerson(user: string, transferTo: string | null): Promise<t.PersonDeleted> {
   const query = transferTo === null ? "" : `?transfer_to=${encodeURIComponent(transferTo)}`;
-  return removeFor(personPath(user) + query);
+  return removeWithAnswer(personPath(user) + query);
 }
 
 /** All invitations, the newest first. */

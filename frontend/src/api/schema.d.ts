@@ -635,8 +635,8 @@ export interface paths {
          * Reorder Job
          * @description Moves a waiting job among the jobs of the same person.
          *
-         *     Before a job of another person it is moved by maintainers alone, who give it the class `urgent`
-         *     by that.
+         *     Only maintainers move it before a job of another person; it then gets the class
+         *     `urgent`.
          */
         post: operations["reorder_job"];
         delete?: never;
@@ -920,10 +920,10 @@ export interface paths {
         };
         /**
          * Get Pool Shares
-         * @description Returns what the projects of a pool and their persons are entitled to, and what they used.
+         * @description Returns the shares and the usage of a pool's projects and of the persons in them.
          *
-         *     All projects together that the caller may not read are one item without persons. A pool that
-         *     shows names has an item for each of them. An administrator of the server sees all.
+         *     The projects that the caller may not read are summed in one item without persons. A pool that
+         *     shows names has an item for each of these projects. An administrator of the server sees all.
          */
         get: operations["get_pool_shares"];
         put?: never;
@@ -1845,7 +1845,7 @@ export interface paths {
         };
         /**
          * Report Usage
-         * @description Returns what was used within a period, in total and by groups.
+         * @description Returns the usage within a period, in total and by groups.
          *
          *     Members see the usage of their projects, administrators of the server that of all projects.
          *     Without `bucket` the period is one part.
@@ -1868,7 +1868,7 @@ export interface paths {
         };
         /**
          * Export Usage
-         * @description Sends the same as CSV, with all groups, in the order of time.
+         * @description Sends the usage of `report_usage` as CSV, with all groups, ordered by time.
          */
         get: operations["export_usage"];
         put?: never;
@@ -1888,7 +1888,7 @@ export interface paths {
         };
         /**
          * List Users
-         * @description Lists all people.
+         * @description Lists the people of the server, page by page; service accounts are left out.
          */
         get: operations["list_users"];
         put?: never;
@@ -2598,10 +2598,11 @@ export interface components {
          *
          *     It is for an environment `ALE/...-v5` without wrappers.
          *
-         *     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Returns
-         *     stay those of the game, of whole games, in training and in evaluations: `clip_rewards` and
-         *     `terminal_on_life_loss` change only what the agent learns from. Sticky actions are an argument
-         *     of the environment: `env.kwargs.repeat_action_probability`, 0.25 by default.
+         *     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Episode
+         *     returns are those of whole games, without clipping, in training and in evaluations:
+         *     `clip_rewards` and `terminal_on_life_loss` change only the transitions that the agent learns
+         *     from. Sticky actions are an argument of the environment:
+         *     `env.kwargs.repeat_action_probability`, 0.25 by default.
          */
         AtariPreprocessing: {
             /**
@@ -5704,7 +5705,7 @@ export interface components {
          * OccupancyBucket
          * @description How the slots of a pool were occupied in one part of the period.
          *
-         *     Only what was recorded counts: a part of which nothing was recorded is missing.
+         *     A part without recorded samples is missing.
          */
         OccupancyBucket: {
             /**
@@ -6036,7 +6037,7 @@ export interface components {
         Permission: "project.read" | "run.submit" | "run.control_own" | "run.control_any" | "project.settings" | "project.members" | "project.credentials" | "project.audit" | "account" | "server.users" | "server.projects" | "server.pools" | "server.audit" | "server.cancel";
         /**
          * PersonShareView
-         * @description A person's part of a pool within a project.
+         * @description The share and the usage of a person in a project of a pool.
          */
         PersonShareView: {
             /**
@@ -6218,7 +6219,7 @@ export interface components {
         };
         /**
          * PoolSharesView
-         * @description What the projects of a pool are entitled to, and what they used.
+         * @description The shares and the usage of the projects of a pool.
          */
         PoolSharesView: {
             /**
@@ -6596,7 +6597,7 @@ export interface components {
         };
         /**
          * ProjectShareView
-         * @description A project's part of a pool.
+         * @description The share and the usage of a project of a pool.
          */
         ProjectShareView: {
             /** Decayed */
@@ -8099,7 +8100,7 @@ export interface components {
         };
         /**
          * SeriesInfo
-         * @description A series of a run.
+         * @description A series of a run, with the number of its points and its last value.
          */
         SeriesInfo: {
             /** Last Env Step */
@@ -9493,7 +9494,7 @@ export interface components {
         UsageBucketSize: "hour" | "day" | "week";
         /**
          * UsageGroup
-         * @description Device-seconds of one group. Of the keys, those are set by which is grouped.
+         * @description Device-seconds of one group; the keys of the grouping are set, the others are not.
          */
         UsageGroup: {
             /**
@@ -9541,13 +9542,13 @@ export interface components {
         };
         /**
          * UsageKey
-         * @description What usage can be grouped by.
+         * @description The keys by which usage can be grouped.
          * @enum {string}
          */
         UsageKey: "project" | "user" | "experiment" | "environment" | "pool";
         /**
          * UsageReport
-         * @description What was used within a period, as far as the caller may read it.
+         * @description The usage within a period, as far as the caller may read it.
          *
          *     Its own numbers are the sum of all groups.
          */

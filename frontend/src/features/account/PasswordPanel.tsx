@@ -14,7 +14,7 @@ import classes from "./Account.module.css";
 const LEAST = 12;
 const FIELDS = ["/current_password", "/password"];
 
-/** Sets the first password, or another one. */
+/** Sets the first password, or replaces the current one. */
 export function PasswordPanel({ account }: { account: Account }) {
   const [current, setCurrent] = useState("");
   const [fresh, setFresh] = useState("");

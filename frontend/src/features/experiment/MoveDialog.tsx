@@ -84,7 +84,7 @@ export function MoveDialog({ experiment, targets, onClose }: MoveDialogProps) {
   );
 }
 
-/** Moves the experiment, and leads to its page in the other project. */
+/** Moves the experiment, and opens its page in the other project. */
 function useMove({ project, id }: Experiment, onDone: () => void) {
   const client = useQueryClient();
   const navigate = useNavigate();

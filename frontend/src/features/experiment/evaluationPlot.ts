@@ -106,7 +106,7 @@ export function buildEvaluationPlot(
     source: { read: () => ({ data, points }), watch: () => () => undefined },
     series,
     bands,
-    marks: countChanges(counts),
+    marks: findCountChanges(counts),
     note: (index) => remark(counts[index], result.series.length),
     n: range(counts),
   };
@@ -121,7 +121,7 @@ interface Count {
 }
 
 /** The places half-way between two points of the mean over different numbers of runs. */
-export function countChanges(counts: readonly Count[]): PlotMark[] {
+export function findCountChanges(counts: readonly Count[]): PlotMark[] {
   const known = counts.filter((one) => one.n > 0);
   return known.flatMap((one, i) => {
     const before = known[i - 1];

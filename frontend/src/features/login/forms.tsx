@@ -133,7 +133,7 @@ function EntryForm({
   );
 }
 
-/** The properties of `Refusal` for an error before the login, without what needs an account. */
+/** The message and the request's ID of an error, as properties of `Refusal`. */
 export function refusalOf(error: Error) {
   return {
     text: error.message,
