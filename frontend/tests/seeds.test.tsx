@@ -11,7 +11,7 @@ import { EvaluationPanel } from "@/features/experiment/EvaluationPanel";
 import {
   buildEvaluationPlot,
   buildEvaluationRequest,
-  countChanges,
+  findCountChanges,
   remark,
 } from "@/features/experiment/evaluationPlot";
 import { readExperimentSearch } from "@/features/experiment/search";
@@ -62,7 +62,7 @@ describe("the number of seeds", () => {
     expect(remark({ x: 0, n: 3, carried: 2 }, 3)).toBe("n = 3 of 3 seeds, 2 carried forward");
     expect(remark({ x: 0, n: 0, carried: 0 }, 3)).toBeNull();
     expect(
-      countChanges([
+      findCountChanges([
         { x: 0, n: 3, carried: 0 },
         { x: 10, n: 0, carried: 0 },
         { x: 20, n: 3, carried: 1 },
