@@ -8,6 +8,7 @@ from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
 from palestra.contract.code import BuiltinCode, Code
 from palestra.contract.definition import Definition
+from palestra.contract.job_changes import ExperimentChange
 from palestra.contract.job_options import JobOptions, Submission
 from palestra.contract.moves import MoveRequest
 from palestra.contract.queue import SubmissionPreview
@@ -122,6 +123,11 @@ class ExperimentMethods(ClientMethods):
     def experiment(self, experiment_id: str) -> ExperimentDetail:
         """Returns an experiment with its definition."""
         return self._connection.get(ExperimentDetail, self._experiment(experiment_id))
+
+    def change_experiment(self, experiment_id: str, change: ExperimentChange) -> ExperimentDetail:
+        """Changes what is set in `change`, with explicit `None` too; running jobs go on."""
+        path = self._experiment(experiment_id)
+        return self._connection.send(ExperimentDetail, "PATCH", path, body=change)[0]
 
     def archive(self, experiment_id: str) -> ExperimentDetail:
         """Hides an experiment from lists; nothing is deleted."""

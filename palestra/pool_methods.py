@@ -14,6 +14,7 @@ from palestra.contract.pools import (
     PoolView,
     WorkerView,
 )
+from palestra.contract.quotas import ProjectQuotasView, QuotaChange
 from palestra.contract.resources import CatalogueView
 from palestra.contract.usage import PoolSharesView
 
@@ -65,6 +66,15 @@ class PoolMethods(ClientMethods):
         """Returns the shares and the usage of a pool's projects and persons."""
         return self._connection.get(PoolSharesView, f"{_path(name)}/shares")
 
+    def quotas(self, name: str, project: str) -> ProjectQuotasView:
+        """Returns the quotas of a project in a pool, with what was used and what is left."""
+        return self._connection.get(ProjectQuotasView, _quotas_path(name, project))
+
+    def change_quotas(self, name: str, project: str, change: QuotaChange) -> ProjectQuotasView:
+        """Changes what is set in `change`, with explicit `None` too; the rest stays."""
+        path = _quotas_path(name, project)
+        return self._connection.send(ProjectQuotasView, "PATCH", path, body=change)[0]
+
     def enrolment_tokens(self, name: str) -> Iterator[EnrolmentTokenView]:
         """Yields the tokens with which workers enrol in a pool."""
         return self._connection.pages(EnrolmentTokenView, f"{_path(name)}/enrolment-tokens")
@@ -101,3 +111,7 @@ class PoolMethods(ClientMethods):
 
 def _path(name: str) -> str:
     return f"/pools/{encode_path_part(name)}"
+
+
+def _quotas_path(name: str, project: str) -> str:
+    return f"{_path(name)}/projects/{encode_path_part(project)}/quotas"

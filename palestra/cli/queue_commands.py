@@ -1,4 +1,4 @@
-"""Commands about jobs that wait: `palestra explain | change | reorder`."""
+"""Commands about jobs that wait: `palestra explain | change | reorder | limit`."""
 
 from typing import Annotated, Any, Final
 
@@ -8,7 +8,7 @@ from palestra.cli.output import build_table, emit_json, fail_usage, say, show
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.cli.submission_preview import describe_accuracy, describe_estimate
-from palestra.contract.job_changes import JobChange
+from palestra.contract.job_changes import ExperimentChange, JobChange
 from palestra.contract.names import PriorityClass
 from palestra.contract.queue import JobExplanation, QueueTerms
 from palestra.contract.resources import JobView
@@ -21,7 +21,7 @@ Job = Annotated[str, typer.Argument(metavar="JOB", help="ID of a job that waits.
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module to a group."""
-    for command in (explain, change, reorder):
+    for command in (explain, change, reorder, limit):
         app.command()(command)
 
 
@@ -112,6 +112,29 @@ def reorder(
         fail_usage("give either --before JOB or --last")
     with connect(server, token_file) as client:
         _print_job(client.reorder_job(job, before), as_json=json)
+
+
+def limit(
+    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    max_running: Annotated[
+        str, typer.Option(metavar="NUMBER", help="Jobs that run at the same time; or none.")
+    ],
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Limits how many jobs of an experiment run at the same time; running jobs go on."""
+    most = None if max_running == "none" else max_running
+    if most is not None and not most.isdecimal():
+        fail_usage(f"--max-running {max_running}: give a number, or none")
+    wanted = {"max_running": None if most is None else int(most)}
+    request = read_request(ExperimentChange, wanted)
+    with connect(server, token_file) as client:
+        changed = client.change_experiment(experiment, request)
+    if json:
+        return emit_json(changed)
+    many = "any number of jobs" if changed.max_running is None else f"{changed.max_running} jobs"
+    return say(f"{changed.id}  runs {many} at the same time")
 
 
 def _parse_wall_seconds(text: str) -> int | None:

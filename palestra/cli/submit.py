@@ -35,6 +35,10 @@ def submit(
     priority: Annotated[
         int | None, typer.Option(min=-100, max=100, help="Among your own jobs, higher goes first.")
     ] = None,
+    max_running: Annotated[
+        int | None,
+        typer.Option(min=1, max=10_000, help="Jobs of the experiment that run at the same time."),
+    ] = None,
     schedule: Annotated[
         Schedule | None, typer.Option(help="What its jobs do; the file's, or train, by default.")
     ] = None,
@@ -72,6 +76,7 @@ def submit(
         pool=pool,
         priority_class=priority_class,
         priority=priority,
+        max_running=max_running,
         schedule=schedule,
     )
     if provenance and not submission.provenance:

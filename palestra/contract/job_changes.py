@@ -1,9 +1,10 @@
-"""Changes of a waiting job: its class, priority, limits, and its place among one's own jobs."""
+"""Changes of a waiting job (class, priority, limits, own order) and of an experiment's limit."""
 
 from palestra.contract.documents import Document, Patch
 from palestra.contract.job_options import (
     GraceSeconds,
     MaxAttempts,
+    MaxRunning,
     Priority,
     StallSeconds,
     WallSeconds,
@@ -35,3 +36,10 @@ class JobReorder(Document):
     before: str | None
     """ID of the waiting job directly before which it is to start; `null`: after all of the person's
     other jobs in the same pool, project and class."""
+
+
+class ExperimentChange(Patch):
+    """A change of an experiment; members that are left out stay as they are."""
+
+    max_running: MaxRunning | None = None
+    """Most of its jobs that run at the same time; `null` removes the limit. Running jobs go on."""

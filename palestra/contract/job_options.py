@@ -17,6 +17,7 @@ WallSeconds = Annotated[int, Field(ge=1, le=31_536_000)]
 StallSeconds = Annotated[int, Field(ge=10, le=604_800)]
 GraceSeconds = Annotated[int, Field(ge=1, le=3_600)]
 MaxAttempts = Annotated[int, Field(ge=1, le=100)]
+MaxRunning = Annotated[int, Field(ge=1, le=10_000)]
 Priority = Annotated[int, Field(ge=-100, le=100)]
 
 SnapshotChoice = Annotated[str, Field(pattern=r"^(newest|best|snp_[0-9a-z]{26})$")]
@@ -131,6 +132,10 @@ class JobOptions(Document):
 
     priority: Priority = 0
     """Order among the person's own jobs of a class: higher goes first."""
+
+    max_running: MaxRunning | None = None
+    """Most jobs of the experiment that run at the same time; `null` sets no limit, and leaves that
+    of an existing experiment as it is."""
 
     resources: Resources = Resources()
     limits: Limits = Limits()

@@ -127,6 +127,8 @@ class ExperimentView(View):
     created_by: str
     """Login name; `(deleted user)` if the user was deleted while the answer was made."""
     archived_at: datetime | None
+    max_running: int | None = None
+    """Most of its jobs that run at the same time; `null` for no limit."""
 
 
 class ScoreView(View):

@@ -64,6 +64,7 @@ CALLS = {
     "DELETE /invitations/{invitation_id}": Call(204, Audience.ALL),
     "GET /experiments/{experiment_id}": Call(200),
     "GET /experiments/{experiment_id}/runs": Call(200),
+    "PATCH /experiments/{experiment_id}": Call(200, body={"max_running": 2}, of_submitter=True),
     "POST /experiments/{experiment_id}:archive": Call(409, of_submitter=True),
     "POST /experiments/{experiment_id}:unarchive": Call(200, of_submitter=True),
     "POST /runs/{run_id}:retry": Call(409, body={}, of_submitter=True),
@@ -88,6 +89,9 @@ CALLS = {
     "GET /projects/{project}/experiments": Call(200),
     "GET /projects/{project}/experiments/{experiment_id}": Call(200),
     "GET /projects/{project}/experiments/{experiment_id}/runs": Call(200),
+    "PATCH /projects/{project}/experiments/{experiment_id}": Call(
+        200, body={"max_running": None}, of_submitter=True
+    ),
     "POST /projects/{project}/experiments/{experiment_id}:archive": Call(409, of_submitter=True),
     "POST /projects/{project}/experiments/{experiment_id}:unarchive": Call(200, of_submitter=True),
     # No caller is a maintainer of both projects: `tests/app/api/test_moves.py` has one.
@@ -122,6 +126,10 @@ CALLS = {
     "POST /pools/{pool}:pause": Call(200, Audience.ALL, {"reason": "x"}),
     "POST /pools/{pool}:resume": Call(200, Audience.ALL),
     "PUT /pools/{pool}/projects/{slug}": Call(200, Audience.ALL, {"share": 2}),
+    "GET /pools/{pool}/projects/{slug}/quotas": Call(200, _ANY),
+    "PATCH /pools/{pool}/projects/{slug}/quotas": Call(
+        200, Audience.ALL, {"project": {"queued": 100_000}}
+    ),
     "DELETE /pools/{pool}/projects/{slug}": Call(204, Audience.ALL),
     "GET /pools/{pool}/shares": Call(200, _ANY),
     "GET /pools/{pool}/enrolment-tokens": Call(200, Audience.ALL),

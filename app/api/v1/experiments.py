@@ -1,4 +1,4 @@
-"""Experiments: submit, preview a submission, list, read, archive, unarchive."""
+"""Experiments: submit, preview a submission, list, read, change, archive, unarchive."""
 
 from typing import Annotated
 
@@ -17,6 +17,7 @@ from app.services.experiments.experiments import ExperimentFilter
 from app.services.idempotency import Answer
 from app.services.runs import runs
 from app.services.runs.runs import RunFilter
+from palestra.contract.job_changes import ExperimentChange
 from palestra.contract.job_options import Submission
 from palestra.contract.queue import SubmissionPreview
 from palestra.contract.resources import (
@@ -125,6 +126,17 @@ async def get_experiment(
 ) -> ExperimentDetail:
     """Returns an experiment with its definition."""
     return await experiments.get(session, principal, experiment_id)
+
+
+@project_router.patch("/{experiment_id}", responses={409: {}})
+async def change_experiment(
+    experiment_id: str,
+    principal: Controller,
+    body: Annotated[ExperimentChange, declare_json_body(ExperimentChange)],
+    session: WriteSession,
+) -> ExperimentDetail:
+    """Changes how many jobs of an experiment run at the same time; running jobs go on."""
+    return await experiments.change(session, principal, experiment_id, body)
 
 
 @project_router.get("/{experiment_id}/runs")

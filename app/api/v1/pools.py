@@ -8,7 +8,7 @@ from app.api.auth import PoolManager, Reader
 from app.api.deps import ReadSession, WriteSession
 from app.api.strict_body import declare_json_body
 from app.services.usage import shares
-from app.services.workers import enrolment_tokens, pools
+from app.services.workers import enrolment_tokens, pools, quotas
 from palestra.contract.pools import (
     EnrolmentTokenRequest,
     EnrolmentTokenView,
@@ -18,6 +18,7 @@ from palestra.contract.pools import (
     PoolRequest,
     PoolView,
 )
+from palestra.contract.quotas import ProjectQuotasView, QuotaChange
 from palestra.contract.usage import PoolSharesView
 from palestra.contract.views import Page
 
@@ -116,6 +117,26 @@ async def get_pool_shares(
     shows names has an item for each of these projects. An administrator of the server sees all.
     """
     return await shares.show(session, principal, pool)
+
+
+@router.get("/{pool}/projects/{slug}/quotas")
+async def get_quotas(
+    pool: PoolName, slug: ProjectSlug, principal: Reader, session: ReadSession
+) -> ProjectQuotasView:
+    """Returns the quotas of a project in a pool, with what was used and what is left of them."""
+    return await quotas.show(session, principal, pool, slug)
+
+
+@router.patch("/{pool}/projects/{slug}/quotas")
+async def change_quotas(
+    pool: PoolName,
+    slug: ProjectSlug,
+    principal: PoolManager,
+    body: Annotated[QuotaChange, declare_json_body(QuotaChange)],
+    session: WriteSession,
+) -> ProjectQuotasView:
+    """Changes the quotas of a project in a pool, or of its persons."""
+    return await quotas.change(session, principal, pool, slug, body)
 
 
 @router.get("/{pool}/enrolment-tokens")

@@ -17,7 +17,7 @@ from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.invitations import InvitationRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow
 from app.db.models.logs import LogBlockRow
-from app.db.models.pools import EnrolmentTokenRow, PoolRow, ProjectPoolRow
+from app.db.models.pools import EnrolmentTokenRow, PoolRow, ProjectPoolRow, QuotaRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.start_estimates import StartEstimateRow
@@ -53,6 +53,7 @@ __all__ = [
     "ProjectPoolRow",
     "ProjectRow",
     "QueueGroupRow",
+    "QuotaRow",
     "RunRow",
     "SeriesRow",
     "ServerUptimeRow",

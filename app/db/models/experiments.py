@@ -49,6 +49,8 @@ class ExperimentRow(Base):
     created_by: Mapped[str] = mapped_column(String(64), ForeignKey("users.id"))
     created_at: Mapped[Created]
     archived_at: Mapped[datetime | None]
+    max_running: Mapped[int | None]
+    """Most of its jobs that run at the same time; `None` for no limit."""
 
 
 class SubmissionRow(Base):

@@ -45,6 +45,25 @@ class ProjectPoolRow(Base):
     created_at: Mapped[Created]
 
 
+class QuotaRow(Base):
+    """Limits of a project in a pool, of each of its persons, or of one of them."""
+
+    __tablename__ = "quotas"
+
+    pool_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("pools.id", ondelete="CASCADE"), primary_key=True
+    )
+    project_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
+    )
+    subject: Mapped[str] = mapped_column(String(64), primary_key=True)
+    """Empty for the project, `*` for each of its persons, else the ID of a user, whose limits
+    replace those of each person."""
+    queued: Mapped[int | None]
+    running: Mapped[int | None]
+    device_hours: Mapped[float | None]
+
+
 class EnrolmentTokenRow(Base):
     """A token with which workers enrol in one pool; a token of the pool, not of a user."""
 

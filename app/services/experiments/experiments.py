@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Collection
 from typing import Any, Final
 
-from app.db.engine import Session
+from app.db.engine import QUEUE, Session, announce
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
+from app.db.repositories import quotas as quota_rows
 from app.db.repositories.experiments import ExperimentFilter, RunFilter
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.paging import PageRequest, build_keyset
@@ -26,6 +27,7 @@ from palestra.contract import advice
 from palestra.contract.definition import Definition, RlDefinition
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.identity import compute_experiment_id, hash_definition, hash_identity
+from palestra.contract.job_changes import ExperimentChange
 from palestra.contract.job_options import JobOptions, Submission
 from palestra.contract.names import new_id
 from palestra.contract.resources import (
@@ -44,6 +46,7 @@ __all__ = [
     "ExperimentFilter",
     "PageRequest",
     "archive",
+    "change",
     "check",
     "find_runs_to_train",
     "get",
@@ -75,6 +78,7 @@ async def submit(
     experiment, new = await _find_or_insert(session, _row(principal, project_id, submission))
     if experiment is None:
         raise refuse_taken_id()
+    await _limit(session, principal, experiment, submission.options, is_new=new)
     if new:
         _audit(session, principal, experiment, "experiment.create")
     elif experiment.archived_at is not None:
@@ -136,6 +140,30 @@ def refuse_taken_id() -> ConflictError:
         "id_taken",
         "Another experiment of this project has the same ID. Give this one another name.",
     )
+
+
+async def _limit(
+    session: Session,
+    principal: Principal,
+    experiment: ExperimentRow,
+    options: JobOptions,
+    *,
+    is_new: bool,
+) -> None:
+    """Applies the limit on running jobs that a submission names."""
+    if options.max_running in {None, experiment.max_running}:
+        return
+    if not is_new:
+        rights.require_control(principal, experiment.project_id, experiment.created_by)
+    await _set_max_running(session, principal, experiment, options.max_running)
+
+
+async def _set_max_running(
+    session: Session, principal: Principal, experiment: ExperimentRow, max_running: int | None
+) -> None:
+    await quota_rows.set_max_running(session, experiment, max_running)
+    _audit(session, principal, experiment, "experiment.change", max_running=max_running)
+    announce(session, QUEUE)
 
 
 async def _find_or_insert(
@@ -290,6 +318,25 @@ async def archive(
             experiment,
             "experiment.archive" if archived else "experiment.restore",
         )
+        await job_state.append_experiment_event(session, experiment)
+    return await _detail(session, experiment)
+
+
+async def change(
+    session: Session, principal: Principal, experiment_id: str, request: ExperimentChange
+) -> ExperimentDetail:
+    """Changes how many jobs of an experiment run at the same time; running jobs go on.
+
+    Raises:
+        NotFoundError: If the project has no experiment with that ID.
+        ForbiddenError: If the caller may not act on it.
+    """
+    experiment = await _find(session, principal, experiment_id)
+    if not await rows.lock_against_moves(session, experiment.project_id, experiment.id):
+        raise NotFoundError("experiment")
+    rights.require_control(principal, experiment.project_id, experiment.created_by)
+    if "max_running" in request.model_fields_set and request.max_running != experiment.max_running:
+        await _set_max_running(session, principal, experiment, request.max_running)
         await job_state.append_experiment_event(session, experiment)
     return await _detail(session, experiment)
 

@@ -20,6 +20,7 @@ from app.services.access.audit_actor import describe_actor
 from app.services.jobs import job_state, priority_classes
 from app.services.jobs.job_state import TransitionDetails
 from app.services.projects import storage_limits
+from app.services.queue import quotas
 from app.services.runs import runs
 from app.services.snapshots import snapshots
 from app.services.views.jobs import build_job_views
@@ -55,6 +56,14 @@ async def queue_training(
     # IDs created within one millisecond are not ordered. Sorting them makes the queue train the
     # seeds in the order of the submission.
     packs = group_into_packs(new, options, experiment.agent)
+    await quotas.check_queued(
+        session,
+        experiment.project_id,
+        principal.user_id,
+        options.pool,
+        len(packs),
+        "/options/pool",
+    )
     ids = sorted(new_id("job") for _ in packs)
     key = (experiment.project_id, experiment.id)
     earlier = sum((await experiment_rows.count_runs(session, [key]))[key].values()) - len(new)
@@ -144,9 +153,9 @@ async def submit(
         NotFoundError: If the project has no such run, or the run no such snapshot.
         InvalidError: If the pool's workers cannot execute the job, or the snapshot was deleted or
             is not verified.
-        ConflictError: With the code `storage_limit_reached`, `run_busy` while a training job of the
-            run has not ended, or `no_snapshot` if the run has no verified snapshot and, for a
-            continuous schedule, no training that will write one.
+        ConflictError: With the code `storage_limit_reached`, `quota_exceeded`, `run_busy` while a
+            training job of the run has not ended, or `no_snapshot` if the run has no verified
+            snapshot and, for a continuous schedule, no training that will write one.
     """
     run = await find_run(session, principal, run_id, request.schedule)
     if not await experiment_rows.lock_against_moves(session, run.project_id, run.experiment_id):
@@ -159,6 +168,7 @@ async def submit(
     start = start or JobStart()
     request = await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
     priority_classes.check(principal, run.project_id, request.priority_class, request.limits, "")
+    await quotas.check_queued(session, run.project_id, principal.user_id, pool, 1, "/pool")
     if request.schedule.writes_training_state:
         await _check_idle(session, run)
     elif not request.schedule.starts_runs and await _must_have_snapshot(

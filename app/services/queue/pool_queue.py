@@ -20,7 +20,9 @@ from app.domain.queue.decision import Ahead, Decision, PoolState
 from app.domain.queue.holds import Hold, HoldReason, RunningLimits
 from app.domain.queue.start_estimates import add_jobs
 from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, sum_by_project
+from app.services.queue import running_limits
 from app.services.queue.equipped_workers import EquippedWorkers
+from app.services.queue.running_limits import LimitsOfPool
 from palestra.contract.names import PriorityClass
 from palestra.contract.queue import QueueTerms
 
@@ -34,7 +36,6 @@ _HOLDS_ALIKE: Final = {
     HoldReason.SLOTS_BUSY,
     HoldReason.NO_FITTING_WORKER,
     HoldReason.NOT_FREE_LONG_ENOUGH,
-    HoldReason.EXPERIMENT_LIMIT,
 }
 """Reasons that hold other jobs with the same requirement as well."""
 
@@ -84,7 +85,7 @@ class PoolQueue:
         self._workers: Sequence[WorkerSlots] = ()
         self._shares = Shares(now=usage.LANDMARK, shares={}, usage={})
         self._interactive: frozenset[str] = frozenset()
-        self._running = RunningLimits()
+        self._running = LimitsOfPool(RunningLimits())
 
     async def decide(self) -> PoolDecision:
         """Returns the jobs that start now on the free slots."""
@@ -194,6 +195,8 @@ class PoolQueue:
             [group for group in self._waiting_since if group.project_id in shares]
         )
         self._workers = await assignments.list_worker_slots(session, [pool])
+        accounts = {group.account for group in self._groups}
+        self._running = await running_limits.read_pool(session, pool, now, accounts)
         self.loaded, self._limits = {}, {}
 
     def _in_likely_order(self, groups: Collection[Group]) -> list[Group]:
@@ -214,6 +217,7 @@ class PoolQueue:
     async def _state(self, *others: LoadedJob) -> PoolState:
         """Returns the state as far as it is loaded; `others` are looked up but not queued."""
         loaded = [*others, *(one for jobs in self.loaded.values() for one in jobs)]
+        await self._running.add_experiments(self._session, [one.job.experiment for one in loaded])
         return PoolState(
             shares=self._shares,
             heads={
@@ -229,7 +233,7 @@ class PoolQueue:
             if self._equipped is None
             else await self._equipped.find(self._session, loaded, self._workers),
             interactive=self._interactive,
-            limits=self._running,
+            limits=self._running.limits,
         )
 
     def _next_groups(self, first: Group, number: int) -> list[Group]:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from app.db import clock
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
 from app.db.repositories import assignments, job_queue
@@ -10,7 +11,11 @@ from app.db.repositories import jobs as job_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
 from app.db.repositories.assignments import WorkerSlots
+from app.db.repositories.queue_groups import build_group
+from app.domain.queue.holds import Hold, RunningJobs
+from app.domain.queue.start_order import ExperimentKey
 from app.domain.queue.waiting import PoolFacts, WaitingJob
+from app.services.queue import running_limits
 from app.services.queue.pool_queue import PoolQueue
 from palestra.contract.names import PriorityClass, Schedule
 
@@ -46,6 +51,7 @@ async def read_waiting_jobs(
         session,
         {row.pool for row in queued if row.priority_class == PriorityClass.INTERACTIVE},
     )
+    holds = await _find_holds(session, queued)
     found = {}
     for row in queued:
         fitting = [one for one in workers if _could_take(one, row)]
@@ -60,8 +66,30 @@ async def read_waiting_jobs(
             is_assigned=row.id in assigned,
             has_other_interactive=row.priority_class == PriorityClass.INTERACTIVE
             and (row.pool, row.created_by) in interactive,
+            hold=holds[row.id],
         )
         found[row.id] = job, facts[row.pool]
+    return found
+
+
+async def _find_holds(session: Session, queued: Sequence[JobRow]) -> dict[str, Hold | None]:
+    """Returns, by job ID, which limit on running jobs holds some queued jobs now."""
+    found: dict[str, Hold | None] = {}
+    now = await clock.now(session)
+    for pool in {row.pool for row in queued}:
+        groups = {
+            row.id: build_group(row.priority_class, row.project_id, row.created_by)
+            for row in queued
+            if row.pool == pool
+        }
+        keys = {row.id: ExperimentKey(row.project_id, row.experiment_id) for row in queued}
+        accounts = {group.account for group in groups.values()}
+        of_pool = await running_limits.read_pool(session, pool, now, accounts)
+        await of_pool.add_experiments(session, [keys[job_id] for job_id in groups])
+        running = RunningJobs(of_pool.limits, frozenset())
+        found |= {
+            job_id: running.find_hold(group, keys[job_id]) for job_id, group in groups.items()
+        }
     return found
 
 

@@ -81,7 +81,7 @@ def _experiment_view(
                 "definition_hash",
                 "code",
             ),
-            **columns_of(row, "created_at", "archived_at"),
+            **columns_of(row, "created_at", "archived_at", "max_running"),
             **named,
             "state": derive_experiment_state(counts),
             "runs": dict(counts),

@@ -370,7 +370,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Experiment
+         * @description Changes how many jobs of an experiment run at the same time; running jobs go on.
+         */
+        patch: operations["change_experiment"];
         trace?: never;
     };
     "/api/v1/experiments/{experiment_id}/runs": {
@@ -911,6 +915,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pools/{pool}/projects/{slug}/quotas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Quotas
+         * @description Returns the quotas of a project in a pool, with what was used and what is left of them.
+         */
+        get: operations["get_quotas"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change Quotas
+         * @description Changes the quotas of a project in a pool, or of its persons.
+         */
+        patch: operations["change_quotas"];
+        trace?: never;
+    };
     "/api/v1/pools/{pool}/shares": {
         parameters: {
             query?: never;
@@ -1107,7 +1135,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Experiment
+         * @description Changes how many jobs of an experiment run at the same time; running jobs go on.
+         */
+        patch: operations["change_experiment_of_project"];
         trace?: never;
     };
     "/api/v1/projects/{project}/experiments/{experiment_id}/runs": {
@@ -4253,6 +4285,17 @@ export interface components {
             wall: number;
         };
         /**
+         * ExperimentChange
+         * @description A change of an experiment; members that are left out stay as they are.
+         */
+        ExperimentChange: {
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` removes the limit. Running jobs go on.
+             */
+            max_running?: number | null;
+        };
+        /**
          * ExperimentDetail
          * @description An experiment with its whole definition.
          */
@@ -4299,6 +4342,11 @@ export interface components {
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` for no limit.
+             */
+            max_running?: number | null;
             /** Name */
             name: string;
             /** Notes */
@@ -4371,6 +4419,11 @@ export interface components {
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` for no limit.
+             */
+            max_running?: number | null;
             /** Name */
             name: string;
             /** Notes */
@@ -5001,6 +5054,12 @@ export interface components {
              *     }
              */
             limits: components["schemas"]["Limits"];
+            /**
+             * Max Running
+             * @description Most jobs of the experiment that run at the same time; `null` sets no limit, and leaves that
+             *     of an existing experiment as it is.
+             */
+            max_running?: number | null;
             /**
              * Pool
              * @description Pool of workers.
@@ -6036,6 +6095,25 @@ export interface components {
          */
         Permission: "project.read" | "run.submit" | "run.control_own" | "run.control_any" | "project.settings" | "project.members" | "project.credentials" | "project.audit" | "account" | "server.users" | "server.projects" | "server.pools" | "server.audit" | "server.cancel";
         /**
+         * PersonQuotaView
+         * @description The limits of a person in a project.
+         */
+        PersonQuotaView: {
+            /**
+             * Has Own Limits
+             * @description Whether they replace those of each person.
+             */
+            has_own_limits: boolean;
+            left: components["schemas"]["QuotaView"];
+            limits: components["schemas"]["QuotaView"];
+            used: components["schemas"]["QuotaUseView"];
+            /**
+             * User
+             * @description Login name.
+             */
+            user: string;
+        };
+        /**
          * PersonShareView
          * @description The share and the usage of a person in a project of a pool.
          */
@@ -6559,6 +6637,33 @@ export interface components {
             storage_limit?: number | null;
         };
         /**
+         * ProjectQuotasView
+         * @description The quotas of a project in a pool.
+         */
+        ProjectQuotasView: {
+            /** @description Limits of each person who has no limits of their own. */
+            each_person: components["schemas"]["QuotaView"];
+            /** @description Of the project with all its persons. */
+            of_project: components["schemas"]["QuotaStateView"];
+            /**
+             * Period Seconds
+             * @description Length of the period, which ends now, of the device-hours.
+             */
+            period_seconds: number;
+            /**
+             * Persons
+             * @description The members of the project by login name, each with their use; for the members alone.
+             */
+            persons: components["schemas"]["PersonQuotaView"][];
+            /** Pool */
+            pool: string;
+            /**
+             * Project
+             * @description Slug.
+             */
+            project: string;
+        };
+        /**
          * ProjectRequest
          * @description A new project, whose creator becomes a maintainer.
          */
@@ -6893,6 +6998,88 @@ export interface components {
              * @description Device-seconds of the person in the project and the pool, decayed likewise.
              */
             user_usage: number;
+        };
+        /**
+         * QuotaChange
+         * @description A change of the quotas of a project in a pool.
+         */
+        QuotaChange: {
+            /** @description Of each person in the project who has no limits of their own. */
+            each_person?: components["schemas"]["QuotaLimits"] | null;
+            /**
+             * Persons
+             * @description By login name: limits of single persons, which replace those of each person; `null` ends
+             *     them.
+             */
+            persons?: {
+                [key: string]: components["schemas"]["QuotaLimits"] | null;
+            };
+            /** @description Of the project with all its persons. */
+            project?: components["schemas"]["QuotaLimits"] | null;
+        };
+        /**
+         * QuotaLimits
+         * @description Limits in a pool; `null` removes a limit, and members that are left out stay as they are.
+         */
+        QuotaLimits: {
+            /**
+             * Device Hours
+             * @description GPU-hours, or slot-hours of jobs without a GPU, within the last 7 days; once they are used,
+             *     queued jobs wait, and running ones go on.
+             */
+            device_hours?: number | null;
+            /**
+             * Queued
+             * @description Jobs that wait in the queue; a submission beyond it is refused.
+             */
+            queued?: number | null;
+            /**
+             * Running
+             * @description Jobs that run at the same time; further ones wait.
+             */
+            running?: number | null;
+        };
+        /**
+         * QuotaStateView
+         * @description Limits, what was used of them, and what is left.
+         */
+        QuotaStateView: {
+            left: components["schemas"]["QuotaView"];
+            limits: components["schemas"]["QuotaView"];
+            used: components["schemas"]["QuotaUseView"];
+        };
+        /**
+         * QuotaUseView
+         * @description What quotas count.
+         */
+        QuotaUseView: {
+            /**
+             * Device Hours
+             * @description Device-hours within the period.
+             */
+            device_hours: number;
+            /**
+             * Queued
+             * @description Jobs that wait in the queue.
+             */
+            queued: number;
+            /**
+             * Running
+             * @description Jobs that are assigned to a worker or run.
+             */
+            running: number;
+        };
+        /**
+         * QuotaView
+         * @description Limits, or what is left of them; `null` for no limit.
+         */
+        QuotaView: {
+            /** Device Hours */
+            device_hours: number | null;
+            /** Queued */
+            queued: number | null;
+            /** Running */
+            running: number | null;
         };
         /**
          * RainbowParameters
@@ -8684,6 +8871,7 @@ export interface components {
              *         "stall_seconds": 1800,
              *         "wall_seconds": null
              *       },
+             *       "max_running": null,
              *       "pool": "default",
              *       "priority": 0,
              *       "priority_class": "normal",
@@ -8841,6 +9029,11 @@ export interface components {
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` for no limit.
+             */
+            max_running?: number | null;
             /** Name */
             name: string;
             /** Notes */
@@ -11580,6 +11773,113 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExperimentChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14427,6 +14727,186 @@ export interface operations {
             };
         };
     };
+    get_quotas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+                /** @description Slug of the project. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectQuotasView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_quotas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+                /** @description Slug of the project. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuotaChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectQuotasView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_pool_shares: {
         parameters: {
             query?: never;
@@ -15397,6 +15877,115 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_experiment_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExperimentChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

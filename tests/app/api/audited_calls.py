@@ -244,6 +244,14 @@ POOLS = (
         **_OWN,
     ),
     AuditedCall(
+        route="PATCH /pools/{pool}/projects/{slug}/quotas",
+        action="pool.quotas",
+        about="{pool_id}",
+        at={"slug": "default"},
+        body={"project": {"queued": 100}},
+        **_OWN,
+    ),
+    AuditedCall(
         route="DELETE /pools/{pool}/projects/{slug}",
         action="pool.remove",
         about="{pool_id}",
@@ -286,6 +294,14 @@ EXPERIMENTS = tuple(
             about="{experiment_id}",
             who="member",
             body=more,
+            **_OWN,
+        ),
+        AuditedCall(
+            route=f"PATCH {verb_path}",
+            action="experiment.change",
+            about="{experiment_id}",
+            who="member",
+            body={"max_running": 3},
             **_OWN,
         ),
         *(

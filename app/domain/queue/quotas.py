@@ -1,0 +1,124 @@
+"""Quotas of projects and persons in a pool. Pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from app.domain.queue.holds import RunningLimit
+from app.domain.queue.start_order import UsageAccount
+
+PERIOD_SECONDS: Final = 7 * 86_400.0
+"""Length of the period, which ends now, of the device-hours that a quota counts."""
+
+_HOUR: Final = 3_600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """Limits; `None` for no limit."""
+
+    queued: int | None = None
+    running: int | None = None
+    """Jobs that are assigned or live."""
+    device_hours: float | None = None
+    """Device-hours within the period."""
+
+
+NO_QUOTA: Final = Quota()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolQuotas:
+    """The quotas of a pool."""
+
+    projects: Mapping[str, Quota] = field(default_factory=dict)
+    """Of each project with all its persons, by project ID."""
+    each_person: Mapping[str, Quota] = field(default_factory=dict)
+    """Of each person in a project, by project ID."""
+    persons: Mapping[UsageAccount, Quota] = field(default_factory=dict)
+    """Of persons who have limits of their own, which replace those of each person."""
+
+    def of_person(self, account: UsageAccount) -> Quota:
+        """Returns the limits of a person in a project."""
+        return self.persons.get(account) or self.each_person.get(account.project_id, NO_QUOTA)
+
+    def of_project(self, project_id: str) -> Quota:
+        """Returns the limits of a project."""
+        return self.projects.get(project_id, NO_QUOTA)
+
+    @property
+    def all(self) -> list[Quota]:
+        """All limits."""
+        return [*self.projects.values(), *self.each_person.values(), *self.persons.values()]
+
+    @property
+    def limits_running(self) -> bool:
+        """Whether any of them counts running jobs."""
+        return any(quota.running is not None for quota in self.all)
+
+    @property
+    def limits_device_hours(self) -> bool:
+        """Whether any of them counts device-hours."""
+        return any(quota.device_hours is not None for quota in self.all)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaUse:
+    """What quotas count, by account."""
+
+    running: Mapping[UsageAccount, int] = field(default_factory=dict)
+    device_seconds: Mapping[UsageAccount, float] = field(default_factory=dict)
+    """Within the period."""
+
+
+def limit_accounts(
+    quotas: PoolQuotas, accounts: Collection[UsageAccount], use: QuotaUse
+) -> dict[UsageAccount, RunningLimit]:
+    """Returns the limits on running jobs of the persons of some accounts."""
+    return {
+        account: RunningLimit(use.running.get(account, 0), most)
+        for account in accounts
+        if (most := quotas.of_person(account).running) is not None
+    }
+
+
+def limit_projects(quotas: PoolQuotas, use: QuotaUse) -> dict[str, RunningLimit]:
+    """Returns the limits on running jobs of the projects."""
+    running = _sum_projects(use.running)
+    return {
+        project_id: RunningLimit(int(running.get(project_id, 0)), quota.running)
+        for project_id, quota in quotas.projects.items()
+        if quota.running is not None
+    }
+
+
+def find_exhausted_accounts(
+    quotas: PoolQuotas, accounts: Collection[UsageAccount], use: QuotaUse
+) -> frozenset[UsageAccount]:
+    """Returns which persons have used their device-hours."""
+    return frozenset(
+        account
+        for account in accounts
+        if _is_used_up(quotas.of_person(account), use.device_seconds.get(account, 0.0))
+    )
+
+
+def find_exhausted_projects(quotas: PoolQuotas, use: QuotaUse) -> frozenset[str]:
+    """Returns which projects have used their device-hours."""
+    used = _sum_projects(use.device_seconds)
+    return frozenset(
+        project_id
+        for project_id, quota in quotas.projects.items()
+        if _is_used_up(quota, used.get(project_id, 0.0))
+    )
+
+
+def _is_used_up(quota: Quota, seconds: float) -> bool:
+    return quota.device_hours is not None and seconds >= quota.device_hours * _HOUR
+
+
+def _sum_projects(values: Mapping[UsageAccount, float]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for account, value in values.items():
+        found[account.project_id] = found.get(account.project_id, 0) + value
+    return found

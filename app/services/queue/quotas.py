@@ -1,0 +1,115 @@
+"""Quotas of projects and persons in a pool: checked at a submission, and what is left of them."""
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from app.db import clock
+from app.db.engine import Session
+from app.db.repositories import quotas as rows
+from app.domain.errors import ConflictError
+from app.domain.queue.quotas import PoolQuotas, Quota, QuotaUse
+from app.domain.queue.start_order import UsageAccount
+from app.services.queue import running_limits
+from palestra.contract.quotas import QuotaStateView, QuotaUseView, QuotaView
+
+_HOUR: Final = 3_600.0
+MEMBERS: Final = ("queued", "running", "device_hours")
+"""What quotas limit."""
+
+
+async def check_queued(
+    session: Session, project_id: str, user_id: str, pool: str, number: int, pointer: str
+) -> None:
+    """Refuses to queue jobs beyond the quota of a person or a project; waits for others who queue.
+
+    Args:
+        session: A writing session.
+        project_id: Project of the jobs.
+        user_id: Who submits them.
+        pool: Name of their pool.
+        number: How many are to be queued.
+        pointer: JSON pointer of the pool in the request.
+
+    Raises:
+        ConflictError: `quota_exceeded`, with `limit`, `queued` and `asked`.
+    """
+    found = await rows.lock(session, pool, project_id)
+    person = found.of_person(UsageAccount(project_id, user_id)).queued
+    project = found.of_project(project_id).queued
+    if person is None and project is None:
+        return
+    queued = await rows.count_queued(session, pool, project_id)
+    for limit, waiting, whose in (
+        (person, queued.get(user_id, 0), "your"),
+        (project, sum(queued.values()), "your project's"),
+    ):
+        if limit is not None and waiting + number > limit:
+            raise ConflictError(
+                "quota_exceeded",
+                f"This would queue {number} jobs beside {waiting} in the pool {pool}, and {whose} "
+                f"quota is {limit}. Submit at most {max(0, limit - waiting)}, wait until some have "
+                "started, or cancel some. An administrator of the server can raise the quota.",
+                pointer=pointer,
+                limit=limit,
+                queued=waiting,
+                asked=number,
+            )
+
+
+async def find_states(
+    session: Session, project_id: str, user_id: str, pool: str
+) -> tuple[QuotaStateView, QuotaStateView]:
+    """Returns limits, use and what is left in a pool: of a person in a project, and of the project.
+
+    Args:
+        session: A session.
+        project_id: The project.
+        user_id: The person.
+        pool: Name of the pool.
+    """
+    found = await rows.load(session, pool)
+    account = UsageAccount(project_id, user_id)
+    use = await read_use(session, pool, found)
+    queued = await rows.count_queued(session, pool, project_id)
+    accounts = list_accounts(use, project_id)
+    return (
+        build_state(found.of_person(account), sum_use(use, [account], queued.get(user_id, 0))),
+        build_state(found.of_project(project_id), sum_use(use, accounts, sum(queued.values()))),
+    )
+
+
+def list_accounts(use: QuotaUse, project_id: str) -> frozenset[UsageAccount]:
+    """Returns the accounts of a project that use something."""
+    return frozenset(
+        one for one in (*use.running, *use.device_seconds) if one.project_id == project_id
+    )
+
+
+async def read_use(session: Session, pool: str, found: PoolQuotas) -> QuotaUse:
+    """Returns what quotas of a pool count, for all accounts."""
+    now = await clock.now(session)
+    return await running_limits.read_use(session, pool, now, found, all_of_it=True)
+
+
+def sum_use(use: QuotaUse, accounts: Collection[UsageAccount], queued: int) -> QuotaUseView:
+    """Returns what some accounts use together."""
+    seconds = sum(use.device_seconds.get(account, 0.0) for account in accounts)
+    return QuotaUseView(
+        queued=queued,
+        running=sum(use.running.get(account, 0) for account in accounts),
+        device_hours=seconds / _HOUR,
+    )
+
+
+def build_state(quota: Quota, used: QuotaUseView) -> QuotaStateView:
+    """Returns limits with what was used and what is left of them."""
+    left: dict[str, Any] = {}
+    for name in MEMBERS:
+        limit = getattr(quota, name)
+        left[name] = None if limit is None else max(0, limit - getattr(used, name))
+    return QuotaStateView(limits=build_limits(quota), used=used, left=QuotaView(**left))
+
+
+def build_limits(quota: Quota) -> QuotaView:
+    """Returns the view of limits."""
+    return QuotaView(**{name: getattr(quota, name) for name in MEMBERS})
