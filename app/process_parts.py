@@ -42,7 +42,7 @@ async def start(state: State, stack: AsyncExitStack) -> None:
         most_per_user=settings.sse_streams_per_user,
         most_per_credential=settings.sse_streams_per_credential,
     )
-    intake = Intake(database, settings.group_commit_ms / 1_000)
+    intake = Intake(database)
     state.database, state.bus, state.hub, state.intake = database, bus, hub, intake
     state.store = BlobStore(settings.artifact_dir, settings.reserve_mib * 2**20)
     state.storage = Storage(database, state.store, settings.sqlite_path)

@@ -173,9 +173,6 @@ class Settings(BaseModel):
     assignment_seconds: Annotated[float, Field(gt=0)] = 30.0
     """A job is assigned to a worker anew if the first one did not claim it within this time."""
 
-    group_commit_ms: Annotated[float, Field(ge=0, le=1_000)] = 20.0
-    """Longest time that the ingest waits for further batches before it commits."""
-
     sse_streams_per_user: Annotated[int, Field(ge=1)] = 64
     """Live streams of one user.
 

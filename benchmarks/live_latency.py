@@ -42,8 +42,9 @@ async ([cursor, seconds]) => {
         const data = lines.map((line) => line.slice(5)).join("\\n");
         if (!data) continue;
         const event = JSON.parse(data);
-        if (event.data?.wall && !event.data.series.startsWith("system/"))
-          for (const wall of event.data.wall) latencies.push(now - wall);
+        for (const series of event.data?.series ?? [])
+          if (!series.name.startsWith("system/"))
+            for (const wall of series.wall) latencies.push(now - wall);
       }
     }
   } catch (error) { if (error.name !== "AbortError") throw error; }

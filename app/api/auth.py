@@ -4,10 +4,13 @@ Every route of `/api/v1` passes `authenticate`. A route then names the permissio
 the type of its caller, for example `Reader` or `Submitter`. The services check the permission
 again, in the project of the object. No decision looks at the request's URL: the project of a path
 is a parameter of its route.
+
+The dependencies are coroutines, since FastAPI calls plain functions in a thread, which costs more
+than they do.
 """
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
@@ -123,7 +126,7 @@ async def note_use_of_token(request: Request, principal: CurrentPrincipal) -> No
         touches.note(principal.token_id, None, get_client_address(request))
 
 
-def declare_project_parameter(
+async def declare_project_parameter(
     project: Annotated[str, Path(max_length=64, description="Slug.")],
 ) -> None:
     """Declares the parameter of paths below `/projects/{project}`, which `authenticate` reads."""
@@ -179,14 +182,14 @@ def _check_csrf(request: Request, expected: str) -> None:
         )
 
 
-def require(*permissions: Permission) -> Callable[[Principal], Principal]:
+def require(*permissions: Permission) -> Callable[[Principal], Awaitable[Principal]]:
     """Returns the dependency of routes that need at least one of the given permissions.
 
     A permission of a project must be held in one project at least; the services check it in the
     project of the object. Lists are open to every user, who sees nothing without a membership.
     """
 
-    def check(principal: CurrentPrincipal) -> Principal:
+    async def check(principal: CurrentPrincipal) -> Principal:
         _check_scope(principal, permissions[0])
         if Permission.PROJECT_READ not in permissions and not any(
             principal.permits(permission) for permission in permissions
@@ -213,7 +216,7 @@ def _check_scope(principal: Principal, permission: Permission) -> None:
         )
 
 
-def require_enrolment(principal: CurrentPrincipal) -> Principal:
+async def require_enrolment(principal: CurrentPrincipal) -> Principal:
     """Requires an enrolment token, or the secret of a worker that registers again."""
     if Scope.WORKER not in principal.scopes:
         raise build_forbidden(
@@ -224,7 +227,7 @@ def require_enrolment(principal: CurrentPrincipal) -> Principal:
     return principal
 
 
-def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
+async def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
     """Requires the token of the attempt that the path names as `attempt_id`.
 
     Raises:
@@ -238,14 +241,14 @@ def require_attempt(principal: CurrentPrincipal, attempt_id: str) -> Principal:
     return principal
 
 
-def require_reader_or_attempt(principal: CurrentPrincipal) -> Principal:
+async def require_reader_or_attempt(principal: CurrentPrincipal) -> Principal:
     """Requires the scope `read`, or an attempt token, with which attempts download snapshots."""
     if principal.attempt_id is None:
         _check_scope(principal, Permission.PROJECT_READ)
     return principal
 
 
-def require_login(principal: CurrentPrincipal) -> Principal:
+async def require_login(principal: CurrentPrincipal) -> Principal:
     """Requires any login or user token, independent of its scopes."""
     if principal.via not in {"cookie", "token"}:
         raise build_forbidden(
@@ -254,7 +257,7 @@ def require_login(principal: CurrentPrincipal) -> Principal:
     return principal
 
 
-def require_own_secret(principal: CurrentPrincipal) -> Principal:
+async def require_own_secret(principal: CurrentPrincipal) -> Principal:
     """Requires a worker's secret: an enrolment token can only register a worker."""
     if principal.worker_id is None:
         raise build_forbidden(
@@ -267,7 +270,7 @@ def require_own_secret(principal: CurrentPrincipal) -> Principal:
     return principal
 
 
-def require_manager(principal: CurrentPrincipal) -> Principal:
+async def require_manager(principal: CurrentPrincipal) -> Principal:
     """Requires a browser login or a token with the scope `admin`, for routes that manage tokens.
 
     Other tokens are refused, so that a stolen token cannot create further ones.
@@ -279,13 +282,13 @@ def require_manager(principal: CurrentPrincipal) -> Principal:
     return principal
 
 
-def require_person(principal: CurrentPrincipal) -> Principal:
+async def require_person(principal: CurrentPrincipal) -> Principal:
     """Requires a person's browser login, or a token of all projects with the scope `admin`.
 
     Service accounts have no account to manage, and a token of one project has no rights beyond
     that project.
     """
-    require_manager(principal)
+    await require_manager(principal)
     if principal.is_service_account or principal.is_bound:
         raise build_forbidden(
             "person_needed",

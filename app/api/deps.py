@@ -65,9 +65,26 @@ async def write_session(request: Request) -> AsyncIterator[Session]:
         raise
 
 
-SettingsDep = Annotated[Settings, Depends(get_settings)]
-ServerUrl = Annotated[str, Depends(get_server_url)]
-StoreDep = Annotated[BlobStore, Depends(store)]
-DatabaseDep = Annotated[Database, Depends(get_database)]
+# FastAPI calls plain functions in a thread, which costs more than these do.
+async def _provide_settings(request: Request) -> Settings:
+    return get_settings(request)
+
+
+async def _provide_server_url(request: Request) -> str:
+    return get_server_url(request)
+
+
+async def _provide_store(request: Request) -> BlobStore:
+    return store(request)
+
+
+async def _provide_database(request: Request) -> Database:
+    return get_database(request)
+
+
+SettingsDep = Annotated[Settings, Depends(_provide_settings)]
+ServerUrl = Annotated[str, Depends(_provide_server_url)]
+StoreDep = Annotated[BlobStore, Depends(_provide_store)]
+DatabaseDep = Annotated[Database, Depends(_provide_database)]
 ReadSession = Annotated[Session, Depends(read_session, scope="function")]
 WriteSession = Annotated[Session, Depends(write_session, scope="function")]

@@ -67,7 +67,7 @@ KeyHeader = Annotated[
 ]
 
 
-def read_key(idempotency_key: KeyHeader = None) -> str | None:
+async def read_key(idempotency_key: KeyHeader = None) -> str | None:
     """Returns the request's key."""
     key = None if idempotency_key is None else idempotency_key.strip().strip('"')
     if key is not None and not (0 < len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
@@ -79,7 +79,7 @@ def read_key(idempotency_key: KeyHeader = None) -> str | None:
     return key
 
 
-def make_once(
+async def make_once(
     request: Request,
     principal: CurrentPrincipal,
     session: WriteSession,

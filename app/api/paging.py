@@ -19,7 +19,7 @@ def declare_page_request(default_sort: str, columns: tuple[str, ...]) -> Any:
     """Returns the dependency that reads `limit`, `cursor` and `sort`."""
     hint = f"One of {', '.join(columns)}; with `-` in front to reverse."
 
-    def read(
+    async def read(
         limit: Limit = 50,
         cursor: Cursor = None,
         sort: Annotated[str, Query(max_length=64, description=hint)] = default_sort,

@@ -7,7 +7,7 @@ from fastapi import Depends, Query
 from app.api.auth import Reader
 
 
-def read_user_filter(
+async def read_user_filter(
     principal: Reader,
     user: Annotated[
         str | None,

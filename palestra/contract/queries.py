@@ -154,5 +154,6 @@ class EventView(View):
     job_id: str | None
     at: datetime
     data: dict[str, Any]
-    """The changed resource's view, or the new points:
-    `{series, fence, seq, env_step, update, episode, wall, value}`, columns of equal length."""
+    """The changed resource's view, or the new points of one run from one batch:
+    `{fence, seq, series: [{name, env_step, update, episode, wall, value}]}`, columns of equal
+    length."""

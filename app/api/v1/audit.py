@@ -29,14 +29,14 @@ _LINES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def read_period(
+async def read_period(
     since: Since = None, until: Until = None
 ) -> tuple[datetime | None, datetime | None]:
     """Reads the start and the end of the searched period."""
     return since, until
 
 
-def read_audit_filter(
+async def read_audit_filter(
     times: Annotated[tuple[datetime | None, datetime | None], Depends(read_period)],
     user: Annotated[str | None, Query(max_length=64, description="ID or name of a user.")] = None,
     object_type: Text = None,

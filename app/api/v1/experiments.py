@@ -42,7 +42,7 @@ ExperimentPage = Annotated[
 ]
 
 
-def read_experiment_filter(
+async def read_experiment_filter(
     user: SubmittedBy,
     state: RunState | None = None,
     agent: Text = None,

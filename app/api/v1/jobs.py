@@ -31,7 +31,7 @@ Action = Annotated[JobAction, declare_json_body(JobAction, required=False)]
 Resume = Annotated[ResumeAction, declare_json_body(ResumeAction, required=False)]
 
 
-def read_job_filter(
+async def read_job_filter(
     user: SubmittedBy,
     experiment: Text = None,
     run: Text = None,

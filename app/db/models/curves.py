@@ -29,7 +29,7 @@ class BlockRow(Base):
     __table_args__ = (
         UniqueConstraint("series_id", "attempt_id", "first_seq"),
         Index(None, "series_id", "fence", "first_seq"),
-        Index(None, "attempt_id"),
+        Index(None, "attempt_id", "first_seq"),
     )
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)

@@ -26,5 +26,6 @@ class EventRow(Base):
     run_id: Mapped[str | None] = mapped_column(String(64))
     job_id: Mapped[str | None] = mapped_column(String(64))
     data: Mapped[dict[str, Any]]
-    """The changed resource's view; for `points` and `log` the block that holds the content."""
+    """The changed resource's view; for `log` the block that holds the content, for `points`
+    the batch whose blocks of the run do."""
     at: Mapped[Created]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import func, select, tuple_
 
@@ -21,27 +22,37 @@ class StoredBlock:
     content: bytes
 
 
-async def hold_snapshot(session: Session) -> None:
-    """Makes all later reads of the session return one consistent state of the database.
+class RunBatch(NamedTuple):
+    """The points of one run in one batch of an attempt."""
 
-    Must be its first statement.
-
-    SQLite does so by itself within a transaction; PostgreSQL needs REPEATABLE READ.
-    """
-    if session.get_bind().dialect.name == "postgresql":
-        await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+    run_id: str
+    attempt_id: str
+    first_seq: int
 
 
-async def load_blocks(session: Session, ids: Collection[int]) -> Mapping[int, BlockRow]:
-    """Returns blocks by id."""
-    return (
-        {
-            block.id: block
-            for block in await session.scalars(select(BlockRow).where(BlockRow.id.in_(ids)))
-        }
-        if ids
-        else {}
-    )
+async def load_batches(
+    session: Session, wanted: Collection[RunBatch]
+) -> dict[RunBatch, dict[str, StoredBlock]]:
+    """Returns the blocks of some batches by the name of their series, those that exist."""
+    found: dict[RunBatch, dict[str, StoredBlock]] = {}
+    for some in split_values({(batch.attempt_id, batch.first_seq) for batch in wanted}):
+        query = (
+            select(
+                SeriesRow.run_id,
+                BlockRow.attempt_id,
+                BlockRow.first_seq,
+                SeriesRow.name,
+                BlockRow.fence,
+                BlockRow.content,
+            )
+            .join(SeriesRow, SeriesRow.id == BlockRow.series_id)
+            .where(tuple_(BlockRow.attempt_id, BlockRow.first_seq).in_(some))
+            .order_by(BlockRow.id)
+        )
+        for run_id, attempt_id, first_seq, name, fence, content in await session.execute(query):
+            batch = found.setdefault(RunBatch(run_id, attempt_id, first_seq), {})
+            batch[name] = StoredBlock(fence, content)
+    return found
 
 
 async def load_log_blocks(session: Session, ids: Collection[int]) -> Mapping[int, LogBlockRow]:

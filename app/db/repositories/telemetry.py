@@ -89,20 +89,9 @@ async def update_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> 
         await session.execute(update(SeriesRow), list(rows))
 
 
-async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> dict[int, int]:
-    """Adds blocks, one per series; returns the ID of each block by the ID of its series.
-
-    The IDs are matched by series, since databases need not return rows in order.
-    """
-    if not rows:
-        return {}
-    return dict(
-        (
-            await session.execute(
-                insert(BlockRow).returning(BlockRow.series_id, BlockRow.id), list(rows)
-            )
-        ).all()
-    )
+async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Adds blocks, one per series."""
+    await session.execute(insert(BlockRow), list(rows))
 
 
 async def add_batch(session: Session, row: Mapping[str, Any]) -> None:

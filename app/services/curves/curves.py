@@ -80,7 +80,6 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
         )
         raise TooLargeError("query_too_large", message)
     async with database.read() as session:
-        await rows.hold_snapshot(session)
         read = await _read(session, principal, wanted, keys)
     return await asyncio.to_thread(_answer, wanted, keys, read)
 

@@ -1,6 +1,6 @@
 """Converts rows of the event log to frames of server-sent events.
 
-Rows of the types `points` and `log` hold the ID of a block; its content is inserted here.
+Rows of the types `points` and `log` name the blocks whose content is inserted here.
 """
 
 import json
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.db.engine import Session
-from app.db.models.curves import BlockRow
 from app.db.models.events import EventRow
 from app.db.models.logs import LogBlockRow
 from app.db.repositories import blocks as rows
+from app.db.repositories.blocks import RunBatch, StoredBlock
 from app.metrics import blocks, logs
 from palestra.contract.telemetry import write_number
 
@@ -40,10 +40,13 @@ class LiveEvent:
 async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent]:
     """Returns events with the content of the blocks that they refer to.
 
-    Events whose block was deleted together with its run are left out.
+    Events whose blocks were deleted together with their run are left out.
     """
-    points = await rows.load_blocks(session, _named(events, POINTS))
-    lines = await rows.load_log_blocks(session, _named(events, LOG))
+    points = await rows.load_batches(
+        session, [_get_batch(event) for event in events if event.type == POINTS]
+    )
+    log_blocks = [event.data["block"] for event in events if event.type == LOG]
+    lines = await rows.load_log_blocks(session, log_blocks)
     shown = ((event, _content(event, points, lines)) for event in events)
     return [_event(event, data) for event, data in shown if data is not None]
 
@@ -58,28 +61,37 @@ def encode_frame(event_id: int | None, kind: str, data: Mapping[str, Any]) -> by
     return f"{head}event: {kind}\ndata: {text}\n\n".encode()
 
 
-def _named(events: Sequence[EventRow], kind: str) -> list[int]:
-    return [event.data["block"] for event in events if event.type == kind]
+def _get_batch(event: EventRow) -> RunBatch:
+    return RunBatch(event.run_id or "", event.data["attempt_id"], event.data["first_seq"])
 
 
 def _content(
-    event: EventRow, points: Mapping[int, BlockRow], lines: Mapping[int, LogBlockRow]
+    event: EventRow,
+    points: Mapping[RunBatch, Mapping[str, StoredBlock]],
+    lines: Mapping[int, LogBlockRow],
 ) -> Mapping[str, Any] | None:
     if event.type == POINTS:
-        block = points.get(event.data["block"])
-        return None if block is None else _points(event.data["series"], block)
+        batch = _get_batch(event)
+        found = points.get(batch)
+        return None if found is None else _points(batch.first_seq, found)
     if event.type == LOG:
         held = lines.get(event.data["block"])
         return None if held is None else log_content(held)
     return event.data
 
 
-def _points(series: str, block: BlockRow) -> dict[str, Any]:
+def _points(first_seq: int, found: Mapping[str, StoredBlock]) -> dict[str, Any]:
+    return {
+        "fence": next(iter(found.values())).fence,
+        "seq": first_seq,
+        "series": [_columns(name, block) for name, block in found.items()],
+    }
+
+
+def _columns(name: str, block: StoredBlock) -> dict[str, Any]:
     columns = blocks.decode(block.content)
     return {
-        "series": series,
-        "fence": block.fence,
-        "seq": block.first_seq,
+        "name": name,
         "env_step": columns.env_step.tolist(),
         "update": columns.update.tolist(),
         "episode": columns.episode.tolist(),

@@ -1,14 +1,14 @@
 """Commits telemetry batches that arrive together in one transaction, with one fsync.
 
-`Intake` acknowledges only committed batches. A refused batch does not affect the others, since it
-is refused before anything is written. If the transaction fails, each batch is committed in a
-transaction of its own, so that one bad batch does not fail the others. If that fails because of
+A batch never waits for others: those that arrive while a transaction is committed form the next
+group. `Intake` acknowledges only committed batches. A refused batch does not affect the others,
+since it is refused before anything is written. If the transaction fails, each batch is committed in
+a transaction of its own, so that one bad batch does not fail the others. If that fails because of
 the content of a record, the batch is refused and the error names the record; otherwise the sender
 is asked to send the batch again.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -53,12 +53,10 @@ class Intake:
 
     Args:
         database: Where to write.
-        wait_seconds: Maximum time in seconds that a batch waits for others.
     """
 
-    def __init__(self, database: Database, wait_seconds: float) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._wait_seconds = wait_seconds
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(MAX_WAITING)
         self._group: list[_Waiting] = []
 
@@ -97,10 +95,6 @@ class Intake:
 
     async def _gather(self) -> None:
         self._group.append(await self._queue.get())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._wait_seconds):
-                while len(self._group) < MAX_GROUP:
-                    self._group.append(await self._queue.get())
         while len(self._group) < MAX_GROUP and not self._queue.empty():
             self._group.append(self._queue.get_nowait())
 

@@ -136,11 +136,10 @@ async def _write_series(
         }
         for key, (context, columns) in series.items()
     ]
-    added = await rows.add_blocks(session, new)
-    for key, (context, _) in series.items():
-        event_log.record(
-            session, "points", {"series": key[1], "block": added[ids[key]]}, **context.event_ids
-        )
+    await rows.add_blocks(session, new)
+    for context in {run_id: context for (run_id, _), (context, _) in series.items()}.values():
+        batch = {"attempt_id": context.attempt.id, "first_seq": context.first_seq}
+        event_log.record(session, "points", batch, **context.event_ids)
 
 
 async def _add_series(

@@ -51,14 +51,18 @@ export function tick(): void {
         const c = run.points.get(series);
         const last = <T>(column: T[] | undefined) => column?.slice(-1) ?? [];
         emit("points", run, {
-          series,
           fence: 1,
           seq: log.length,
-          env_step: last(c?.env_step),
-          update: last(c?.update),
-          episode: last(c?.episode),
-          wall: last(c?.wall),
-          value: last(c?.value),
+          series: [
+            {
+              name: series,
+              env_step: last(c?.env_step),
+              update: last(c?.update),
+              episode: last(c?.episode),
+              wall: last(c?.wall),
+              value: last(c?.value),
+            },
+          ],
         });
       }
       if (Math.floor(step / 5000) !== Math.floor((step - 150) / 5000)) {

@@ -12,6 +12,13 @@ export interface PointColumns {
   value: readonly (number | string | null)[];
 }
 
+/** The new points of a run, as an event of type `points` brings them. */
+export interface PointsOfBatch {
+  fence: number;
+  seq: number;
+  series: readonly ({ name: string } & Omit<PointColumns, "fence" | "seq">)[];
+}
+
 const COLUMNS = ["env_step", "update", "episode", "wall", "value", "fence", "seq"] as const;
 export type ColumnName = (typeof COLUMNS)[number];
 export type Axis = "env_step" | "update" | "episode" | "wall";

@@ -7,7 +7,7 @@ import type { View } from "./curve";
 import { curvesOf, releaseCurves } from "./curveRegistry";
 import type { RunCurves } from "./curves";
 import type { Chain } from "./fenceChain";
-import type { PointColumns } from "./seriesRing";
+import type { PointsOfBatch } from "./seriesRing";
 import { useLive, useStream } from "./useLive";
 
 /**
@@ -135,8 +135,9 @@ export function useRunCurves(options: Options): RunCurvesState {
       if (event.id > (loaded?.floor ?? 0)) options.onEvent(event);
       return;
     }
-    const { series, ...points } = event.data as unknown as PointColumns & { series: string };
-    curves.append(series, points);
+    const points = event.data as unknown as PointsOfBatch;
+    for (const { name, ...columns } of points.series)
+      curves.append(name, { fence: points.fence, seq: points.seq, ...columns });
     if (points.fence > mode.current.fence) {
       const first = mode.current.fence === 0;
       mode.current.fence = points.fence;

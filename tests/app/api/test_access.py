@@ -4,10 +4,12 @@ Every route requires a credential unless it is in the list `PUBLIC`.
 """
 
 import contextlib
+import inspect
 from pathlib import Path
 
 import pytest
 from fastapi.routing import iter_route_contexts
+from fastapi.security.base import SecurityBase
 
 from app.api.auth import NEEDS
 from app.api.openapi import need_of
@@ -86,6 +88,20 @@ async def test_only_public_routes_need_no_credential() -> None:
     }
     assert open_routes == PUBLIC
     assert len(PUBLIC) <= 5
+
+
+async def test_no_dependency_is_called_in_a_thread() -> None:
+    """FastAPI calls plain functions in its thread pool, which each request would wait for."""
+    plain = {
+        dependant.call
+        for context in iter_route_contexts(create_app(Settings()).routes)
+        if need_of(context)
+        for dependant in iterate_dependencies(context.dependant)
+        if not inspect.iscoroutinefunction(dependant.call)
+        and not inspect.isasyncgenfunction(dependant.call)
+        and not isinstance(dependant.call, SecurityBase)
+    }
+    assert plain == set()
 
 
 async def test_no_body_is_read_before_the_caller_is_authorised() -> None:

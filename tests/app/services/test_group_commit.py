@@ -19,7 +19,7 @@ from tests.support.records import make_delivery
 
 @pytest.fixture
 async def intake(database: Database) -> Any:
-    started = Intake(database, 0.02)
+    started = Intake(database)
     task = asyncio.create_task(started.run())
     yield started
     task.cancel()
@@ -91,19 +91,27 @@ async def test_a_group_that_fails_is_retried_batch_by_batch(
 
 
 async def test_batches_that_wait_at_a_shutdown_are_refused_and_not_written(
-    training: Training,
+    training: Training, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intake = Intake(training.database, 10.0)
+    taken, begun = batches.take, asyncio.Event()
+
+    async def take_and_wait(session: Any, given: Delivery) -> int:
+        await taken(session, given)
+        begun.set()
+        return await asyncio.Future[int]()
+
+    monkeypatch.setattr(batches, "take", take_and_wait)
+    intake = Intake(training.database)
     task = asyncio.create_task(intake.run())
-    asked = asyncio.create_task(
-        intake.take(
-            make_delivery(
-                training.attempt_id, 1, [records.make_points(training.run_id, "loss", [1])]
-            )
-        )
+    content = [[records.make_points(training.run_id, "loss", [seq])] for seq in (1, 2)]
+    in_transaction = asyncio.create_task(
+        intake.take(make_delivery(training.attempt_id, 1, content[0]))
     )
-    await asyncio.sleep(0.05)
+    await begun.wait()
+    in_queue = asyncio.create_task(intake.take(make_delivery(training.attempt_id, 2, content[1])))
+    await asyncio.sleep(0)
     task.cancel()
-    with pytest.raises(UnavailableError):
-        await asked
+    for asked in (in_transaction, in_queue):
+        with pytest.raises(UnavailableError):
+            await asked
     assert await training.read_values("loss") == []

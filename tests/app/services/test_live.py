@@ -100,7 +100,7 @@ async def test_history_and_tail_join_without_gap_or_overlap(
             async for events in hub.events(stream, loaded.cursor, 5.0):
                 assert events or len(merged) < total, "silence"
                 for data in _parse_data([event.frame for event in events]):
-                    merged += data["data"]["env_step"]
+                    merged += data["data"]["series"][0]["env_step"]
                 if len(merged) >= total:
                     return merged
         return merged
@@ -162,7 +162,8 @@ async def test_special_numbers_are_sent_as_strings(
     ) as stream:
         (event,) = await anext(hub.events(stream, 0, 5.0))
     (view,) = _parse_data([event.frame])
-    assert view["data"]["value"] == ["NaN", 2.5, "-Infinity"]
+    (series,) = view["data"]["series"]
+    assert (series["name"], series["value"]) == ("loss", ["NaN", 2.5, "-Infinity"])
     assert (view["data"]["fence"], view["data"]["seq"]) == (1, 1)
 
 

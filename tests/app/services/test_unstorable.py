@@ -37,7 +37,7 @@ def _plain_tracebacks() -> Iterator[None]:
 
 @pytest.fixture
 async def intake(database: Database) -> AsyncIterator[Intake]:
-    started = Intake(database, 0.001)
+    started = Intake(database)
     task = asyncio.create_task(started.run())
     yield started
     task.cancel()
