@@ -37,6 +37,13 @@ async def find(session: Session, snapshot_id: str, *, lock: bool = False) -> Sna
     return (await session.scalars(query.with_for_update() if lock else query)).one_or_none()
 
 
+async def filter_existing(session: Session, snapshot_ids: Collection[str]) -> set[str]:
+    """Returns the IDs of those snapshots that exist."""
+    return set(
+        await session.scalars(select(SnapshotRow.id).where(SnapshotRow.id.in_(snapshot_ids)))
+    )
+
+
 async def list_for_run(session: Session, run_id: str) -> Sequence[SnapshotRow]:
     """Returns a run's snapshots, newest first."""
     return (

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import func, insert, select, tuple_, update
 
@@ -16,11 +16,15 @@ from app.db.models.curves import (
     TelemetryBatchRow,
 )
 from app.db.models.experiments import RunRow
+from app.db.models.jobs import AttemptRow
 from app.db.models.logs import LogBlockRow
 from app.db.repositories.value_lists import split_values
 
 SeriesKey = tuple[str, str]
 """Run and name."""
+
+_MOST_SURPLUS: Final = 4
+"""How many times as many series as are wanted one query may find."""
 
 
 async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, RunRow]:
@@ -49,22 +53,58 @@ async def list_batches(
     return (await session.scalars(query.order_by(TelemetryBatchRow.first_seq))).all()
 
 
-async def read_last_received(session: Session, attempt_id: str) -> tuple[datetime | None, datetime]:
-    """Returns the time of the attempt's latest batch and the time now, by the database's clock."""
-    latest = select(TelemetryBatchRow.received_at).where(TelemetryBatchRow.attempt_id == attempt_id)
-    newest = latest.order_by(TelemetryBatchRow.first_seq.desc()).limit(1).scalar_subquery()
-    received, now = (await session.execute(select(newest, db_now()))).one()
-    return received, now
+async def load_last_received(
+    session: Session, attempt_ids: Collection[str]
+) -> tuple[dict[str, datetime], datetime]:
+    """Returns the time of each attempt's latest batch and the time now, by the database's clock."""
+    latest = (
+        select(TelemetryBatchRow.received_at)
+        .where(TelemetryBatchRow.attempt_id == AttemptRow.id)
+        .order_by(TelemetryBatchRow.first_seq.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = select(AttemptRow.id, latest, db_now()).where(AttemptRow.id.in_(attempt_ids))
+    found = (await session.execute(query)).all()
+    received = {attempt_id: at for attempt_id, at, _ in found if at is not None}
+    return received, found[0][2]
 
 
-async def load_series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKey, SeriesRow]:
+class SeriesTotals(NamedTuple):
+    """The ID of a series, and of how many points it consists."""
+
+    id: int
+    points: int
+    nonfinite: int
+
+
+async def load_series(
+    session: Session, keys: Collection[SeriesKey]
+) -> dict[SeriesKey, SeriesTotals]:
     """Returns those series of `keys` that exist."""
-    found: dict[SeriesKey, SeriesRow] = {}
-    for some in split_values(keys):
-        query = select(SeriesRow).where(tuple_(SeriesRow.run_id, SeriesRow.name).in_(some))
-        for row in await session.scalars(query.execution_options(populate_existing=True)):
-            found[row.run_id, row.name] = row
-    return found
+    query = select(
+        SeriesRow.run_id, SeriesRow.name, SeriesRow.id, SeriesRow.points, SeriesRow.nonfinite
+    )
+    runs, names = {run_id for run_id, _ in keys}, {name for _, name in keys}
+    # SQLAlchemy takes ten times as long to write a list of pairs as two lists. Where few runs have
+    # the same names, the two lists would find too many series.
+    if len(runs) * len(names) <= _MOST_SURPLUS * len(keys):
+        queries = [
+            query.where(SeriesRow.run_id.in_(runs), SeriesRow.name.in_(some))
+            for some in split_values(names)
+        ]
+    else:
+        queries = [
+            query.where(tuple_(SeriesRow.run_id, SeriesRow.name).in_(some))
+            for some in split_values(keys)
+        ]
+    wanted = set(keys)
+    return {
+        (run_id, name): SeriesTotals(*totals)
+        for one in queries
+        for run_id, name, *totals in await session.execute(one)
+        if (run_id, name) in wanted
+    }
 
 
 async def count_series(session: Session, run_ids: Collection[str]) -> dict[str, int]:
@@ -94,9 +134,9 @@ async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> Non
     await session.execute(insert(BlockRow), list(rows))
 
 
-async def add_batch(session: Session, row: Mapping[str, Any]) -> None:
-    """Adds the row of a batch, with the numbers and digests of its records."""
-    await session.execute(insert(TelemetryBatchRow), [dict(row)])
+async def add_batches(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Adds the rows of batches, with the numbers and digests of their records."""
+    await session.execute(insert(TelemetryBatchRow), list(rows))
 
 
 async def add_stats(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -33,8 +33,6 @@ class Origin:
     attempt_id: str
     fence: int
     seq: int
-    where: str
-    """JSON pointer to its record in the batch."""
 
 
 async def find_newest_verified(session: Session, run_id: str) -> SnapshotRef | None:
@@ -134,17 +132,8 @@ async def build_views(
 async def add_written(session: Session, origin: Origin, record: SnapshotWritten) -> None:
     """Adds a snapshot that is complete on its worker.
 
-    The snapshot becomes verified once all its files are stored on the server.
-
-    Raises:
-        InvalidError: `snapshot_exists` if the ID was used before.
+    It becomes verified once all its files are stored on the server.
     """
-    if await rows.find(session, record.snapshot_id) is not None:
-        raise InvalidError(
-            "snapshot_exists",
-            "A snapshot with that id exists. Ids are used once.",
-            pointer=origin.where,
-        )
     snapshot = await rows.add(
         session, _row(origin, record), [file.model_dump() for file in record.files]
     )

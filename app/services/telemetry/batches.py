@@ -21,6 +21,7 @@ from app.domain.errors import ConflictError, DomainError, NotFoundError
 from app.metrics import sort_records
 from app.metrics.sort_records import NumberedRecord
 from app.services.telemetry import record_rows, record_rules
+from app.services.telemetry.record_rows import RecordContext, RunContent
 from palestra.contract.telemetry import Record, TelemetryBatch
 
 DIGEST_BYTES: Final = 16
@@ -79,31 +80,102 @@ def hash_record(record: Record) -> bytes:
 
 
 async def take(session: Session, delivery: Delivery) -> int:
-    """Writes the new records of a batch; returns the attempt's last sequence number after them.
+    """Writes the new records of one batch, like `take_group`.
+
+    Returns:
+        The attempt's last sequence number after them.
 
     Raises:
-        ConflictError: `project_deleted`, `stale_attempt`, `seq_gap` with `expected_seq`, or
-            `seq_conflict`.
-        ForbiddenError: `other_run` for a run that does not belong to the attempt; `not_training`
-            for training records of an attempt that does not train.
-        InvalidError: With a pointer to the record (see `record_rules`), among them
-            `too_many_metrics` and `snapshot_exists`.
-        NotFoundError: If there is no such attempt.
+        DomainError: If the batch is refused; nothing was written.
     """
-    writer = await open_writer(session, delivery.attempt_id)
-    expected = writer.attempt.acked_seq + 1
-    if delivery.batch.first_seq > expected:
+    (answer,) = await take_group(session, [delivery])
+    if isinstance(answer, DomainError):
+        raise answer
+    return answer
+
+
+async def take_group(session: Session, deliveries: Sequence[Delivery]) -> list[int | DomainError]:
+    """Writes the new records of batches of different attempts.
+
+    Each table is read and written once for all batches. Batches are refused before anything is
+    written, so the transaction of the others can be committed.
+
+    Args:
+        session: A writing session.
+        deliveries: Batches, each of another attempt.
+
+    Returns:
+        For each batch the attempt's last sequence number after it, or why it is refused:
+            ConflictError: `project_deleted`, `stale_attempt`, `seq_gap` with `expected_seq`, or
+                `seq_conflict`.
+            ForbiddenError: `other_run` for a run that does not belong to the attempt.
+            InvalidError: With a pointer to the record (see `record_rules`), among them
+                `not_training` for training records of an attempt that does not train,
+                `too_many_metrics` and `snapshot_exists`.
+            NotFoundError: If there is no such attempt.
+    """
+    writers = await open_writers(session, [delivery.attempt_id for delivery in deliveries])
+    found: list[_NewRecords | int | DomainError] = []
+    for delivery in deliveries:
+        try:
+            found.append(await _find_new(session, delivery, writers[delivery.attempt_id]))
+        except DomainError as refusal:
+            found.append(refusal)
+    store = record_rows.Store(session)
+    await store.load(part for one in found if isinstance(one, _NewRecords) for part in one.content)
+    for place, one in enumerate(found):
+        if isinstance(one, _NewRecords):
+            try:
+                store.accept(one.content)
+            except DomainError as refusal:
+                found[place] = refusal
+    await _write(session, store, [one for one in found if isinstance(one, _NewRecords)])
+    return [one.delivery.last_seq if isinstance(one, _NewRecords) else one for one in found]
+
+
+@dataclass(frozen=True, slots=True)
+class _NewRecords:
+    """A batch with records that are not stored yet."""
+
+    delivery: Delivery
+    writer: WritableAttempt
+    first_seq: int
+    """Sequence number of the first new record."""
+    content: list[RunContent]
+
+
+async def _find_new(
+    session: Session, delivery: Delivery, writer: WritableAttempt | DomainError
+) -> _NewRecords | int:
+    """Returns the new records of a batch; the last sequence number if it has none."""
+    if isinstance(writer, DomainError):
+        raise writer
+    acked = writer.attempt.acked_seq
+    if delivery.batch.first_seq > acked + 1:
         raise ConflictError(
             "seq_gap",
-            f"Records before this batch are missing. Send from record {expected}.",
-            expected_seq=expected,
+            f"Records before this batch are missing. Send from record {acked + 1}.",
+            expected_seq=acked + 1,
         )
-    await _check_repeats(session, delivery, writer.attempt.acked_seq)
-    new = delivery.records_from(expected)
-    if new:
-        record_rules.check(new, delivery.batch.first_seq, writer.carried)
-        await _write(session, delivery, new, writer)
-    return writer.attempt.acked_seq
+    await _check_repeats(session, delivery, acked)
+    new = delivery.records_from(acked + 1)
+    if not new:
+        return acked
+    record_rules.check(new, delivery.batch.first_seq, writer.carried)
+    content = [
+        (
+            RecordContext(
+                writer.runs[run_id],
+                writer.attempt,
+                writer.carried[run_id].fence,
+                new[0].seq,
+                delivery.batch.first_seq,
+            ),
+            records,
+        )
+        for run_id, records in sort_records.sort(new).items()
+    ]
+    return _NewRecords(delivery, writer, new[0].seq, content)
 
 
 async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
@@ -114,20 +186,44 @@ async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
         ConflictError: `project_deleted` if the content of its project is being removed;
             `stale_attempt` if it ended, or if a newer attempt holds the fence of one of its runs.
     """
-    attempt = await attempt_rows.find(session, attempt_id, lock=True)
-    if attempt is None:
-        raise NotFoundError("attempt")
-    if attempt.state not in attempt_rows.LIVE:
-        if await deleted_projects.is_being_removed(session, attempt.project_id):
-            raise _project_deleted()
-        raise _stale("The attempt has ended. Nothing more is taken from it.")
-    carried = {
-        row.run_id: row for row in (await attempt_rows.load_runs(session, [attempt_id]))[attempt_id]
-    }
-    runs = await rows.lock_runs(session, carried.keys())
-    if any(row.training and runs[run_id].fence != row.fence for run_id, row in carried.items()):
-        raise _stale("A newer attempt trains this run. Nothing more is taken from this one.")
-    return WritableAttempt(attempt, carried, runs)
+    writer = (await open_writers(session, [attempt_id]))[attempt_id]
+    if isinstance(writer, DomainError):
+        raise writer
+    return writer
+
+
+async def open_writers(
+    session: Session, attempt_ids: Sequence[str]
+) -> dict[str, WritableAttempt | DomainError]:
+    """Locks attempts and their runs; for each that may not write there is the reason."""
+    attempts = await attempt_rows.lock(session, attempt_ids)
+    live = [one.id for one in attempts.values() if one.state in attempt_rows.LIVE]
+    carried = await attempt_rows.load_runs(session, live)
+    runs = await rows.lock_runs(session, {row.run_id for some in carried.values() for row in some})
+    found: dict[str, WritableAttempt | DomainError] = {}
+    for attempt_id in attempt_ids:
+        attempt = attempts.get(attempt_id)
+        if attempt is None:
+            found[attempt_id] = NotFoundError("attempt")
+        elif attempt_id not in carried:
+            is_removed = await deleted_projects.is_being_removed(session, attempt.project_id)
+            found[attempt_id] = (
+                _project_deleted()
+                if is_removed
+                else _stale("The attempt has ended. Nothing more is taken from it.")
+            )
+        elif any(
+            row.training and runs[row.run_id].fence != row.fence for row in carried[attempt_id]
+        ):
+            found[attempt_id] = _stale(
+                "A newer attempt trains this run. Nothing more is taken from this one."
+            )
+        else:
+            of_attempt = {row.run_id: row for row in carried[attempt_id]}
+            found[attempt_id] = WritableAttempt(
+                attempt, of_attempt, {run_id: runs[run_id] for run_id in of_attempt}
+            )
+    return found
 
 
 def _project_deleted() -> DomainError:
@@ -165,37 +261,31 @@ def _stored_digests(stored: TelemetryBatchRow, first: int, last: int) -> bytes:
 
 
 async def _write(
-    session: Session, delivery: Delivery, new: Sequence[NumberedRecord], writer: WritableAttempt
+    session: Session, store: record_rows.Store, accepted: Sequence[_NewRecords]
 ) -> None:
-    attempt, first_seq = writer.attempt, new[0].seq
-    received, now = await rows.read_last_received(session, attempt.id)
-    elapsed = None if received is None else (now - received).total_seconds()
-    found = [
-        (
-            record_rows.RecordContext(
-                writer.runs[run_id],
-                attempt,
-                writer.carried[run_id].fence,
-                first_seq,
-                delivery.batch.first_seq,
-            ),
-            content,
+    if not accepted:
+        return
+    attempt_ids = [batch.writer.attempt.id for batch in accepted]
+    received, now = await rows.load_last_received(session, attempt_ids)
+    await store.write([part for batch in accepted for part in batch.content])
+    stored = []
+    for batch in accepted:
+        attempt, delivery = batch.writer.attempt, batch.delivery
+        latest = received.get(attempt.id)
+        elapsed = None if latest is None else (now - latest).total_seconds()
+        for target, content in batch.content:
+            if batch.writer.carried[target.run.id].training and content.progress is not None:
+                record_rows.update_progress(target.run, content.progress, elapsed)
+        attempt.acked_seq = delivery.last_seq
+        digests = delivery.digests_of(batch.first_seq, delivery.last_seq)
+        stored.append(
+            {
+                "attempt_id": attempt.id,
+                "first_seq": batch.first_seq,
+                "last_seq": delivery.last_seq,
+                "sha256": hashlib.sha256(digests).hexdigest(),
+                "digests": digests,
+            }
         )
-        for run_id, content in sort_records.sort(new).items()
-    ]
-    await record_rows.write(session, found)
-    for target, content in found:
-        if writer.carried[target.run.id].training and content.progress is not None:
-            record_rows.update_progress(target.run, content.progress, elapsed)
-    digests = delivery.digests_of(first_seq, delivery.last_seq)
-    sha256 = hashlib.sha256(digests).hexdigest()
-    batch = {
-        "attempt_id": attempt.id,
-        "first_seq": first_seq,
-        "last_seq": delivery.last_seq,
-        "sha256": sha256,
-        "digests": digests,
-    }
-    await rows.add_batch(session, batch)
-    attempt.acked_seq = delivery.last_seq
+    await rows.add_batches(session, stored)
     await session.flush()

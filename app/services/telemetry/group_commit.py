@@ -9,6 +9,7 @@ is asked to send the batch again.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -78,9 +79,7 @@ class Intake:
         try:
             while True:
                 await self._gather()
-                await self._commit(
-                    sorted(self._group, key=lambda waiting: waiting.delivery.attempt_id)
-                )
+                await self._commit(self._group)
                 self._group.clear()
         finally:
             while not self._queue.empty():
@@ -113,18 +112,15 @@ class Intake:
     async def _commit_together(self, group: Sequence[_Waiting]) -> None:
         """Writes a group of batches in one transaction.
 
-        Refusals that come before the first write are collected and leave the transaction intact;
-        any other error aborts the whole group.
+        Refusals come before the first write and leave the transaction intact; any other error
+        aborts the whole group.
         """
-        answers: list[int | DomainError] = []
+        answers: list[tuple[_Waiting, int | DomainError]] = []
         async with self._database.write() as session:
-            for waiting in group:
-                try:
-                    async with session.begin_nested():
-                        answers.append(await batches.take(session, waiting.delivery))
-                except DomainError as refusal:
-                    answers.append(refusal)
-        for waiting, answer in zip(group, answers, strict=True):
+            for some in _split_by_attempt(group):
+                deliveries = [waiting.delivery for waiting in some]
+                answers += zip(some, await batches.take_group(session, deliveries), strict=True)
+        for waiting, answer in answers:
             if isinstance(answer, DomainError):
                 _refuse(waiting, answer)
             elif not waiting.answer.done():
@@ -189,6 +185,19 @@ class Intake:
                 raise
             return False
         return True
+
+
+def _split_by_attempt(group: Sequence[_Waiting]) -> list[list[_Waiting]]:
+    """Returns groups in which each attempt has one batch; those of an attempt keep their order."""
+    rounds: list[list[_Waiting]] = []
+    number: Counter[str] = Counter()
+    for waiting in group:
+        attempt_id = waiting.delivery.attempt_id
+        if number[attempt_id] == len(rounds):
+            rounds.append([])
+        rounds[number[attempt_id]].append(waiting)
+        number[attempt_id] += 1
+    return rounds
 
 
 def _refuse(waiting: _Waiting, reason: DomainError) -> None:

@@ -1,17 +1,16 @@
-"""Writes the rows of a batch's records, and appends their events.
+"""Writes the rows of the records of batches, and appends their events.
 
-The curves of all runs of a batch are written by common statements, since the batch of a pack
-may hold the records of sixteen runs.
+The curves of all runs of all batches are written by common statements: a hundred attempts may send
+at once, and the batch of a pack may hold the records of sixteen runs.
 """
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from app.db.engine import Session
-from app.db.models.curves import SeriesRow
 from app.db.models.experiments import RunRow
 from app.db.models.jobs import AttemptRow
 from app.db.repositories import snapshots as snapshot_rows
@@ -67,6 +66,7 @@ class RecordContext:
         return {"run_id": self.run.id, "attempt_id": self.attempt.id, "fence": self.fence}
 
 
+<<<<<<< HEAD
 async def write(session: Session, batch: Sequence[tuple[RecordContext, RunRecords]]) -> None:
     """Writes all records of a batch: first the curves of all runs, then the other records per run.
 
@@ -96,6 +96,8 @@ async def write(session: Session, batch: Sequence[tuple[RecordContext, RunRecord
             await _write_stats(session, context, content)
 
 
+=======
+>>>>>>> a40ae64f (The batches of a group are checked and written together, by statements that they share)
 def update_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -> None:
     """Updates the progress of a run, and its speed as a moving average over about ten seconds.
 
@@ -116,63 +118,147 @@ def update_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -
     run.episode = max(run.episode, progress.episode)
 
 
-async def _write_series(
-    session: Session, series: Mapping[rows.SeriesKey, tuple[RecordContext, Columns]]
-) -> None:
-    if not series:
-        return
-    known = await rows.load_series(session, series.keys())
-    ids = {key: row.id for key, row in known.items()}
-    ids |= await _add_series(session, {key: new for key, new in series.items() if key not in ids})
-    await rows.update_series(session, [_summary(row, series[key][1]) for key, row in known.items()])
-    new = [
-        {
-            "attempt_id": context.attempt.id,
-            "fence": context.fence,
-            "first_seq": context.first_seq,
-            "series_id": ids[key],
-            "points": len(columns),
-            "content": blocks.encode(columns),
+RunContent = tuple[RecordContext, RunRecords]
+"""The records of one run in a batch."""
+
+
+@dataclass(slots=True)
+class _Series:
+    """A series that batches add points to."""
+
+    points: int
+    nonfinite: int
+    id: int | None = None
+    """`None` for a series that is not stored yet."""
+    last: Columns | None = None
+
+    def add(self, columns: Columns) -> None:
+        self.points += len(columns)
+        self.nonfinite += columns.nonfinite
+        self.last = columns
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Values of the columns that lists show."""
+        assert self.last is not None
+        return {
+            "points": self.points,
+            "nonfinite": self.nonfinite,
+            "last_env_step": int(self.last.env_step[-1]),
+            "last_value": str(write_number(float(self.last.value[-1]))),
         }
-        for key, (context, columns) in series.items()
-    ]
-    await rows.add_blocks(session, new)
-    for context in {run_id: context for (run_id, _), (context, _) in series.items()}.values():
-        batch = {"attempt_id": context.attempt.id, "first_seq": context.first_seq}
-        event_log.record(session, "points", batch, **context.event_ids)
 
 
-async def _add_series(
-    session: Session, series: Mapping[rows.SeriesKey, tuple[RecordContext, Columns]]
-) -> dict[rows.SeriesKey, int]:
-    if not series:
-        return {}
-    held = Counter(await rows.count_series(session, {run_id for run_id, _ in series}))
-    for (run_id, _), (context, columns) in series.items():
-        held[run_id] += 1
-        if held[run_id] > MAX_SERIES_PER_RUN:
-            message = f"A run holds at most {MAX_SERIES_PER_RUN} series. Use fewer names."
-            raise InvalidError(
-                "too_many_metrics", message, pointer=context.pointer(int(columns.seq[0]))
-            )
-    new = [
-        {"run_id": run_id, "name": name, **_totals(0, 0, columns)}
-        for (run_id, name), (_, columns) in series.items()
-    ]
-    return dict(zip(series, await rows.add_series(session, new), strict=True))
+class Store:
+    """Checks the content of batches, then writes it by statements that all batches share.
 
+    Args:
+        session: A writing session.
+    """
 
-def _summary(row: SeriesRow, columns: Columns) -> dict[str, Any]:
-    return {"id": row.id, **_totals(row.points, row.nonfinite, columns)}
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._series: dict[rows.SeriesKey, _Series] = {}
+        self._held: Counter[str] = Counter()
+        """Number of series of each run that gets new ones."""
+        self._snapshot_ids: set[str] = set()
+        """IDs of snapshots that exist."""
 
+    async def load(self, content: Iterable[RunContent]) -> None:
+        """Reads what the checks of some content depend on."""
+        keys, snapshot_ids = set[rows.SeriesKey](), set[str]()
+        for context, records in content:
+            keys |= {(context.run.id, name) for name in records.series}
+            snapshot_ids |= {record.snapshot_id for _, record in records.snapshots}
+        known = await rows.load_series(self._session, keys)
+        self._series = {
+            key: _Series(one.points, one.nonfinite, one.id) for key, one in known.items()
+        }
+        growing = {run_id for run_id, name in keys - known.keys()}
+        if growing:
+            self._held = Counter(await rows.count_series(self._session, growing))
+        if snapshot_ids:
+            self._snapshot_ids = await snapshot_rows.filter_existing(self._session, snapshot_ids)
 
-def _totals(points: int, nonfinite: int, columns: Columns) -> dict[str, Any]:
-    return {
-        "points": points + len(columns),
-        "nonfinite": nonfinite + columns.nonfinite,
-        "last_env_step": int(columns.env_step[-1]),
-        "last_value": str(write_number(float(columns.value[-1]))),
-    }
+    def accept(self, batch: Sequence[RunContent]) -> None:
+        """Checks a batch, which `write` may then write.
+
+        Raises:
+            InvalidError: `too_many_metrics` or `snapshot_exists`.
+        """
+        made, held = set[str](), self._held.copy()
+        new: dict[rows.SeriesKey, _Series] = {}
+        for context, records in batch:
+            for seq, record in records.snapshots:
+                if record.snapshot_id in self._snapshot_ids | made:
+                    raise InvalidError(
+                        "snapshot_exists",
+                        "A snapshot with that id exists. Ids are used once.",
+                        pointer=context.pointer(seq),
+                    )
+                made.add(record.snapshot_id)
+            for name, columns in records.series.items():
+                if (context.run.id, name) in self._series:
+                    continue
+                held[context.run.id] += 1
+                if held[context.run.id] > MAX_SERIES_PER_RUN:
+                    message = f"A run holds at most {MAX_SERIES_PER_RUN} series. Use fewer names."
+                    pointer = context.pointer(int(columns.seq[0]))
+                    raise InvalidError("too_many_metrics", message, pointer=pointer)
+                new[context.run.id, name] = _Series(0, 0)
+        self._snapshot_ids |= made
+        self._held = held
+        self._series |= new
+
+    async def write(self, content: Sequence[RunContent]) -> None:
+        """Writes accepted content: first all curves, then the other records of each run."""
+        await self._write_series(content)
+        for context, records in content:
+            if records.series:
+                batch = {"attempt_id": context.attempt.id, "first_seq": context.first_seq}
+                event_log.record(self._session, "points", batch, **context.event_ids)
+            if records.lines:
+                await _write_log(self._session, context, records.lines)
+            for seq, snapshot in records.snapshots:
+                origin = snapshots.Origin(context.run, context.attempt.id, context.fence, seq)
+                await snapshots.add_written(self._session, origin, snapshot)
+            if records.evaluations:
+                await _write_evaluations(self._session, context, records)
+            if records.stats:
+                await _write_stats(self._session, context, records)
+
+    async def _write_series(self, content: Sequence[RunContent]) -> None:
+        changed: dict[rows.SeriesKey, _Series] = {}
+        for context, records in content:
+            for name, columns in records.series.items():
+                series = changed[context.run.id, name] = self._series[context.run.id, name]
+                series.add(columns)
+        if not changed:
+            return
+        new = {key: one for key, one in changed.items() if one.id is None}
+        known = [{"id": one.id, **one.summary} for one in changed.values() if one.id is not None]
+        await rows.update_series(self._session, known)
+        added = await rows.add_series(
+            self._session,
+            [{"run_id": key[0], "name": key[1], **one.summary} for key, one in new.items()],
+        )
+        for one, series_id in zip(new.values(), added, strict=True):
+            one.id = series_id
+        await rows.add_blocks(
+            self._session,
+            [
+                {
+                    "attempt_id": context.attempt.id,
+                    "fence": context.fence,
+                    "first_seq": context.first_seq,
+                    "series_id": changed[context.run.id, name].id,
+                    "points": len(columns),
+                    "content": blocks.encode(columns),
+                }
+                for context, records in content
+                for name, columns in records.series.items()
+            ],
+        )
 
 
 async def _write_log(session: Session, context: RecordContext, lines: list[StoredLogLine]) -> None:

@@ -1,6 +1,7 @@
 """Batches that arrive together share a commit, but each is validated separately."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -68,14 +69,14 @@ async def test_a_refused_batch_does_not_affect_the_others_of_its_group(
 async def test_a_group_that_fails_is_retried_batch_by_batch(
     training: Training, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken = batches.take
+    taken = batches.take_group
 
-    async def fail_for_second_batch(session: Any, given: Delivery) -> int:
-        if given.batch.first_seq == 2:
+    async def fail_for_second_batch(session: Any, given: Sequence[Delivery]) -> Any:
+        if any(one.batch.first_seq == 2 for one in given):
             raise RuntimeError("a fault of ours")
         return await taken(session, given)
 
-    monkeypatch.setattr(batches, "take", fail_for_second_batch)
+    monkeypatch.setattr(batches, "take_group", fail_for_second_batch)
     deliveries = [
         make_delivery(
             training.attempt_id, seq, [records.make_points(training.run_id, "loss", [seq])]
@@ -93,14 +94,14 @@ async def test_a_group_that_fails_is_retried_batch_by_batch(
 async def test_batches_that_wait_at_a_shutdown_are_refused_and_not_written(
     training: Training, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken, begun = batches.take, asyncio.Event()
+    taken, begun = batches.take_group, asyncio.Event()
 
-    async def take_and_wait(session: Any, given: Delivery) -> int:
+    async def take_and_wait(session: Any, given: Sequence[Delivery]) -> Any:
         await taken(session, given)
         begun.set()
-        return await asyncio.Future[int]()
+        return await asyncio.Future[Any]()
 
-    monkeypatch.setattr(batches, "take", take_and_wait)
+    monkeypatch.setattr(batches, "take_group", take_and_wait)
     intake = Intake(training.database)
     task = asyncio.create_task(intake.run())
     content = [[records.make_points(training.run_id, "loss", [seq])] for seq in (1, 2)]

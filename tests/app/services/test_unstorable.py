@@ -233,7 +233,7 @@ async def test_an_unreachable_database_is_503(
         raise ConnectionResetError
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.services.telemetry.batches.take", raise_connection_error)
+        patch.setattr("app.services.telemetry.batches.take_group", raise_connection_error)
         refusal = await _send_refused(
             intake, live_run, records.make_points(live_run.run_id, "loss", [1])
         )
