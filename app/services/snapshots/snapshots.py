@@ -132,7 +132,7 @@ async def build_views(
 async def add_written(session: Session, origin: Origin, record: SnapshotWritten) -> None:
     """Adds a snapshot that is complete on its worker.
 
-    It becomes verified once all its files are stored on the server.
+    The snapshot becomes verified once all its files are stored on the server.
     """
     snapshot = await rows.add(
         session, _row(origin, record), [file.model_dump() for file in record.files]
