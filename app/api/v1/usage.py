@@ -22,7 +22,7 @@ _CSV: dict[int | str, dict[str, Any]] = {
 }
 
 
-def read_period(
+async def read_period(
     since: Annotated[
         WrittenTime | None, Query(description="From this time on; by default 7 days.")
     ] = None,
@@ -37,7 +37,7 @@ def read_period(
     return UsageQuery(since=since, until=until, bucket=bucket)
 
 
-def read_names(
+async def read_names(
     project: Annotated[str | None, Query(min_length=1, max_length=64)] = None,
     user: Annotated[
         str | None,
@@ -53,7 +53,7 @@ def read_names(
     )
 
 
-def read_usage_query(
+async def read_usage_query(
     period: Annotated[UsageQuery, Depends(read_period)],
     names: Annotated[UsageQuery, Depends(read_names)],
     by: Annotated[

@@ -66,38 +66,6 @@ class RecordContext:
         return {"run_id": self.run.id, "attempt_id": self.attempt.id, "fence": self.fence}
 
 
-<<<<<<< HEAD
-async def write(session: Session, batch: Sequence[tuple[RecordContext, RunRecords]]) -> None:
-    """Writes all records of a batch: first the curves of all runs, then the other records per run.
-
-    Raises:
-        InvalidError: `too_many_metrics` or `snapshot_exists`; the caller must roll the batch
-            back.
-    """
-    await _write_series(
-        session,
-        {
-            (context.run.id, name): (context, columns)
-            for context, content in batch
-            for name, columns in content.series.items()
-        },
-    )
-    for context, content in batch:
-        if content.lines:
-            await _write_log(session, context, content.lines)
-        for seq, snapshot in content.snapshots:
-            origin = snapshots.Origin(
-                context.run, context.attempt.id, context.fence, seq, context.pointer(seq)
-            )
-            await snapshots.add_written(session, origin, snapshot)
-        if content.evaluations:
-            await _write_evaluations(session, context, content)
-        if content.stats:
-            await _write_stats(session, context, content)
-
-
-=======
->>>>>>> a40ae64f (The batches of a group are checked and written together, by statements that they share)
 def update_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -> None:
     """Updates the progress of a run, and its speed as a moving average over about ten seconds.
 
