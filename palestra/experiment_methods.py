@@ -69,7 +69,7 @@ class ExperimentMethods(ClientMethods):
         *,
         code: Code | None = None,
     ) -> SubmissionPreview:
-        """Returns what `submit` would do, and when its jobs would start; nothing is queued.
+        """Returns the jobs that `submit` would queue, and when they would start; queues nothing.
 
         Args:
             definition: What to train and how.
@@ -85,7 +85,7 @@ class ExperimentMethods(ClientMethods):
         )
 
     def preview_document(self, submission: Submission) -> SubmissionPreview:
-        """Returns what the submission of a document would do."""
+        """Returns the jobs that the submission of a document would queue."""
         path = f"{self._within}/experiments:preview"
         return self._connection.post(SubmissionPreview, path, submission)
 

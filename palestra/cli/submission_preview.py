@@ -20,7 +20,7 @@ def print_warnings(warnings: Sequence[SubmissionWarning]) -> None:
 
 
 def print_preview(found: SubmissionPreview, *, as_json: bool) -> None:
-    """Prints what a submission would do."""
+    """Prints the jobs that a submission would queue, and when they would start."""
     print_warnings(found.warnings)
     if as_json:
         return emit_json(found)
@@ -61,7 +61,7 @@ def describe_estimate(estimate: StartEstimate) -> str:
 
 
 def describe_accuracy(accuracy: EstimateAccuracy) -> str:
-    """Returns how well earlier starts were estimated."""
+    """Returns error and coverage of earlier estimates, as a sentence."""
     error = describe_duration(accuracy.median_error_seconds or 0.0)
     return (
         f"{accuracy.coverage or 0.0:.0%} of {accuracy.starts:,} starts within their interval, "

@@ -9,7 +9,7 @@ from palestra.contract.views import SubmissionWarning, View
 
 
 class WaitReason(StrEnum):
-    """Why a queued job has not started."""
+    """The reason why a queued job has not started, as a code."""
 
     PROJECT_NOT_ADMITTED = "project_not_admitted"
     POOL_PAUSED = "pool_paused"
@@ -51,7 +51,7 @@ class WaitReason(StrEnum):
 
 
 class StartEstimate(View):
-    """When a waiting job is expected to start.
+    """The estimated start of a waiting job.
 
     An interval: of ten jobs, eight are expected to start between `earliest` and `latest`. The three
     times are `null` together.
@@ -70,7 +70,7 @@ class StartEstimate(View):
 
 
 class EstimateAccuracy(View):
-    """How well the starts of jobs of a pool were estimated when the jobs were queued."""
+    """Error and coverage of the estimates that were made when a pool's jobs were queued."""
 
     starts: int
     """Number of starts that are compared with their first estimate: the latest ones."""
@@ -100,7 +100,7 @@ class QueueTerms(View):
 
 
 class JobExplanation(View):
-    """Why a job has not started."""
+    """The reason why a job has not started, with everything that decides its place."""
 
     job_id: str
     state: JobState
@@ -123,7 +123,7 @@ class JobExplanation(View):
 
 
 class SubmissionPreview(View):
-    """What a submission would do; nothing was written."""
+    """The jobs that a submission would queue, and when they would start; nothing was written."""
 
     project: str
     """Slug of the project."""

@@ -53,7 +53,7 @@ class AttemptState(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How an attempt ended."""
+    """The outcome of an attempt."""
 
     SUCCEEDED = "succeeded"
     PAUSED = "paused"
@@ -64,7 +64,7 @@ class Outcome(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why an attempt or a job ended; the retry rule depends on it."""
+    """The cause of the end of an attempt or a job; the retry rule depends on it."""
 
     BUDGET = "budget"
     SUCCESS_SCORE = "success_score"
@@ -118,7 +118,7 @@ class SnapshotState(StrEnum):
 
 
 class SnapshotReason(StrEnum):
-    """Why a snapshot was written."""
+    """The reason for which a snapshot was written."""
 
     PERIODIC = "periodic"
     BEST = "best"
@@ -128,7 +128,7 @@ class SnapshotReason(StrEnum):
 
 
 class ResumeQuality(StrEnum):
-    """How a training attempt began."""
+    """Whether a training attempt resumed exactly, statistically, or began anew."""
 
     FRESH = "fresh"
     EXACT = "exact"

@@ -84,7 +84,7 @@ UsageName = Annotated[str, Field(min_length=1, max_length=128)]
 
 
 class UsageQuery(Document):
-    """Which usage to sum, and how to group it; a filter that is `None` takes all."""
+    """A query of usage: filters, of which `None` takes all, and keys to group by."""
 
     by: Annotated[tuple[UsageKey, ...], Field(min_length=1, max_length=5)] = (UsageKey.PROJECT,)
     """Grouped by all of them."""

@@ -115,7 +115,7 @@ def read_last_write(stack: SeveralServers, writer: str) -> int:
 
 
 class Submitter(threading.Thread):
-    """Submits experiments until it is stopped; repeats a request that got no answer."""
+    """Submits experiments until stopped; repeats requests without an answer."""
 
     def __init__(self, stack: SeveralServers) -> None:
         super().__init__(daemon=True)

@@ -111,7 +111,7 @@ class HeldStart:
         self._bounds = float(low), float(high)
 
     def __call__(self, start: SupervisorStart) -> None:
-        """Hands the slot of a held attempt to the holder; starts a supervisor for another."""
+        """Passes the slot of a held attempt to the holder, or starts a supervisor."""
         order = json.loads(start.directory.work_order.read_bytes())
         if not str(order["definition"].get("name", "")).startswith(HELD_NAME):
             start_supervisor(start)

@@ -74,7 +74,7 @@ class Unit(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why the engine stopped. The first four end the run, the others end the attempt."""
+    """The reason why the engine stopped: the first four end the run, the others the attempt."""
 
     BUDGET = "budget"
     SUCCESS_SCORE = "success_score"
@@ -281,7 +281,7 @@ class RestoreReport:
 
 
 class GoalRule(NamedTuple):
-    """Which entries of a goal-conditioned environment's vectors are goals, and the reward."""
+    """The entries of a goal-conditioned environment's vectors that are goals, and the reward."""
 
     achieved: slice
     """The G entries of the achieved goal."""

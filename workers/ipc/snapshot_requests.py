@@ -17,7 +17,7 @@ from workers.ipc.attempt_directory import AttemptDirectory, read_json, write_ato
 
 
 class NoSnapshotReason(StrEnum):
-    """Why a request is answered without a snapshot."""
+    """The reason why a request is answered without a snapshot."""
 
     OVER = "over"
     """The training of the run is over, and all its snapshots were evaluated."""

@@ -72,7 +72,7 @@ async def tail_events(
 ) -> Response:
     """Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
 
-    A comment comes every 15 s. The event `resync` says that the log no longer holds the
+    A comment comes every 15 s. The event `resync` means that the log no longer holds the
     events after the cursor: load the history again.
     """
     hub: EventHub = request.app.state.hub

@@ -102,9 +102,9 @@ async def preview_submission(
     ],
     database: DatabaseDep,
 ) -> SubmissionPreview:
-    """Says what a submission would do, and when its jobs would start; writes nothing.
+    """Returns the jobs that a submission would queue, and when they would start; writes nothing.
 
-    Takes the body of a submission, and refuses what a submission would be refused for.
+    Takes the body of a submission, and refuses it like a submission.
     """
     async with database.write() as session:
         plan = await submission_plan.plan(session, principal, body)

@@ -9,7 +9,7 @@ from app.db.models.base import Base, BigKey, Created
 
 
 class EventRow(Base):
-    """One change.
+    """One change of a resource, as the live stream sends it.
 
     Ids rise in the order in which transactions become visible (`app.db.repositories.events`), so
     none appears behind a cursor.

@@ -9,10 +9,10 @@ from app.db.models.base import Base, Created
 
 
 class StartEstimateRow(Base):
-    """The first and the latest estimate of the start of a job, and when it started.
+    """The first and the latest estimate of the start of a job, and the actual start.
 
-    The first one was made when the job was queued last; it is compared with the actual start.
-    Without a foreign key: the comparison outlives the job for a month.
+    The first estimate was made when the job was last queued, and is compared with the actual start.
+    The row has no foreign key: it is kept for a month after the job is deleted.
     """
 
     __tablename__ = "start_estimates"

@@ -16,7 +16,7 @@ from app.domain.audit_chain import ChainPlace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """Which entries to read; `None` takes all."""
+    """Filter of the entries to read; a member that is `None` takes all."""
 
     project_ids: Collection[str] | None = None
     """Entries that concern these projects; `None` takes those that concern none too."""

@@ -37,7 +37,7 @@ async def list_after(session: Session, cursor: int, *, limit: int) -> Sequence[E
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """Which rows of the log to read; empty collections take every run and experiment."""
+    """Filter of the rows to read; empty collections take every run and experiment."""
 
     project_ids: Collection[str]
     runs: Collection[str] = ()

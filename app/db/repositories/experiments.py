@@ -31,7 +31,7 @@ RUN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentFilter:
-    """Which experiments to list; `None` takes all."""
+    """Filter of the list of experiments; a member that is `None` takes all."""
 
     state: RunState | None = None
     agent: str | None = None
@@ -45,7 +45,7 @@ class ExperimentFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFilter:
-    """Which runs to list; `None` takes all."""
+    """Filter of the list of runs; a member that is `None` takes all."""
 
     experiment_id: str | None = None
     state: RunState | None = None

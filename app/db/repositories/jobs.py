@@ -36,7 +36,7 @@ TRAINING: Final = [schedule.value for schedule in Schedule if schedule.writes_tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
-    """Which jobs to list; `None` takes all."""
+    """Filter of the list of jobs; a member that is `None` takes all."""
 
     experiment_id: str | None = None
     run_id: str | None = None

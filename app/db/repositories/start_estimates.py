@@ -19,7 +19,7 @@ _AT_ONCE: Final = 500
 
 
 async def load(session: Session, job_ids: Collection[str]) -> Mapping[str, StartEstimateRow]:
-    """Returns the estimates of some jobs that wait, by job ID."""
+    """Returns the estimates of the given waiting jobs, by job ID."""
     if not job_ids:
         return {}
     query = select(StartEstimateRow).where(
@@ -49,7 +49,7 @@ async def store(session: Session, rows: Sequence[dict[str, Any]]) -> None:
 
 
 async def note_starts(session: Session, pool: str) -> None:
-    """Stores when the jobs of a pool started, and drops the estimates of jobs that never will."""
+    """Stores when the jobs of a pool started; drops the estimates of jobs that will never start."""
     started = (
         select(func.max(AttemptRow.started_at))
         .where(
@@ -75,7 +75,7 @@ async def note_starts(session: Session, pool: str) -> None:
 
 
 async def forget(session: Session, seconds: float) -> int:
-    """Deletes the estimates of jobs that started longer ago; returns how many."""
+    """Deletes the estimates of jobs that started earlier; returns their number."""
     found: Any = await session.execute(
         delete(StartEstimateRow).where(StartEstimateRow.started_at < db_now(-seconds))
     )

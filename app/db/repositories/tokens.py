@@ -59,7 +59,7 @@ def _token_is_live() -> tuple[ColumnElement[bool], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFilter:
-    """Which tokens to list: those of a user, and those of all users in the given projects."""
+    """Filter of tokens: the tokens of a user, and of all users in the given projects."""
 
     user_id: str
     project_ids: Collection[str] = ()
@@ -83,7 +83,7 @@ async def list_page(session: Session, wanted: TokenFilter, keys: Keyset) -> Sequ
 
 
 async def find_token(session: Session, wanted: TokenFilter, token_id: str) -> TokenRow | None:
-    """Returns a token if the filter takes it."""
+    """Returns a token if it matches the filter."""
     return await session.scalar(select(TokenRow).where(_is_wanted(wanted), TokenRow.id == token_id))
 
 

@@ -43,7 +43,7 @@ _OF_LIVE: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageFilter:
-    """Which entries to sum; `None` takes all."""
+    """Filter of the entries to sum; a member that is `None` takes all."""
 
     project_ids: Collection[str] | None = None
     user_id: str | None = None

@@ -11,7 +11,7 @@ from palestra.contract.names import PriorityClass
 
 
 class HoldReason(StrEnum):
-    """Why a job that was reached in the order does not start."""
+    """The kind of reason why a job that was reached in the order does not start."""
 
     NO_FITTING_WORKER = "no_fitting_worker"
     """No worker that is online has its GPUs and executes its version."""
@@ -35,7 +35,7 @@ class HoldReason(StrEnum):
 
 
 class Hold(NamedTuple):
-    """Why a job does not start."""
+    """The reason why a job does not start, with its numbers."""
 
     reason: HoldReason
     job_id: str | None = None

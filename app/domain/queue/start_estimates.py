@@ -20,7 +20,7 @@ class ComparedStart(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """How well starts were estimated."""
+    """Error and coverage of past estimates of starts."""
 
     starts: int
     median_error_seconds: float | None
@@ -30,7 +30,7 @@ class Accuracy(NamedTuple):
 
 
 def measure_accuracy(starts: Sequence[ComparedStart]) -> Accuracy:
-    """Returns how well some starts were estimated."""
+    """Returns error and coverage of the estimates of the given starts."""
     if not starts:
         return Accuracy(0, None, None)
     errors = [abs((one.started_at - one.median).total_seconds()) for one in starts]

@@ -77,7 +77,7 @@ _HELD: Final[Mapping[HoldReason, str]] = {
 
 
 class Waiting(NamedTuple):
-    """Why a job waits, as a code and as a sentence with the numbers."""
+    """The reason why a job waits, as a code and as a sentence with the numbers."""
 
     reason: WaitReason
     sentence: str

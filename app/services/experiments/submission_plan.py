@@ -24,7 +24,7 @@ from palestra.contract.work_order import WORK_ORDER_VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionPlan:
-    """What a submission would queue."""
+    """The runs and jobs that a submission would create."""
 
     project_id: str
     project: str
@@ -46,7 +46,7 @@ class SubmissionPlan:
 
 
 async def plan(session: Session, principal: Principal, submission: Submission) -> SubmissionPlan:
-    """Checks a submission as `experiments.submit` does, and returns what it would queue.
+    """Checks a submission as `experiments.submit` does; returns the runs and jobs to create.
 
     Args:
         session: A writing session, in which nothing is written: the checks lock the pool.
@@ -56,7 +56,7 @@ async def plan(session: Session, principal: Principal, submission: Submission) -
     Raises:
         InvalidError: If no worker of the pool can execute it.
         ForbiddenError: If the caller may not submit it.
-        ConflictError: If another experiment of the project happens to have the same ID;
+        ConflictError: If another experiment of the project has the same ID by collision;
             `storage_limit_reached`.
     """
     project_id, submission = await experiments.check(session, principal, submission)

@@ -21,7 +21,7 @@ _IN_TURN = {WaitReason.BEHIND_JOBS, WaitReason.SLOTS_BUSY, WaitReason.STARTS_NOW
 
 
 async def preview(session: Session, plan: SubmissionPlan) -> SubmissionPreview:
-    """Returns what a submission would queue and when that would start.
+    """Returns the jobs that a submission would queue, and estimates of their starts.
 
     Args:
         session: A reading session.

@@ -53,7 +53,7 @@ class PoolDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a queued job stands in its pool's queue."""
+    """The place of a queued job in its pool's queue."""
 
     ahead: Ahead
     terms: QueueTerms
@@ -136,7 +136,7 @@ class PoolQueue:
             await self._load(self._next_groups(order.unloaded, _MOST_GROUPS), ())
 
     async def find_place(self, job_id: str, limit: int) -> Place | None:
-        """Returns where a queued job stands.
+        """Returns the place of a queued job.
 
         `None` if it is not queued or the pool does not admit its project.
 

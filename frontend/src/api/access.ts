@@ -22,7 +22,7 @@ export function chooseFirstProject({ projects }: Session): string | null {
 /** Whether the caller may do something, and otherwise a sentence with the reason. */
 export type Right = { allowed: true; reason: null } | { allowed: false; reason: string };
 
-/** What a user submitted to a project. */
+/** An object that a user submitted to a project. */
 export interface Submitted {
   project: string;
   /** Login name. */
@@ -61,7 +61,7 @@ export function checkRight(
     : ALLOWED;
 }
 
-/** Whether the session may act on what a user submitted; `action` is a phrase: "pause this run". */
+/** Whether the session may act on a submitted object; `action` is a phrase: "pause this run". */
 export function checkRightToControl(session: Session, object: Submitted, action: string): Right {
   const membership = session.projects.find((one) => one.slug === object.project);
   const permissions = membership?.permissions ?? [];
@@ -124,7 +124,7 @@ export function useMoveTargets(project: string): MoveTargets {
     : listMoveTargets(session, project);
 }
 
-/** Returns whether the caller may act on what a user submitted. */
+/** Returns whether the caller may act on an object that a user submitted. */
 export function useControl(): (object: Submitted, action: string) => Right {
   const session = useSession();
   return (object, action) =>

@@ -7,7 +7,7 @@ import { pause } from "@/lib/pause";
 import type { Problem } from "./types";
 
 const BASE = "/api/v1";
-/** How often a request that reads is sent before the caller gets the error 429. */
+/** Number of times that a request that reads is sent before the caller gets the error 429. */
 const TRIES = 3;
 /** Longest wait in seconds without a message; during longer ones the caller shows the reason. */
 const LONGEST_SILENT_WAIT = 10;

@@ -59,7 +59,7 @@ export function changePerson(user: string, change: t.PersonChange): Promise<t.Pe
   return patch(personPath(user), change);
 }
 
-/** Disables a person; `transferTo` names who gets the jobs that are transferred. */
+/** Disables a person; `transferTo` is the user to whom unfinished jobs are transferred. */
 export function disablePerson(
   user: string,
   jobs: t.JobsOfPerson,

@@ -55,7 +55,7 @@ export function openRunsQuery(project: string | null) {
   });
 }
 
-/** Why a job waits. */
+/** The explanation of a waiting job. */
 export function explanationQuery(jobId: string) {
   return queryOptions({
     queryKey: [...keys.jobs, "explanation", jobId],

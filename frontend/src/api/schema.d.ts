@@ -312,7 +312,7 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` says that the log no longer holds the
+         *     A comment comes every 15 s. The event `resync` means that the log no longer holds the
          *     events after the cursor: load the history again.
          */
         get: operations["tail_events"];
@@ -448,9 +448,9 @@ export interface paths {
         put?: never;
         /**
          * Preview Submission
-         * @description Says what a submission would do, and when its jobs would start; writes nothing.
+         * @description Returns the jobs that a submission would queue, and when they would start; writes nothing.
          *
-         *     Takes the body of a submission, and refuses what a submission would be refused for.
+         *     Takes the body of a submission, and refuses it like a submission.
          */
         post: operations["preview_submission"];
         delete?: never;
@@ -1077,7 +1077,7 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` says that the log no longer holds the
+         *     A comment comes every 15 s. The event `resync` means that the log no longer holds the
          *     events after the cursor: load the history again.
          */
         get: operations["tail_events_of_project"];
@@ -1213,9 +1213,9 @@ export interface paths {
         put?: never;
         /**
          * Preview Submission
-         * @description Says what a submission would do, and when its jobs would start; writes nothing.
+         * @description Returns the jobs that a submission would queue, and when they would start; writes nothing.
          *
-         *     Takes the body of a submission, and refuses what a submission would be refused for.
+         *     Takes the body of a submission, and refuses it like a submission.
          */
         post: operations["preview_submission_of_project"];
         delete?: never;
@@ -3176,7 +3176,7 @@ export interface components {
         };
         /**
          * Cause
-         * @description Why an attempt or a job ended; the retry rule depends on it.
+         * @description The cause of the end of an attempt or a job; the retry rule depends on it.
          * @enum {string}
          */
         Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed";
@@ -4009,7 +4009,7 @@ export interface components {
         };
         /**
          * EstimateAccuracy
-         * @description How well the starts of jobs of a pool were estimated when the jobs were queued.
+         * @description Error and coverage of the estimates that were made when a pool's jobs were queued.
          */
         EstimateAccuracy: {
             /**
@@ -5005,7 +5005,7 @@ export interface components {
         };
         /**
          * JobExplanation
-         * @description Why a job has not started.
+         * @description The reason why a job has not started, with everything that decides its place.
          */
         JobExplanation: {
             /** @description How well earlier starts in its pool were estimated; `null` unless the job is queued. */
@@ -5806,7 +5806,7 @@ export interface components {
         Order: "continue" | "pause" | "cancel" | "drain" | "stale";
         /**
          * Outcome
-         * @description How an attempt ended.
+         * @description The outcome of an attempt.
          * @enum {string}
          */
         Outcome: "succeeded" | "paused" | "cancelled" | "drained" | "failed" | "lost";
@@ -7703,7 +7703,7 @@ export interface components {
         };
         /**
          * ResumeQuality
-         * @description How a training attempt began.
+         * @description Whether a training attempt resumed exactly, statistically, or began anew.
          * @enum {string}
          */
         ResumeQuality: "fresh" | "exact" | "statistical";
@@ -8624,7 +8624,7 @@ export interface components {
         };
         /**
          * SnapshotReason
-         * @description Why a snapshot was written.
+         * @description The reason for which a snapshot was written.
          * @enum {string}
          */
         SnapshotReason: "periodic" | "best" | "finish" | "stop" | "exception";
@@ -8798,7 +8798,7 @@ export interface components {
         };
         /**
          * StartEstimate
-         * @description When a waiting job is expected to start.
+         * @description The estimated start of a waiting job.
          *
          *     An interval: of ten jobs, eight are expected to start between `earliest` and `latest`. The three
          *     times are `null` together.
@@ -8902,7 +8902,7 @@ export interface components {
         };
         /**
          * SubmissionPreview
-         * @description What a submission would do; nothing was written.
+         * @description The jobs that a submission would queue, and when they would start; nothing was written.
          */
         SubmissionPreview: {
             /**
@@ -10002,7 +10002,7 @@ export interface components {
         };
         /**
          * WaitReason
-         * @description Why a queued job has not started.
+         * @description The reason why a queued job has not started, as a code.
          * @enum {string}
          */
         WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "delayed" | "follows_training" | "interactive_limit" | "no_fitting_worker" | "not_free_long_enough" | "experiment_limit" | "person_limit" | "project_limit" | "device_hours" | "reserved" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";

@@ -21,8 +21,8 @@ export function makeStream(): LiveStream {
 }
 
 /**
- * Follows a scope of the project shown (of all projects where none is) while the component is mounted. `key` identifies the scope; `null` does not
- * connect.
+ * Receives the events of a scope, in the project shown or in all projects, while the component is
+ * mounted. `key` identifies the scope; `null` does not connect.
  */
 export function useLive(
   key: string | null,

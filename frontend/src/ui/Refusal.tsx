@@ -9,7 +9,7 @@ interface RefusalProps {
   requestId?: string | null | undefined;
 }
 
-/** Why a request was refused, beside the action or in its form. */
+/** The reason why a request was refused, shown beside the action or in its form. */
 export function Refusal({ text, title, requestId }: RefusalProps) {
   if (!text) return null;
   return (

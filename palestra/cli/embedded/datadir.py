@@ -28,32 +28,32 @@ class DataDir:
 
     @property
     def state(self) -> Path:
-        """Ports and other values that stay the same over restarts."""
+        """File with ports and other values that stay the same over restarts."""
         return self.root / "up.json"
 
     @property
     def children(self) -> Path:
-        """Records of the processes that the running or the last instance started."""
+        """File with records of the processes that the running or the last instance started."""
         return self.root / "children.json"
 
     @property
     def user_token(self) -> Path:
-        """Token of the command line."""
+        """File with the token of the command line."""
         return self.root / "tokens" / "user"
 
     @property
     def worker_token(self) -> Path:
-        """Token of the worker."""
+        """File with the token with which the worker enrols."""
         return self.root / "tokens" / "worker"
 
     @property
     def worker(self) -> Path:
-        """Slots, spools and snapshots of the worker."""
+        """Directory of the worker's slots, spools and snapshots."""
         return self.root / "worker"
 
     @property
     def valkey(self) -> Path:
-        """Data of the broker."""
+        """Directory of the broker's data."""
         return self.root / "valkey"
 
     def log(self, name: str) -> Path:

@@ -36,7 +36,7 @@ class Slot:
 
 
 class StopCause(IntEnum):
-    """Why the run ends."""
+    """The cause of the end of a run."""
 
     RUNNING = 0
     """The run has not ended. The only member that is falsy."""

@@ -182,7 +182,7 @@ class SharedBestScore(BestScore):
 
 
 class EndOfRun:
-    """Which process ends the run, and why.
+    """The process that ends the run, and the cause.
 
     The first process that calls `claim` writes the last snapshot; the others only stop.
 

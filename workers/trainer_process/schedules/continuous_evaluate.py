@@ -39,7 +39,7 @@ _REMEMBERED: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class FollowResult:
-    """Why a continuous evaluation ended, and the number of its evaluations."""
+    """The reason for the end of a continuous evaluation, and the number of its evaluations."""
 
     reason: StopReason
     evaluations: int

@@ -24,7 +24,7 @@ interface AuditPageProps {
   onSearch(search: AuditSearch): void;
 }
 
-/** Who did what to which object, when and from where. */
+/** The entries of the audit log, with a filter and an export. */
 export function AuditPage(props: AuditPageProps) {
   const { project } = props;
   const right = usePermission(project === null ? "server.audit" : "project.audit", project);

@@ -21,7 +21,7 @@ const ROLES: { value: Role; label: string }[] = [
   { value: "maintainer", label: "maintainer: acts on all runs, manages members" },
 ];
 
-/** Who belongs to a project, in which role. */
+/** The members of a project with their roles. */
 export function MembersPage({ project }: { project: string }) {
   const query = useQuery(membersQuery(project));
   const right = useProjectRight("project.members", project);

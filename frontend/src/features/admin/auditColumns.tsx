@@ -23,7 +23,7 @@ export function Outcome({ entry }: { entry: AuditEntry }) {
 }
 
 /** The states before and after a change of a job. */
-function Move({ entry: { data } }: { entry: AuditEntry }) {
+function StateChange({ entry: { data } }: { entry: AuditEntry }) {
   if (typeof data.from !== "string" || typeof data.to !== "string") return null;
   return <span className="muted">{` ${data.from} → ${data.to}`}</span>;
 }
@@ -53,7 +53,7 @@ export const auditColumns: Column<AuditEntry>[] = [
       >
         {entry.outcome === "refused" && <IconBan size={13} aria-label="refused:" />}
         <span className="clip">{entry.action}</span>
-        <Move entry={entry} />
+        <StateChange entry={entry} />
       </span>
     ),
   },

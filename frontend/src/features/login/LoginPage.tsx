@@ -38,7 +38,7 @@ function useEnter() {
   };
 }
 
-/** A link that was opened, and what it is for. */
+/** A link that was opened, and its purpose. */
 export interface OpenedLink {
   code: string;
   preview: LinkPreview;

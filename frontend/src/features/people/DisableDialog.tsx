@@ -34,7 +34,7 @@ const CHOICES: { value: JobsOfPerson; label: string; description: string }[] = [
   },
 ];
 
-/** Asks before a person is disabled: lists what ends, and asks what to do with unfinished jobs. */
+/** Asks before a person is disabled: lists the effects, and offers choices for unfinished jobs. */
 export function DisableDialog({ person, isCaller, onClose }: DisableDialogProps) {
   const [jobs, setJobs] = useState<JobsOfPerson>("keep");
   const [receiver, setReceiver] = useState<string | null>(null);

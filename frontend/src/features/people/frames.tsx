@@ -4,7 +4,7 @@ import { EmptyState } from "@/ui/EmptyState";
 import { Panel } from "@/ui/Page";
 
 /**
- * Shows its content to administrators of the server, and to others a sentence that says why not.
+ * Shows its content to administrators of the server, and to others a sentence with the reason.
  */
 export function ManagersOnly({ children }: { children: ReactNode }) {
   const right = usePermission("server.users");

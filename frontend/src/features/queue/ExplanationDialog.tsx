@@ -16,7 +16,7 @@ import { Failure } from "@/ui/Failure";
 import classes from "./Queue.module.css";
 import { HEARTBEAT_MS } from "./useLiveQueue";
 
-/** Why a job waits, with everything that decides its place in the order in which it is compared. */
+/** The reason why a job waits, and the terms of its place in the order of their comparison. */
 export function ExplanationDialog({ jobId, onClose }: { jobId: string | null; onClose(): void }) {
   return (
     <Modal opened={jobId !== null} onClose={onClose} title="Why this job waits" size="lg">
