@@ -8,13 +8,14 @@ from app.daemons.dispatcher import CeleryDispatchQueue, Dispatcher
 from app.daemons.pool_recorder import PoolRecorder
 from app.daemons.reaper import Reaper
 from app.daemons.remover import ProjectRemover
+from app.daemons.start_estimator import StartEstimator
 from app.db.engine import Database
 from app.services.artifacts.blob_store import BlobStore
 from app.settings import Settings
 
 
 async def run(database: Database, settings: Settings, bus: Bus) -> None:
-    """Runs dispatcher, reaper, compactor, remover and pool recorder until it is cancelled.
+    """Runs dispatcher, reaper, compactor, remover, recorder and estimator until it is cancelled.
 
     Several such processes may run at the same time. One of the dispatchers holds the lease and
     assigns jobs; what the other daemons write is a compare-and-set, or done under a lock.
@@ -38,7 +39,8 @@ async def run(database: Database, settings: Settings, bus: Bus) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(dispatcher.run(bus))
-            for daemon in (reaper, compactor, remover, PoolRecorder(database)):
+            recorder, estimator = PoolRecorder(database), StartEstimator(database)
+            for daemon in (reaper, compactor, remover, recorder, estimator):
                 group.create_task(daemon.run())
     finally:
         queue.close()

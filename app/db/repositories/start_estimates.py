@@ -10,6 +10,7 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.start_estimates import StartEstimateRow
+from app.db.models.usage import QueueGroupRow
 from app.db.repositories.job_queue import is_queued
 from app.db.upsert import insert_or_replace
 from app.domain.queue.start_estimates import ComparedStart
@@ -26,6 +27,24 @@ async def load(session: Session, job_ids: Collection[str]) -> Mapping[str, Start
         StartEstimateRow.job_id.in_(job_ids), StartEstimateRow.started_at.is_(None)
     )
     return {row.job_id: row for row in await session.scalars(query)}
+
+
+async def list_pools(session: Session, seconds: float) -> Sequence[str]:
+    """Returns the pools with queued jobs or open estimates, without those estimated just before.
+
+    Args:
+        session: A session.
+        seconds: A pool with an estimate that was made within so many seconds is left out.
+    """
+    waiting = select(QueueGroupRow.pool)
+    is_open = StartEstimateRow.started_at.is_(None)
+    pools = (
+        await session.scalars(waiting.union(select(StartEstimateRow.pool).where(is_open)))
+    ).all()
+    recent = select(StartEstimateRow.pool).where(
+        is_open, StartEstimateRow.made_at > db_now(-seconds)
+    )
+    return sorted(set(pools) - set(await session.scalars(recent)))
 
 
 async def list_open(session: Session, pool: str) -> Mapping[str, StartEstimateRow]:

@@ -1,23 +1,33 @@
 """Previews a submission: what it would queue, behind which jobs, and when that would start."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
+from app.db.repositories.runtimes import build_kind
 from app.domain.queue import decision
+from app.domain.queue.runtimes import JobKind
+from app.domain.queue.start_order import QueuedJob
+from app.domain.queue.start_simulation import Simulated
 from app.domain.queue.waiting import Waiting
 from app.domain.queue.waiting import explain as explain_waiting
 from app.services.experiments.submission_plan import SubmissionPlan
-from app.services.queue import queue_facts
+from app.services.queue import queue_facts, start_forecasts
 from app.services.queue.equipped_workers import EquippedWorkers
 from app.services.queue.pool_queue import PoolQueue
 from app.services.queue.start_estimates import build_unknown
+from palestra.contract.documents import encode_canonical_json
 from palestra.contract.durations import describe_duration
+from palestra.contract.identity import hash_definition
 from palestra.contract.queue import StartEstimate, SubmissionPreview, WaitReason
 from palestra.contract.states import JobState
 
 _IN_TURN = {WaitReason.BEHIND_JOBS, WaitReason.SLOTS_BUSY, WaitReason.STARTS_NOW}
 """Reasons of jobs that start once it is their turn."""
+
+
+_TOO_FAR = "Its start is not estimated: it is not among the first 1,000 jobs of the pool."
 
 
 async def preview(session: Session, plan: SubmissionPlan) -> SubmissionPreview:
@@ -73,7 +83,11 @@ async def _add_start(
         ),
         facts,
     )
-    start = build_unknown("Its start is not estimated yet.")
+    kind = (_find_kind(plan), plan.jobs[0].job.wall_seconds)
+    simulated = await start_forecasts.load_pool(
+        session, found.pool, state, dict.fromkeys(sorted(own), kind)
+    )
+    start, last = await _estimate(simulated, order, own)
     return found.model_copy(
         update={
             "reason": why.reason,
@@ -81,8 +95,35 @@ async def _add_start(
             "ahead": len(ahead.jobs),
             "ahead_is_cut": ahead.is_cut,
             "first": start,
-            "last": start,
+            "last": last,
         }
+    )
+
+
+async def _estimate(
+    simulated: Simulated, order: Sequence[QueuedJob], own: Collection[str]
+) -> tuple[StartEstimate, StartEstimate]:
+    """Returns when the first and the last of some jobs start."""
+    mine = [job.id for job in order if job.id in own]
+    if not mine:
+        unknown = build_unknown(_TOO_FAR)
+        return unknown, unknown
+    ends = {mine[0], mine[-1]}
+    made = await start_forecasts.forecast(simulated, ends)
+    first = made.build_view(mine[0])
+    last = made.build_view(mine[-1]) if len(mine) == len(own) else build_unknown(_TOO_FAR)
+    return first, last
+
+
+def _find_kind(plan: SubmissionPlan) -> JobKind:
+    definition = plan.submission.definition
+    return build_kind(
+        definition_hash=hash_definition(definition),
+        agent=plan.needs.agent,
+        environment=plan.needs.environment,
+        definition=encode_canonical_json(definition).decode(),
+        schedule=plan.submission.options.schedule.value,
+        runs=plan.packs[0],
     )
 
 
