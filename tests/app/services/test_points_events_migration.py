@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from app.db import migrate
 from tests.support import postgres
 
-BEFORE, AFTER = "0023", "0024"
+BEFORE, AFTER = "0024", "0025"
 BLOCKS = {1: ("att_1", 1), 2: ("att_1", 1), 3: ("att_1", 1), 4: ("att_1", 7), 5: ("att_2", 1)}
 """Attempt and first record of each block, by its ID."""
 EVENTS = (

@@ -1,7 +1,7 @@
 """Events of type `points` name a batch of an attempt: one row for all series of a run in a batch.
 
-Revision: 0024
-Revises: 0023
+Revision: 0025
+Revises: 0024
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,8 @@ from alembic import op
 
 from migrations.types import document
 
-revision = "0024"
-down_revision = "0023"
+revision = "0025"
+down_revision = "0024"
 branch_labels = None
 depends_on = None
 
