@@ -4,11 +4,18 @@ import { useParams } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { chooseFirstProject } from "@/api/access";
 import { sessionQuery } from "@/api/queries";
-import { IconFlask, IconHome, IconListNumbers, IconServer, IconSettings } from "@/ui/icons";
+import {
+  IconChartBar,
+  IconFlask,
+  IconHome,
+  IconListNumbers,
+  IconServer,
+  IconSettings,
+} from "@/ui/icons";
 
 /** A page of the rail. */
 export interface Place {
-  to: "/" | "/workers" | "/admin" | "/p/$project/experiments" | "/p/$project/queue";
+  to: "/" | "/workers" | "/usage" | "/admin" | "/p/$project/experiments" | "/p/$project/queue";
   params: { project: string };
   label: string;
   /** Second key of the shortcut that begins with `g`. */
@@ -52,6 +59,7 @@ export function usePlaces(): readonly Place[] {
       { to: "/p/$project/queue", params, label: "Queue", key: "q", icon: IconListNumbers },
     ] as const;
     const workers = { to: "/workers", params, label: "Workers", key: "w", icon: IconServer };
+    const usage = { to: "/usage", params, label: "Usage", key: "u", icon: IconChartBar };
     const administration = {
       to: "/admin",
       params,
@@ -64,6 +72,7 @@ export function usePlaces(): readonly Place[] {
       ...(single ? [] : [home]),
       ...(project === null ? [] : inProject),
       workers as Place,
+      usage as Place,
       ...(single || !isAdmin ? [] : [administration]),
     ];
   }, [project, single, isAdmin]);

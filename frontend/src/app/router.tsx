@@ -14,6 +14,8 @@ import { QueuePage } from "@/features/queue/QueuePage";
 import { WorkersPage } from "@/features/queue/WorkersPage";
 import { RunPage } from "@/features/run/RunPage";
 import { readRunSearch } from "@/features/run/search";
+import { UsagePage } from "@/features/usage/UsagePage";
+import { readUsageSearch } from "@/features/usage/usageSearch";
 import { administrationRoutes, managementRoutes } from "./adminRoutes";
 import { ErrorPage } from "./ErrorPages";
 import { inside, project, root } from "./frames";
@@ -93,6 +95,18 @@ const workers = createRoute({
   component: WorkersPage,
 });
 
+const usage = createRoute({
+  getParentRoute: () => inside,
+  path: "/usage",
+  validateSearch: readUsageSearch,
+  component: function Usage() {
+    const navigate = usage.useNavigate();
+    return (
+      <UsagePage search={usage.useSearch()} onSearch={(search) => void navigate({ search })} />
+    );
+  },
+});
+
 // Addresses without a project, as in links that were made before projects had pages of their own.
 const oldExperiments = createRoute({
   getParentRoute: () => inside,
@@ -144,6 +158,7 @@ const tree = root.addChildren([
     home,
     project.addChildren([projectIndex, experiments, experiment, run, queue, managementRoutes]),
     workers,
+    usage,
     account,
     administrationRoutes,
     oldExperiments,

@@ -82,6 +82,12 @@ export function chooseGroupColor(group: string, scheme: Scheme): string {
   return oklch(scheme === "light" ? light : dark, chroma, hue);
 }
 
+/** The colour of the part of a stack at `index`, from 0: neighbours are told apart. */
+export function chooseCycleColor(index: number, scheme: Scheme): string {
+  const { hue, chroma, light, dark } = CYCLE[index % CYCLE.length] as Hue;
+  return oklch(scheme === "light" ? Math.min(light, LIGHTEST) : dark, chroma, hue);
+}
+
 /** The group's hue with the highest contrast to the surface, for a mean drawn over many members. */
 export function emphasise(group: string, scheme: Scheme): string {
   const { hue, chroma } = hueOf(group);

@@ -9,6 +9,7 @@ export { default as IconArrowsMaximize } from "tabler-icons/IconArrowsMaximize.m
 export { default as IconArrowsMinimize } from "tabler-icons/IconArrowsMinimize.mjs";
 export { default as IconArrowUp } from "tabler-icons/IconArrowUp.mjs";
 export { default as IconBan } from "tabler-icons/IconBan.mjs";
+export { default as IconChartBar } from "tabler-icons/IconChartBar.mjs";
 export { default as IconCheck } from "tabler-icons/IconCheck.mjs";
 export { default as IconChevronDown } from "tabler-icons/IconChevronDown.mjs";
 export { default as IconChevronRight } from "tabler-icons/IconChevronRight.mjs";

@@ -1,0 +1,32 @@
+/** The requests that read what was used of the pools. */
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { buildAddress, get, type Parameters } from "./client";
+import type * as t from "./types";
+
+const FRESH_MS = 30_000;
+
+/** What was used within a period, in total and by groups. */
+export function usageQuery(parameters: Parameters) {
+  return queryOptions({
+    queryKey: ["usage", parameters],
+    queryFn: ({ signal }) => get<t.UsageReport>("/usage", parameters, signal),
+    placeholderData: keepPreviousData,
+    refetchInterval: FRESH_MS,
+  });
+}
+
+/** The URL of the same as CSV. */
+export function usageExport(parameters: Parameters): string {
+  return buildAddress("/usage:export", parameters);
+}
+
+/** What the projects and persons of a pool are entitled to, and what they used. */
+export function sharesQuery(pool: string | null) {
+  return queryOptions({
+    queryKey: ["pools", pool, "shares"],
+    queryFn: ({ signal }) =>
+      get<t.PoolShares>(`/pools/${encodeURIComponent(pool ?? "")}/shares`, {}, signal),
+    enabled: pool !== null,
+    refetchInterval: FRESH_MS,
+  });
+}
