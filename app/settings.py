@@ -315,7 +315,7 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     config: Path | None = None,
 ) -> Settings:
-    """Returns the settings: `overrides` before variables before the file before defaults.
+    """Returns the settings, from `overrides`, else variables, else the file, else defaults.
 
     Args:
         overrides: Values from the command line; `None` values are ignored.

@@ -125,7 +125,7 @@ class ExperimentMethods(ClientMethods):
         return self._connection.get(ExperimentDetail, self._experiment(experiment_id))
 
     def change_experiment(self, experiment_id: str, change: ExperimentChange) -> ExperimentDetail:
-        """Changes what is set in `change`, with explicit `None` too; running jobs go on."""
+        """Changes the members that are set in `change`, explicit `None` too; running jobs go on."""
         path = self._experiment(experiment_id)
         return self._connection.send(ExperimentDetail, "PATCH", path, body=change)[0]
 

@@ -67,11 +67,11 @@ class PoolMethods(ClientMethods):
         return self._connection.get(PoolSharesView, f"{_path(name)}/shares")
 
     def quotas(self, name: str, project: str) -> ProjectQuotasView:
-        """Returns the quotas of a project in a pool, with what was used and what is left."""
+        """Returns the quotas of a project in a pool, with the used and the remaining amounts."""
         return self._connection.get(ProjectQuotasView, _quotas_path(name, project))
 
     def change_quotas(self, name: str, project: str, change: QuotaChange) -> ProjectQuotasView:
-        """Changes what is set in `change`, with explicit `None` too; the rest stays."""
+        """Changes the members that are set in `change`, explicit `None` included; others stay."""
         path = _quotas_path(name, project)
         return self._connection.send(ProjectQuotasView, "PATCH", path, body=change)[0]
 

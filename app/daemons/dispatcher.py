@@ -98,8 +98,8 @@ class Dispatcher:
     """Sends dispatch messages until it is cancelled.
 
     Args:
-        database: Where the jobs are.
-        queue: Where the dispatch messages go.
+        database: Database of the jobs.
+        queue: Sends the dispatch messages.
         assignment_seconds: An assignment that no worker claimed expires after this.
         lease: The lease without which nothing is written; by default that of this process.
     """
@@ -122,7 +122,7 @@ class Dispatcher:
         """Dispatches jobs whenever the queue changes, and at least once a second.
 
         Args:
-            bus: Tells of commits of this process and, if it connects several, of the others.
+            bus: Notifies of commits of this process and of the processes that are connected to it.
         """
         changes = bus.subscribe(QUEUE)
         try:

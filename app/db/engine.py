@@ -47,7 +47,7 @@ _BUSY_SECONDS: Final = 30.0
 
 
 class DatabaseUrlError(ValueError):
-    """The database URL cannot be used; the message says why, without the password."""
+    """The database URL cannot be used; the message states the reason, without the password."""
 
 
 class Database:

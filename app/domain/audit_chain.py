@@ -53,7 +53,7 @@ def hash_entry(content: Mapping[str, Any], previous_hash: str) -> str:
 def compare_to_chain(
     before: ChainPlace, row: ChainPlace, stated: str, computed: str
 ) -> ChainFault | None:
-    """Returns how an entry does not continue the chain; `None` if it does.
+    """Returns the fault of an entry that does not continue the chain; `None` without a fault.
 
     Args:
         before: The entry before it.
@@ -75,7 +75,7 @@ def compare_to_chain(
 
 
 def compare_to_stored_end(last: ChainPlace, end: ChainPlace) -> ChainFault | None:
-    """Returns how the last entry differs from the stored end of the chain."""
+    """Returns the fault of a last entry that differs from the stored end of the chain."""
     if last.id < end.id:
         return describe_missing_entries(last.id + 1, end.id)
     if last.hash != end.hash:

@@ -78,7 +78,7 @@ def divide(interval: IntervalSum, width: float) -> Iterator[tuple[int, float]]:
 
 
 def measure(period: UsagePeriod, start: datetime, end: datetime, devices: int) -> IntervalSum:
-    """Returns an interval, cut to a period which it overlaps, as a sum of one interval."""
+    """Returns the `IntervalSum` of one interval, limited to a period that it overlaps."""
     width = period.width
     begin = (max(start, period.since) - period.origin).total_seconds()
     finish = (min(end, period.until) - period.origin).total_seconds()

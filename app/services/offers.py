@@ -63,7 +63,7 @@ _CODE: Final[TypeAdapter[BuiltinCode | EntrypointCode | GitCode]] = TypeAdapter(
 async def get(session: Session, principal: Principal, pool: str) -> CatalogueView:
     """Returns the merged catalogues that the workers of a pool reported.
 
-    `known` is false until one has registered, and for a pool that the caller does not see.
+    `known` is false until a worker has registered, and for a pool that the caller does not see.
     """
     visible = await pools.list_visible_names(session, principal)
     workers = (

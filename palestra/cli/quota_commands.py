@@ -15,7 +15,7 @@ Limit = Annotated[str | None, typer.Option(metavar="NUMBER", help="A number, or 
 
 
 def register(pools: typer.Typer) -> None:
-    """Adds the commands to those of pools."""
+    """Adds the commands to `palestra pools`."""
     pools.command("quotas")(show_quotas)
     pools.command("set-quota")(set_quota)
 
@@ -27,7 +27,7 @@ def show_quotas(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Shows the limits of a project and its persons in a pool, and what is left of them."""
+    """Shows the limits of a project and its persons in a pool, and the remaining amounts."""
     with connect(server, token_file) as client:
         _print(client.quotas(pool, project), as_json=json)
 
@@ -105,7 +105,7 @@ def _print(found: ProjectQuotasView, *, as_json: bool) -> None:
 
 
 def _cells(state: QuotaStateView) -> tuple[str, str, str]:
-    """Returns what was used of each limit."""
+    """Returns the used amount of each limit."""
     used, limits = state.used, state.limits
     return (
         f"{used.queued} of {_limit(limits.queued)}",

@@ -39,7 +39,7 @@ class QuotaChange(Patch):
 
 
 class QuotaView(View):
-    """Limits, or what is left of them; `null` for no limit."""
+    """Limits, or the remaining amounts; `null` for no limit."""
 
     queued: int | None
     running: int | None
@@ -47,7 +47,7 @@ class QuotaView(View):
 
 
 class QuotaUseView(View):
-    """What quotas count."""
+    """The amounts that quotas count."""
 
     queued: int
     """Jobs that wait in the queue."""
@@ -58,7 +58,7 @@ class QuotaUseView(View):
 
 
 class QuotaStateView(View):
-    """Limits, what was used of them, and what is left."""
+    """Limits, with the used and the remaining amounts."""
 
     limits: QuotaView
     used: QuotaUseView

@@ -137,7 +137,7 @@ class UsageGroup(UsageAmount):
 
 
 class OccupancyBucket(View):
-    """How the slots of a pool were occupied in one part of the period.
+    """Occupancy of the slots of a pool in one part of the period.
 
     A part without recorded samples is missing.
     """
@@ -155,7 +155,7 @@ class OccupancyBucket(View):
 
 
 class PoolOccupancy(View):
-    """How the slots of a pool were occupied in the period, by whole hours."""
+    """Occupancy of the slots of a pool in the period, by whole hours."""
 
     pool: str
     recorded_seconds: float

@@ -17,7 +17,7 @@ Trainer = Literal["train_agent", "train_agent_batch", "train_agent_async"]
 
 
 class EvaluationHook(ABC):
-    """Base class of evaluation hooks; its flags say which training functions it supports."""
+    """Base class of evaluation hooks; its flags state which training functions it supports."""
 
     support_train_agent: bool = False
     support_train_agent_batch: bool = False

@@ -45,7 +45,7 @@ async def declare_artifact(
 ) -> ArtifactView:
     """Declares a file with its size and SHA-256. A repeated declaration returns the same artifact.
 
-    `stored` says that no upload is needed.
+    `stored` means that no upload is needed.
     """
     return await artifacts.declare(database, store, attempt_id, body)
 

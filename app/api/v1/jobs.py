@@ -75,7 +75,7 @@ async def change_job(
     body: Annotated[JobChange, declare_json_body(JobChange)],
     session: WriteSession,
 ) -> JobView:
-    """Changes the class, the priority or limits of a job that waits."""
+    """Changes the class, the priority or limits of a waiting job."""
     return await waiting_jobs.change(session, principal, job_id, body)
 
 

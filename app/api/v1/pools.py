@@ -123,7 +123,7 @@ async def get_pool_shares(
 async def get_quotas(
     pool: PoolName, slug: ProjectSlug, principal: Reader, session: ReadSession
 ) -> ProjectQuotasView:
-    """Returns the quotas of a project in a pool, with what was used and what is left of them."""
+    """Returns the quotas of a project in a pool, with the used and the remaining amounts."""
     return await quotas.show(session, principal, pool, slug)
 
 

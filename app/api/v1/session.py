@@ -32,7 +32,7 @@ async def admit(request: Request) -> None:
 
 
 async def admit_password(request: Request) -> None:
-    """Refuses addresses with too many guesses too."""
+    """Refuses requests like `admit`, and addresses without a guess left."""
     await admit(request)
     check_address(request)
 

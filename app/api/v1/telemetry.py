@@ -59,8 +59,8 @@ async def take_telemetry(
 ) -> TelemetryAck:
     """Takes consecutive records of an attempt, each exactly once. Answers after the commit.
 
-    409 `seq_gap` has the record to continue from in `expected_seq`; 409 `seq_conflict` says that a
-    number was used for another content; 409 `stale_attempt` says that the attempt may not write any
+    409 `seq_gap` has the record to continue from in `expected_seq`; 409 `seq_conflict` means that a
+    number was used for other content; 409 `stale_attempt` means that the attempt may not write any
     more.
     """
     intake: Acknowledger = request.app.state.intake

@@ -77,7 +77,7 @@ class UsageEntryRow(Base):
 
 
 class PoolHourRow(Base):
-    """How the slots of a pool were occupied in an hour, summed over regular samples."""
+    """Occupancy of the slots of a pool in an hour, summed over regular samples."""
 
     __tablename__ = "pool_hours"
 

@@ -43,7 +43,7 @@ async def find_project_by_name(session: Session, name: str) -> ProjectRow | None
 
 
 async def find_user_by_name(session: Session, name: str) -> UserRow | None:
-    """Returns the user with that login name."""
+    """Returns the user with that login name; `None` if there is none."""
     return await session.scalar(select(UserRow).where(UserRow.name == name))
 
 

@@ -68,7 +68,7 @@ async def unmark(session: Session, project_id: str) -> bool:
 
 
 async def find_by_slug(session: Session, slug: str) -> ProjectRow | None:
-    """Returns the deleted project of that slug."""
+    """Returns the deleted project of that slug; `None` if there is none."""
     query = select(ProjectRow).where(ProjectRow.slug == slug, ProjectRow.deleted_at.is_not(None))
     return await session.scalar(query.execution_options(populate_existing=True))
 

@@ -25,7 +25,7 @@ HOUR_SECONDS: Final = 3_600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSample:
-    """How the slots of a pool are occupied at one time."""
+    """Occupancy of the slots of a pool at one time."""
 
     slots: int
     busy: int

@@ -10,7 +10,7 @@ from app.db.models.projects import MembershipRow, UserRow
 
 @dataclass(frozen=True, slots=True)
 class HeldRights:
-    """The rights that a user has now: memberships, and whether the user administers the server."""
+    """The rights that a user has now: role in a project, and administration of the server."""
 
     is_admin: bool
     role: str | None

@@ -101,7 +101,7 @@ async def count_running(session: Session, pool: str) -> dict[UsageAccount, int]:
 async def load_experiment_limits(
     session: Session, keys: Collection[ExperimentKey]
 ) -> dict[ExperimentKey, int]:
-    """Returns how many jobs may run of some experiments; those without a limit are left out."""
+    """Returns the limits on running jobs of experiments, without experiments that have no limit."""
     key = tuple_(ExperimentRow.project_id, ExperimentRow.id)
     query = select(ExperimentRow.project_id, ExperimentRow.id, ExperimentRow.max_running).where(
         key.in_(bindparam("keys", expanding=True)), ExperimentRow.max_running.is_not(None)
@@ -115,7 +115,7 @@ async def load_experiment_limits(
 async def count_running_of_experiments(
     session: Session, keys: Collection[ExperimentKey]
 ) -> Mapping[ExperimentKey, int]:
-    """Returns how many jobs of some experiments are assigned or live, in whatever pools."""
+    """Returns how many jobs of each experiment are assigned or live, in all pools."""
     key = (JobRow.project_id, JobRow.experiment_id)
     query = (
         select(*key, func.count())

@@ -71,7 +71,7 @@ async def load_last_received(
 
 
 class SeriesTotals(NamedTuple):
-    """The ID of a series, and of how many points it consists."""
+    """The ID of a series, and the number of its points."""
 
     id: int
     points: int

@@ -48,23 +48,23 @@ class PoolQuotas:
 
     @property
     def all(self) -> list[Quota]:
-        """All limits."""
+        """The quotas of projects, of each person and of single persons, in one tuple."""
         return [*self.projects.values(), *self.each_person.values(), *self.persons.values()]
 
     @property
     def limits_running(self) -> bool:
-        """Whether any of them counts running jobs."""
+        """Whether any of the quotas counts running jobs."""
         return any(quota.running is not None for quota in self.all)
 
     @property
     def limits_device_hours(self) -> bool:
-        """Whether any of them counts device-hours."""
+        """Whether any of the quotas counts device-hours."""
         return any(quota.device_hours is not None for quota in self.all)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaUse:
-    """What quotas count, by account."""
+    """The amounts that quotas count, by account."""
 
     running: Mapping[UsageAccount, int] = field(default_factory=dict)
     device_seconds: Mapping[UsageAccount, float] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class QuotaUse:
 def limit_accounts(
     quotas: PoolQuotas, accounts: Collection[UsageAccount], use: QuotaUse
 ) -> dict[UsageAccount, RunningLimit]:
-    """Returns the limits on running jobs of the persons of some accounts."""
+    """Returns the limits on running jobs of the persons of the given accounts."""
     return {
         account: RunningLimit(use.running.get(account, 0), most)
         for account in accounts
@@ -95,7 +95,7 @@ def limit_projects(quotas: PoolQuotas, use: QuotaUse) -> dict[str, RunningLimit]
 def find_exhausted_accounts(
     quotas: PoolQuotas, accounts: Collection[UsageAccount], use: QuotaUse
 ) -> frozenset[UsageAccount]:
-    """Returns which persons have used their device-hours."""
+    """Returns the persons who have used up their device-hours."""
     return frozenset(
         account
         for account in accounts
@@ -104,7 +104,7 @@ def find_exhausted_accounts(
 
 
 def find_exhausted_projects(quotas: PoolQuotas, use: QuotaUse) -> frozenset[str]:
-    """Returns which projects have used their device-hours."""
+    """Returns the projects that have used up their device-hours."""
     used = _sum_projects(use.device_seconds)
     return frozenset(
         project_id

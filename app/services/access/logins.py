@@ -98,7 +98,7 @@ async def make_link(
 
     Args:
         session: A writing session.
-        user_id: Whom the link logs in.
+        user_id: User whom the link logs in.
         seconds: Life of the link.
         by: User who made the link, for the audit log; `user_id` by default.
         action: Action of the audit entry.

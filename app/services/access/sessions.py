@@ -40,7 +40,7 @@ async def open_login(
     Args:
         session: A writing session.
         user_id: User who logs in.
-        opened_by: How the user authenticated.
+        opened_by: Method by which the user authenticated.
         origin: Address and browser of the request.
 
     Raises:

@@ -146,7 +146,7 @@ def list_grantable_scopes(principal: Principal) -> frozenset[Scope]:
 
 
 def _choose_project(principal: Principal, request: TokenRequest) -> str | None:
-    """Returns the ID of the project to which a new token is bound; `None` for all of its user's."""
+    """Returns the ID of the project to which a new token is bound; `None` for all projects."""
     if request.project is not None:
         (membership,) = rights.limit_to_project(principal, request.project).memberships
         return membership.project_id

@@ -90,8 +90,8 @@ class EventSubscription:
     """The queue of one stream.
 
     Attributes:
-        stream_filter: The events that it receives; its projects follow the caller's memberships.
-        caller: The caller with whose credential it was opened.
+        stream_filter: The events that the stream receives, limited to the caller's projects.
+        caller: The caller whose credential opened the stream.
         has_overflowed: Whether the client was too slow and events were dropped.
         is_closed: Whether the stream is to end.
     """

@@ -30,7 +30,7 @@ _ORDER_OF_PERSONS: Final = (
 
 
 async def change(session: Session, principal: Principal, job_id: str, wanted: JobChange) -> JobView:
-    """Changes the class, the priority or limits of a job that waits.
+    """Changes the class, the priority or limits of a waiting job.
 
     A job that gets another class or priority loses a place that a user gave it.
 

@@ -158,7 +158,7 @@ class PoolQueue:
         return Place(ahead=ahead, terms=self._terms(own.job), slots=slots, free_slots=free_slots)
 
     def count_slots(self, state: PoolState, job: QueuedJob) -> tuple[int, int]:
-        """Returns how many slots the workers have that could take a job, and how many are free."""
+        """Returns the numbers of all and of free slots of the workers that could take a job."""
         usable = set(decision.list_candidates(state, job))
         workers = [worker for worker in self._workers if worker.worker_id in usable]
         return sum(one.slots for one in workers), sum(one.free_slots for one in workers)

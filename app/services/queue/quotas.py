@@ -20,14 +20,14 @@ MEMBERS: Final = ("queued", "running", "device_hours")
 async def check_queued(
     session: Session, project_id: str, user_id: str, pool: str, number: int, pointer: str
 ) -> None:
-    """Refuses to queue jobs beyond the quota of a person or a project; waits for others who queue.
+    """Refuses to queue jobs beyond a quota; waits for concurrent transactions that queue jobs.
 
     Args:
         session: A writing session.
         project_id: Project of the jobs.
-        user_id: Who submits them.
+        user_id: User who submits the jobs.
         pool: Name of their pool.
-        number: How many are to be queued.
+        number: Number of jobs to queue.
         pointer: JSON pointer of the pool in the request.
 
     Raises:
@@ -59,7 +59,7 @@ async def check_queued(
 async def find_states(
     session: Session, project_id: str, user_id: str, pool: str
 ) -> tuple[QuotaStateView, QuotaStateView]:
-    """Returns limits, use and what is left in a pool: of a person in a project, and of the project.
+    """Returns limits, used and remaining amounts in a pool of a person and of the project.
 
     Args:
         session: A session.
@@ -79,20 +79,20 @@ async def find_states(
 
 
 def list_accounts(use: QuotaUse, project_id: str) -> frozenset[UsageAccount]:
-    """Returns the accounts of a project that use something."""
+    """Returns the accounts of a project with running jobs or used device-hours."""
     return frozenset(
         one for one in (*use.running, *use.device_seconds) if one.project_id == project_id
     )
 
 
 async def read_use(session: Session, pool: str, found: PoolQuotas) -> QuotaUse:
-    """Returns what quotas of a pool count, for all accounts."""
+    """Returns the amounts that quotas of a pool count, for all accounts."""
     now = await clock.now(session)
     return await running_limits.read_use(session, pool, now, found, all_of_it=True)
 
 
 def sum_use(use: QuotaUse, accounts: Collection[UsageAccount], queued: int) -> QuotaUseView:
-    """Returns what some accounts use together."""
+    """Returns the sum of the amounts of the given accounts."""
     seconds = sum(use.device_seconds.get(account, 0.0) for account in accounts)
     return QuotaUseView(
         queued=queued,
@@ -102,7 +102,7 @@ def sum_use(use: QuotaUse, accounts: Collection[UsageAccount], queued: int) -> Q
 
 
 def build_state(quota: Quota, used: QuotaUseView) -> QuotaStateView:
-    """Returns limits with what was used and what is left of them."""
+    """Returns limits with the used and the remaining amounts."""
     left: dict[str, Any] = {}
     for name in MEMBERS:
         limit = getattr(quota, name)

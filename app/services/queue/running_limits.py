@@ -15,7 +15,7 @@ from app.domain.usage_periods import UsagePeriod
 
 
 class LimitsOfPool:
-    """The limits of one pool, read once; those of experiments as far as they are asked for.
+    """The limits of one pool, read once, and of the experiments that were requested.
 
     Args:
         of_quotas: Limits by quotas.
@@ -30,7 +30,7 @@ class LimitsOfPool:
     async def add_experiments(
         self, session: Session, experiments: Collection[ExperimentKey]
     ) -> None:
-        """Reads the limits of experiments that were not asked for before."""
+        """Reads the limits of experiments that were not requested before."""
         unknown = set(experiments) - self._known
         if unknown:
             self._known |= unknown
@@ -40,13 +40,13 @@ class LimitsOfPool:
 async def read_pool(
     session: Session, pool: str, now: datetime, accounts: Collection[UsageAccount]
 ) -> LimitsOfPool:
-    """Reads what the quotas of a pool limit.
+    """Reads the limits of a pool's quotas.
 
     Args:
         session: A session.
         pool: Name of the pool.
         now: The database's time.
-        accounts: Whose limits are of interest.
+        accounts: Accounts whose limits are read.
     """
     found = await rows.load(session, pool)
     if not found.all:
@@ -65,7 +65,7 @@ async def read_pool(
 async def read_use(
     session: Session, pool: str, now: datetime, found: PoolQuotas, *, all_of_it: bool = False
 ) -> QuotaUse:
-    """Returns what the quotas of a pool count: what no quota limits only if `all_of_it` is set."""
+    """Returns the amounts that quotas of a pool count, by default only limited amounts."""
     running: Mapping[UsageAccount, int] = {}
     if all_of_it or found.limits_running:
         running = await rows.count_running(session, pool)
@@ -83,7 +83,7 @@ async def read_use(
 async def read_experiments(
     session: Session, keys: Collection[ExperimentKey]
 ) -> dict[ExperimentKey, RunningLimit]:
-    """Returns the limits of some experiments; those without one are left out."""
+    """Returns the limits of the given experiments; experiments without a limit are left out."""
     most = await rows.load_experiment_limits(session, keys)
     if not most:
         return {}

@@ -195,7 +195,7 @@ async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
 async def open_writers(
     session: Session, attempt_ids: Sequence[str]
 ) -> dict[str, WritableAttempt | DomainError]:
-    """Locks attempts and their runs; for each that may not write there is the reason."""
+    """Locks attempts and their runs; returns the refusal for each attempt that may not write."""
     attempts = await attempt_rows.lock(session, attempt_ids)
     live = [one.id for one in attempts.values() if one.state in attempt_rows.LIVE]
     carried = await attempt_rows.load_runs(session, live)

@@ -249,7 +249,7 @@ async def _write_log(session: Session, context: RecordContext, lines: list[Store
 def _cut_to_limit(lines: list[StoredLogLine], total: int) -> tuple[list[StoredLogLine], int]:
     """Returns the lines that fit within the log's size limit, and the size after them.
 
-    Where lines are dropped, a last line states that.
+    If lines are dropped, a last line states it.
     """
     kept: list[StoredLogLine] = []
     for line in lines:

@@ -273,7 +273,7 @@ def _view(by: Sequence[UsageKey], key: Key, used: UsedByGroup, period: UsagePeri
 async def _load_occupancy(
     session: Session, principal: Principal, query: UsageQuery, period: UsagePeriod
 ) -> list[PoolOccupancy]:
-    """Returns how the slots of the pools that the caller sees were occupied, by whole hours."""
+    """Returns the occupancy of the slots of the pools that the caller sees, by whole hours."""
     visible = await pools.list_visible_names(session, principal)
     names = await pool_hours.list_pools(session) if visible is None else sorted(visible)
     names = [name for name in names if query.pool in {None, name}]

@@ -49,7 +49,7 @@ async def show(
 async def change(
     session: Session, principal: Principal, pool_name: str, slug: str, request: QuotaChange
 ) -> ProjectQuotasView:
-    """Changes the quotas of a project in a pool; what runs or waits already is left alone.
+    """Changes the quotas of a project in a pool; running and queued jobs are not affected.
 
     Raises:
         ForbiddenError: If the caller manages no pools.

@@ -166,7 +166,7 @@ export interface paths {
          * Declare Artifact
          * @description Declares a file with its size and SHA-256. A repeated declaration returns the same artifact.
          *
-         *     `stored` says that no upload is needed.
+         *     `stored` means that no upload is needed.
          */
         post: operations["declare_artifact"];
         delete?: never;
@@ -210,8 +210,8 @@ export interface paths {
          * Take Telemetry
          * @description Takes consecutive records of an attempt, each exactly once. Answers after the commit.
          *
-         *     409 `seq_gap` has the record to continue from in `expected_seq`; 409 `seq_conflict` says that a
-         *     number was used for another content; 409 `stale_attempt` says that the attempt may not write any
+         *     409 `seq_gap` has the record to continue from in `expected_seq`; 409 `seq_conflict` means that a
+         *     number was used for other content; 409 `stale_attempt` means that the attempt may not write any
          *     more.
          */
         post: operations["take_telemetry"];
@@ -538,7 +538,7 @@ export interface paths {
         head?: never;
         /**
          * Change Job
-         * @description Changes the class, the priority or limits of a job that waits.
+         * @description Changes the class, the priority or limits of a waiting job.
          */
         patch: operations["change_job"];
         trace?: never;
@@ -924,7 +924,7 @@ export interface paths {
         };
         /**
          * Get Quotas
-         * @description Returns the quotas of a project in a pool, with what was used and what is left of them.
+         * @description Returns the quotas of a project in a pool, with the used and the remaining amounts.
          */
         get: operations["get_quotas"];
         put?: never;
@@ -5762,7 +5762,7 @@ export interface components {
         };
         /**
          * OccupancyBucket
-         * @description How the slots of a pool were occupied in one part of the period.
+         * @description Occupancy of the slots of a pool in one part of the period.
          *
          *     A part without recorded samples is missing.
          */
@@ -6210,7 +6210,7 @@ export interface components {
         };
         /**
          * PoolOccupancy
-         * @description How the slots of a pool were occupied in the period, by whole hours.
+         * @description Occupancy of the slots of a pool in the period, by whole hours.
          */
         PoolOccupancy: {
             /** Buckets */
@@ -7041,7 +7041,7 @@ export interface components {
         };
         /**
          * QuotaStateView
-         * @description Limits, what was used of them, and what is left.
+         * @description Limits, with the used and the remaining amounts.
          */
         QuotaStateView: {
             left: components["schemas"]["QuotaView"];
@@ -7050,7 +7050,7 @@ export interface components {
         };
         /**
          * QuotaUseView
-         * @description What quotas count.
+         * @description The amounts that quotas count.
          */
         QuotaUseView: {
             /**
@@ -7071,7 +7071,7 @@ export interface components {
         };
         /**
          * QuotaView
-         * @description Limits, or what is left of them; `null` for no limit.
+         * @description Limits, or the remaining amounts; `null` for no limit.
          */
         QuotaView: {
             /** Device Hours */

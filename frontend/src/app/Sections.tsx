@@ -27,7 +27,7 @@ const OF_SERVER: readonly (Section & { needs: Permission })[] = [
 ];
 
 /** The pages of a project; an administrator who is no member of it has only some. */
-const OF_PROJECT: readonly (Section & { managed?: true })[] = [
+const PROJECT_PAGES: readonly (Section & { managed?: true })[] = [
   { to: "/p/$project/settings", label: "Settings", managed: true },
   { to: "/p/$project/members", label: "Members", managed: true },
   { to: "/p/$project/service-accounts", label: "Service accounts" },
@@ -50,7 +50,7 @@ export function ProjectSections() {
     <Sections
       title={project}
       label={`Management of ${project}`}
-      sections={OF_PROJECT.filter(({ managed }) => managed || isMember)}
+      sections={PROJECT_PAGES.filter(({ managed }) => managed || isMember)}
       params={{ project }}
     />
   );

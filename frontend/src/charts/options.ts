@@ -69,7 +69,7 @@ export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): u
           spanGaps: !one.gaps,
           points: one.dots
             ? { show: true, size: 5, fill: one.color, stroke: one.color }
-            : { show: !one.edge, filter: singlePoint },
+            : { show: !one.edge, filter: drawSinglePoint },
         }),
       ),
     ],
@@ -83,7 +83,7 @@ export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): u
 }
 
 /** Draws the point of a series of one point, which has no line. */
-function singlePoint(u: uPlot, index: number): number[] {
+function drawSinglePoint(u: uPlot, index: number): number[] {
   const column = u.data[index] ?? [];
   const known = [...column.keys()].filter((i) => column[i] !== null && column[i] !== undefined);
   return known.length === 1 ? known : [];

@@ -7,7 +7,7 @@ export function formatHours(seconds: number | null | undefined): string {
     : String(Number((seconds / 3600).toFixed(4)));
 }
 
-/** Seconds of typed hours; `null` for an empty field, `NaN` for no positive number. */
+/** Seconds of typed hours; `null` for an empty field, `NaN` for text that is no positive number. */
 export function parseHours(hours: string): number | null {
   const typed = hours.trim().replace(",", ".");
   if (typed === "") return null;

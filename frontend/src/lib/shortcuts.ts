@@ -37,7 +37,7 @@ function isOnControl(target: EventTarget | null): boolean {
   );
 }
 
-/** Handles a key; exported for tests. */
+/** Calls the shortcut of a pressed key, if there is one; exported for tests. */
 export function handleKey(event: KeyboardEvent, now = performance.now()): void {
   if (
     event.defaultPrevented ||

@@ -18,7 +18,7 @@ export function splitSize(bytes: number | null): Size {
   return { number: String(Number((bytes / BYTES[unit]).toFixed(3))), unit };
 }
 
-/** Bytes of what was typed; `null` for an empty field, `NaN` for no number from 0 on. */
+/** Bytes of a typed size; `null` for an empty field, `NaN` for text that is no number from 0 on. */
 export function parseBytes({ number, unit }: Size): number | null {
   const typed = number.trim().replace(",", ".");
   if (typed === "") return null;

@@ -4,7 +4,7 @@ import { findQueryError } from "@/lib/outage";
 import { Failure } from "./Failure";
 import classes from "./ListFrame.module.css";
 
-/** The parts of a query that say whether it has loaded. */
+/** The parts of a query that show whether it has loaded. */
 export interface LoadedQuery {
   isPending: boolean;
   data: unknown;

@@ -41,7 +41,7 @@ class RestorableCollector(ABC):
 
     @abstractmethod
     def restore(self, state: StateTree) -> RestoreReport:
-        """Restores the episodes in progress; the report says whether all were reproduced."""
+        """Restores the episodes in progress; the report states whether all were reproduced."""
 
     def load_state_dict(self, state: StateTree) -> None:
         """Restores the episodes in progress, without a report."""

@@ -8,7 +8,7 @@ import { LIFETIMES } from "./lifetimes";
 
 const FIELDS = ["/name", "/scopes", "/expires_in_days"];
 
-/** The members that every new token has. */
+/** The members of a new token: name, scopes and lifetime. */
 export interface NewToken {
   name: string;
   scopes: Scope[];

@@ -14,7 +14,7 @@ export function isValid({ revoked_at, expires_at }: Token): boolean {
   return revoked_at === null && (expires_at === null || Date.parse(expires_at) > Date.now());
 }
 
-/** Whether it is a token of an earlier version with which workers enrol. */
+/** Whether workers enrol with the token, which only tokens of earlier versions permit. */
 function enrolsWorkers({ scopes }: Token): boolean {
   return scopes.includes("worker");
 }

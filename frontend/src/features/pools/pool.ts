@@ -6,15 +6,15 @@ import { formatHours } from "@/lib/hours";
 export const POLL_MS = 5_000;
 
 /** Formats a time limit, for example `24 h`; limits below an hour in minutes and seconds. */
-function limit(seconds: number): string {
+function formatLimit(seconds: number): string {
   return seconds < 3600 ? formatDuration(seconds) : `${formatHours(seconds)} h`;
 }
 
 /** The limits of wall time in words. */
 export function describeWallTimes({ default_wall_seconds, max_wall_seconds }: Pool): string {
   const parts = [
-    default_wall_seconds !== null && `${limit(default_wall_seconds)} by default`,
-    max_wall_seconds !== null && `at most ${limit(max_wall_seconds)}`,
+    default_wall_seconds !== null && `${formatLimit(default_wall_seconds)} by default`,
+    max_wall_seconds !== null && `at most ${formatLimit(max_wall_seconds)}`,
   ].filter(Boolean);
   return parts.length === 0 ? "not limited" : parts.join(", ");
 }
