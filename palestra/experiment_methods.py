@@ -11,6 +11,7 @@ from palestra.contract.definition import Definition
 from palestra.contract.job_changes import ExperimentChange
 from palestra.contract.job_options import JobOptions, Submission
 from palestra.contract.moves import MoveRequest
+from palestra.contract.presets import PresetView
 from palestra.contract.queue import SubmissionPreview
 from palestra.contract.resources import ExperimentDetail, ExperimentView, SubmittedExperiment
 
@@ -88,6 +89,10 @@ class ExperimentMethods(ClientMethods):
         """Returns the jobs that the submission of a document would queue."""
         path = f"{self._within}/experiments:preview"
         return self._connection.post(SubmissionPreview, path, submission)
+
+    def presets(self) -> Iterator[PresetView]:
+        """Yields the submissions that come with the server, those that train fast first."""
+        return self._connection.pages(PresetView, "/definitions/presets", {})
 
     def experiments(
         self,

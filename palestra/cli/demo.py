@@ -15,6 +15,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from palestra import presets
 from palestra.cli.documents import parse_seeds, read_submission
 from palestra.cli.embedded.instance import Instance, InstanceOptions
 from palestra.cli.output import (
@@ -101,10 +102,9 @@ def find_example() -> Path:
     Raises:
         CommandError: If neither has it.
     """
-    package = Path(__file__).resolve().parents[1]
-    for directory in (package.parent / "examples", package / "examples"):
-        if (directory / EXAMPLE).is_file():
-            return directory / EXAMPLE
+    directory = presets.find_directory()
+    if directory is not None and (directory / EXAMPLE).is_file():
+        return directory / EXAMPLE
     raise CommandError(f"{EXAMPLE} is missing: name a definition with --file")
 
 

@@ -50,6 +50,7 @@ WITHOUT_OBJECT = {
     "GET /usage:export",
     "GET /invitations",
     "GET /definitions/schema",
+    "GET /definitions/presets",
     "POST /experiments",
     "POST /experiments:preview",
     "GET /experiments",

@@ -60,6 +60,7 @@ NEEDS = {
     "GET /invitations": ADMIN,
     "DELETE /invitations/{invitation_id}": ADMIN,
     "GET /definitions/schema": READ,
+    "GET /definitions/presets": READ,
     "POST /experiments": SUBMIT,
     "POST /experiments:preview": SUBMIT,
     "GET /experiments": READ,

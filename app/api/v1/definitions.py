@@ -1,4 +1,4 @@
-"""The definition's schema, which drives the submission form."""
+"""The schema of a submission and the presets, from which the form of the dashboard is made."""
 
 from functools import cache
 from typing import Any
@@ -7,6 +7,9 @@ from fastapi import APIRouter
 
 from app.api.auth import Reader
 from palestra.contract.job_options import Submission
+from palestra.contract.presets import PresetView
+from palestra.contract.views import Page
+from palestra.presets import list_presets
 
 router = APIRouter(prefix="/definitions", tags=["definitions"])
 
@@ -15,6 +18,12 @@ router = APIRouter(prefix="/definitions", tags=["definitions"])
 async def get_definition_schema(principal: Reader) -> dict[str, Any]:  # noqa: ARG001 - authorises
     """Returns the JSON Schema of a submission: names, bounds, defaults and descriptions."""
     return _schema()
+
+
+@router.get("/presets")
+def get_presets(principal: Reader) -> Page[PresetView]:  # noqa: ARG001 - authorises
+    """Returns the submissions that come with Palestra, from which a new one can be begun."""
+    return Page(items=list(list_presets()), next_cursor=None)
 
 
 @cache

@@ -55,6 +55,13 @@ export function openRunsQuery(project: string | null) {
   });
 }
 
+export function jobQuery(jobId: string) {
+  return queryOptions({
+    queryKey: [...keys.jobs, "one", jobId],
+    queryFn: ({ signal }) => get<t.Job>(`/jobs/${jobId}`, {}, signal),
+  });
+}
+
 /** The explanation of a waiting job. */
 export function explanationQuery(jobId: string) {
   return queryOptions({

@@ -1,6 +1,7 @@
 import type { Attempt, RunDetail, Schedule } from "./types";
 
-const TRAINING: ReadonlySet<Schedule> = new Set<Schedule>([
+/** The schedules that train, and so start runs. */
+export const TRAINING: ReadonlySet<Schedule> = new Set<Schedule>([
   "train",
   "train_and_evaluate",
   "continuous_train_and_evaluate",

@@ -281,6 +281,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/definitions/presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Presets
+         * @description Returns the submissions that come with Palestra, from which a new one can be begun.
+         */
+        get: operations["get_presets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/definitions/schema": {
         parameters: {
             query?: never;
@@ -5939,6 +5959,16 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        /** Page[PresetView] */
+        Page_PresetView_: {
+            /** Items */
+            items: components["schemas"]["PresetView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
         /** Page[ProjectView] */
         Page_ProjectView_: {
             /** Items */
@@ -6532,6 +6562,42 @@ export interface components {
              * @default 0.5
              */
             value_coefficient: number;
+        };
+        /**
+         * PresetView
+         * @description A submission that comes with Palestra.
+         */
+        PresetView: {
+            /**
+             * Agent
+             * @description Name of its agent, or of its model function.
+             */
+            agent: string;
+            /**
+             * Description
+             * @description One or a few sentences, from its notes or from the comment at the head of its file.
+             */
+            description: string;
+            /**
+             * Document
+             * @description The file: YAML with comments.
+             */
+            document: string;
+            /**
+             * Env
+             * @description Id of its environment, or name of its input function.
+             */
+            env: string;
+            /**
+             * Name
+             * @description Path of its file below `examples`, without the ending, for example `learning/pendulum-sac`.
+             */
+            name: string;
+            /**
+             * Title
+             * @description Display name of its definition.
+             */
+            title: string;
         };
         /**
          * PrioritizedReplay
@@ -11328,6 +11394,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CatalogueView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_presets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_PresetView_"];
                 };
             };
             /** @description The request could not be read. */

@@ -31,6 +31,9 @@ export type UsageGroup = Required<Schemas["UsageGroup"]>;
 export type PoolOccupancy = Schemas["PoolOccupancy"];
 export type EnrolmentToken = Schemas["EnrolmentTokenView"];
 export type Catalogue = Schemas["CatalogueView"];
+export type Preset = Schemas["PresetView"];
+export type SubmittedExperiment = Schemas["SubmittedExperiment"];
+export type SubmissionWarning = Schemas["SubmissionWarning"];
 export type LoginOptions = Schemas["LoginOptions"];
 /** A session. The server sends every member; an older server may omit some of them. */
 export type Session = Required<Schemas["SessionView"]>;

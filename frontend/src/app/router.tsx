@@ -1,5 +1,5 @@
 import type { QueryClient } from "@tanstack/react-query";
-import { createRoute, createRouter, redirect } from "@tanstack/react-router";
+import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { findExperiment, runQuery, sessionQuery } from "@/api/queries";
 import { AccountPage } from "@/features/account/AccountPage";
 import { OwnTokens } from "@/features/credentials/OwnTokens";
@@ -14,6 +14,7 @@ import { QueuePage } from "@/features/queue/QueuePage";
 import { WorkersPage } from "@/features/queue/WorkersPage";
 import { RunPage } from "@/features/run/RunPage";
 import { readRunSearch } from "@/features/run/search";
+import { readNewExperimentSearch } from "@/features/submit/search";
 import { UsagePage } from "@/features/usage/UsagePage";
 import { readUsageSearch } from "@/features/usage/usageSearch";
 import { administrationRoutes, managementRoutes } from "./adminRoutes";
@@ -64,6 +65,17 @@ const experiment = createRoute({
     const { project: slug, experimentId } = params;
     return <ExperimentPage key={`${slug} ${experimentId}`} project={slug} id={experimentId} />;
   },
+});
+
+// The form has a YAML parser, which no other page needs.
+const newExperiment = createRoute({
+  getParentRoute: () => project,
+  path: "/new",
+  validateSearch: readNewExperimentSearch,
+  component: lazyRouteComponent(
+    () => import("@/features/submit/NewExperimentPage"),
+    "NewExperimentPage",
+  ),
 });
 
 const run = createRoute({
@@ -156,7 +168,15 @@ const tree = root.addChildren([
   login,
   inside.addChildren([
     home,
-    project.addChildren([projectIndex, experiments, experiment, run, queue, managementRoutes]),
+    project.addChildren([
+      projectIndex,
+      experiments,
+      experiment,
+      newExperiment,
+      run,
+      queue,
+      managementRoutes,
+    ]),
     workers,
     usage,
     account,

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from palestra.presets import list_presets
 from tests.app.api.corpus import Row, expand, make_body, make_declaration, read_rows
 from tests.app.api.serving import HOST, AppServer
 from tests.support.phrases import find_pydantic_phrases
@@ -342,6 +343,13 @@ async def test_answers_are_standard_json(shared: AppServer) -> None:
         document = (await client.get("/api/v1/definitions/schema")).json()
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert document["properties"]["definition"]
+
+
+async def test_presets_are_those_of_the_command(shared: AppServer) -> None:
+    async with shared.client("viewer") as client:
+        answer = await client.get("/api/v1/definitions/presets")
+    assert answer.status_code == 200
+    assert answer.json()["items"] == [one.model_dump(mode="json") for one in list_presets()]
 
 
 async def test_a_definition_of_an_older_schema_version_is_the_same_experiment(

@@ -1,7 +1,8 @@
-import { Skeleton } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
+import { usePermission } from "@/api/access";
 import type { ApiError } from "@/api/client";
 import { experimentsQuery } from "@/api/queries";
 import type { Experiment } from "@/api/types";
@@ -9,7 +10,9 @@ import { findQueryError } from "@/lib/outage";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
+import { IconPlus } from "@/ui/icons";
 import { Page, Panel } from "@/ui/Page";
+import { Permitted } from "@/ui/Permitted";
 import { BelowList, ShowMore } from "@/ui/ShowMore";
 import { useScheme } from "@/ui/scheme";
 import { experimentColumns } from "./columns";
@@ -49,7 +52,7 @@ export function ExperimentsPage() {
     });
   const filtered = Object.keys(search).some((key) => key !== "sort");
   return (
-    <Page title="Experiments">
+    <Page title="Experiments" actions={<NewExperiment project={project} />}>
       <Panel
         flush
         title={<Filters search={search} onChange={change} />}
@@ -62,6 +65,7 @@ export function ExperimentsPage() {
           <Loading />
         ) : rows.length === 0 ? (
           <Nothing
+            project={project}
             filtered={filtered}
             onClear={() =>
               void navigate({ to: "/p/$project/experiments", params: { project }, search: {} })
@@ -109,7 +113,13 @@ function Loading() {
   );
 }
 
-function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void }) {
+interface NothingProps {
+  project: string;
+  filtered: boolean;
+  onClear(): void;
+}
+
+function Nothing({ project, filtered, onClear }: NothingProps) {
   if (filtered) {
     return (
       <>
@@ -121,9 +131,34 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear: () => void
     );
   }
   return (
-    <EmptyState title="No experiments yet" command={`${SUBMIT} --server ${window.location.origin}`}>
-      Submit a definition and its runs appear here while they train. The same definition always gets
-      the same ID, so submitting twice adds nothing but missing seeds.
+    <EmptyState
+      title="No experiments yet"
+      actions={<NewExperiment project={project} />}
+      command={`${SUBMIT} --server ${window.location.origin}`}
+    >
+      Choose an environment and an agent with “New experiment”, or submit a file with the command:
+      the runs appear here while they train. The same definition always gets the same ID, so
+      submitting twice adds nothing but missing seeds.
     </EmptyState>
+  );
+}
+
+/** Leads to the form, for those who may submit to the project. */
+function NewExperiment({ project }: { project: string }) {
+  const { reason } = usePermission("run.submit", project);
+  const icon = <IconPlus size={15} />;
+  if (reason !== null)
+    return (
+      <Permitted reason={reason}>
+        <Button leftSection={icon}>New experiment</Button>
+      </Permitted>
+    );
+  return (
+    <Button
+      leftSection={icon}
+      renderRoot={(props) => <Link to="/p/$project/new" params={{ project }} {...props} />}
+    >
+      New experiment
+    </Button>
   );
 }
