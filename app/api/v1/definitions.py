@@ -1,5 +1,6 @@
 """The schema of a submission and the presets, from which the form of the dashboard is made."""
 
+import asyncio
 from functools import cache
 from typing import Any
 
@@ -21,9 +22,10 @@ async def get_definition_schema(principal: Reader) -> dict[str, Any]:  # noqa: A
 
 
 @router.get("/presets")
-def get_presets(principal: Reader) -> Page[PresetView]:  # noqa: ARG001 - authorises
+async def get_presets(principal: Reader) -> Page[PresetView]:  # noqa: ARG001 - authorises
     """Returns the submissions that come with Palestra, from which a new one can be begun."""
-    return Page(items=list(list_presets()), next_cursor=None)
+    presets = await asyncio.to_thread(list_presets)  # reads files, the first time
+    return Page(items=list(presets), next_cursor=None)
 
 
 @cache
