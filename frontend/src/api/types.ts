@@ -33,7 +33,7 @@ export type EnrolmentToken = Schemas["EnrolmentTokenView"];
 export type Catalogue = Schemas["CatalogueView"];
 export type Preset = Schemas["PresetView"];
 export type SubmittedExperiment = Schemas["SubmittedExperiment"];
-export type SubmissionWarning = Schemas["SubmissionWarning"];
+export type SubmissionPreview = Schemas["SubmissionPreview"];
 export type LoginOptions = Schemas["LoginOptions"];
 /** A session. The server sends every member; an older server may omit some of them. */
 export type Session = Required<Schemas["SessionView"]>;

@@ -1,18 +1,18 @@
 import { Button, Skeleton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
+import type { SubmissionPreview } from "@/api/types";
 import { formatPlural } from "@/lib/format";
 import { IconAlertTriangle, IconPlayerPlay } from "@/ui/icons";
 import { Message } from "@/ui/Message";
 import { Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
 import { capitalize, describePlace, type Fault } from "./faults";
-import type { SubmissionPreview } from "./preview";
 import classes from "./Submit.module.css";
 import { formatSeeds } from "./seeds";
 
 interface StartPanelProps {
   project: string;
-  preview: SubmissionPreview | null | undefined;
+  preview: SubmissionPreview | undefined;
   faults: readonly Fault[];
   seeds: number;
   /** The server has not yet answered about the newest change. */

@@ -1,9 +1,8 @@
 /** The requests of the form. */
 import { queryOptions } from "@tanstack/react-query";
-import { ApiError, get, post, postQuery } from "@/api/client";
+import { get, post, postQuery } from "@/api/client";
 import { everyPage, pathIn } from "@/api/queries";
-import type { Catalogue, Preset, SubmittedExperiment } from "@/api/types";
-import type { SubmissionPreview } from "./preview";
+import type { Catalogue, Preset, SubmissionPreview, SubmittedExperiment } from "@/api/types";
 import type { Schema } from "./schema";
 
 export const schemaQuery = queryOptions({
@@ -31,19 +30,12 @@ export function catalogueQuery(pool: string) {
   });
 }
 
-/** What a submission would do; a server that has no preview answers `null`. */
+/** What a submission would do. */
 export function previewQuery(project: string, document: unknown) {
   return queryOptions({
     queryKey: ["submission preview", project, document],
-    queryFn: async ({ signal }): Promise<SubmissionPreview | null> => {
-      const path = pathIn(project, "/experiments:preview");
-      try {
-        return await postQuery<SubmissionPreview>(path, document, signal);
-      } catch (error) {
-        if (error instanceof ApiError && [404, 405].includes(error.status)) return null;
-        throw error;
-      }
-    },
+    queryFn: ({ signal }) =>
+      postQuery<SubmissionPreview>(pathIn(project, "/experiments:preview"), document, signal),
     retry: false,
     staleTime: 10_000,
     refetchInterval: 15_000,

@@ -3,15 +3,15 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { keys } from "@/api/queries";
+import type { SubmissionPreview } from "@/api/types";
 import { type Fault, listFaults } from "./faults";
-import type { SubmissionPreview } from "./preview";
 import { previewQuery, submitDocument } from "./queries";
 import type { DraftState } from "./useDraft";
 
 const PAUSE_MS = 350;
 
 export interface SubmissionState {
-  preview: SubmissionPreview | null | undefined;
+  preview: SubmissionPreview | undefined;
   faults: readonly Fault[];
   isChecking: boolean;
   isSending: boolean;
@@ -40,7 +40,7 @@ export function useSubmission(project: string, draft: DraftState): SubmissionSta
   });
   const isRefused = refused !== null && refused.document === draft.document;
   return {
-    preview: preview.error === null ? preview.data : null,
+    preview: preview.error === null ? preview.data : undefined,
     faults: listFaults(isRefused ? refused.error : preview.error),
     isChecking: draft.document !== settled || preview.isFetching,
     isSending: submit.isPending,
