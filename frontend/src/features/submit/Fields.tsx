@@ -138,8 +138,8 @@ function VariantsField({ field, path }: { field: Field; path: Path }) {
   const kinds = field.choices.length > 0 ? field.choices : [readOnlyTag(root, items)];
   const fault = findFault(faults, path, true);
   return (
-    <fieldset className={classes.nested}>
-      <legend>{nameMember(field.name)}</legend>
+    <fieldset className={classes.list}>
+      <legend className="hidden-visually">{nameMember(field.name)}</legend>
       {field.description && <p className="faint">{field.description}</p>}
       {shown.map((item, place) => {
         const variant = chooseVariant(root, items, item) ?? items;

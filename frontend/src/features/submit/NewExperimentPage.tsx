@@ -95,9 +95,9 @@ function Editor({ project, origin }: { project: string; origin: Origin }) {
       });
   };
   const send = () => {
-    // A refused field is shown to who sends the form in spite of it.
-    if (faults.length > 0) page.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
-    submission.send();
+    const refused = page.current?.querySelector<HTMLElement>("[aria-invalid=true]");
+    if (refused) refused.focus();
+    else submission.send();
   };
   const { original } = origin;
   return (
@@ -120,7 +120,7 @@ function Editor({ project, origin }: { project: string; origin: Origin }) {
             seeds={countSeeds(document)}
             isChecking={submission.isChecking}
             isSending={submission.isSending}
-            reason={isFrozen ? "The YAML cannot be read: mend it first." : null}
+            reason={isFrozen ? "The YAML cannot be read. The form follows once it can." : null}
             onSubmit={send}
           />
           {original !== null && (

@@ -30,7 +30,9 @@ export function StartPanel(props: StartPanelProps) {
     <Panel title="Start" aside={<span className="faint">{isChecking ? "Checking…" : ""}</span>}>
       <div className={classes.start}>
         <div aria-live="polite" className={classes.said}>
-          {faults.length > 0 ? (
+          {reason !== null ? (
+            <p className={classes.fault}>{reason}</p>
+          ) : faults.length > 0 ? (
             <Faults faults={faults} />
           ) : preview ? (
             <Preview project={props.project} preview={preview} />
