@@ -32,7 +32,7 @@ class EventStream(Response):
         hub: Source of the events.
         stream_filter: Selects the events that the client may see and has requested.
         caller: The caller whose credential opens the stream; `app.services.access.stream_rights`
-            closes the stream when that has ended.
+            closes the stream when the credential has ended.
         after: Cursor; `None` begins with the next event.
     """
 

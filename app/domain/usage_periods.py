@@ -41,12 +41,12 @@ class UsagePeriod:
         return max(1, int(-(-length // self.width)))
 
     def start_of(self, index: int) -> datetime:
-        """Returns the start of a bucket: of the first one, not before the period."""
+        """Returns the start of a bucket, or of the period if the first bucket begins before it."""
         start = self.origin + timedelta(seconds=index * self.width)
         return max(start, self.since)
 
     def end_of(self, index: int) -> datetime:
-        """Returns the end of a bucket: of the last one, not after the period."""
+        """Returns the end of a bucket, or of the period if the last bucket ends after it."""
         return min(self.origin + timedelta(seconds=(index + 1) * self.width), self.until)
 
 

@@ -33,7 +33,7 @@ class RunBatch(NamedTuple):
 async def load_batches(
     session: Session, wanted: Collection[RunBatch]
 ) -> dict[RunBatch, dict[str, StoredBlock]]:
-    """Returns the blocks of some batches by the name of their series, those that exist."""
+    """Returns the existing blocks of the given batches, by the name of their series."""
     found: dict[RunBatch, dict[str, StoredBlock]] = {}
     for some in split_values({(batch.attempt_id, batch.first_seq) for batch in wanted}):
         query = (

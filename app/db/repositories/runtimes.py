@@ -153,7 +153,7 @@ def _read_budget(definition: str) -> tuple[str, float]:
 
 
 async def sum_used_seconds(session: Session, job_ids: Collection[str]) -> dict[str, float]:
-    """Returns for how long some jobs held slots in ended attempts, without what was lost."""
+    """Returns the seconds for which jobs held slots in ended attempts, without lost time."""
     found: dict[str, float] = {}
     for some in split_values(list(job_ids)):
         query = select(

@@ -73,7 +73,7 @@ class DrawnRuntimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeModel:
-    """What is known of the runtimes of a kind of jobs."""
+    """Distributions of the runtime of a kind of jobs, which fit the observed runtimes."""
 
     mean: float
     """Mean of the logarithm of the seconds."""
@@ -86,7 +86,7 @@ class RuntimeModel:
     failing: float
 
     def draw_parameters(self, source: random.Random) -> DrawnRuntimes:
-        """Draws a distribution from those that fit what was observed."""
+        """Draws one of the distributions that fit the observed runtimes."""
         chi_squared = source.gammavariate(self.degrees / 2, 2.0)
         deviation = math.sqrt(self.degrees * self.variance / max(chi_squared, 1e-6))
         return DrawnRuntimes(
@@ -109,10 +109,10 @@ class RuntimeModel:
 
 
 def fit(runtimes: Runtimes) -> RuntimeModel | None:
-    """Returns the model of some runtimes; `None` if no job has ended by itself.
+    """Returns the model of the given runtimes; `None` if no job has ended by itself.
 
-    Of jobs that were stopped it uses that they run longer: the expectation of what they would have
-    reached takes the place of what was observed (expectation maximisation).
+    Stopped jobs would have run longer: the expectation of the runtime that they would have
+    reached replaces the observed runtime (expectation maximisation).
     """
     # Where no job succeeded, how long jobs run until they fail is all that is known.
     succeeded = runtimes.succeeded or runtimes.failed
@@ -156,7 +156,7 @@ def _open(probability: float) -> float:
 
 
 class JobKind(NamedTuple):
-    """What jobs have in common whose runtimes are compared."""
+    """The properties that jobs share whose runtimes are compared."""
 
     definition_hash: str
     agent: str
@@ -171,12 +171,12 @@ class JobKind(NamedTuple):
 
     @property
     def parts(self) -> tuple[str, str, str, int, str]:
-        """What jobs of other definitions have in common with it."""
+        """The properties that jobs of other definitions share with this kind."""
         return self.agent, self.environment, self.schedule, self.runs, self.unit
 
     @property
     def same(self) -> tuple[str, str, int]:
-        """What jobs of the same definition have in common with it."""
+        """The properties that jobs of the same definition share with this kind."""
         return self.definition_hash, self.schedule, self.runs
 
 

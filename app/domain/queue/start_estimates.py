@@ -41,7 +41,7 @@ def measure_accuracy(starts: Sequence[ComparedStart]) -> Accuracy:
 def add_jobs(state: PoolState, jobs: Sequence[QueuedJob]) -> PoolState:
     """Returns a state in which further jobs are queued.
 
-    A job that comes after all jobs of its group that are loaded is left out until they all are.
+    A new job after the last loaded job of its group is left out until the whole group is loaded.
     """
     heads = dict(state.heads)
     added: dict[Group, list[QueuedJob]] = {}

@@ -80,7 +80,7 @@ class QueuedJob:
 
     @property
     def experiment(self) -> ExperimentKey:
-        """Its experiment."""
+        """The experiment of the job, by project and ID."""
         return ExperimentKey(self.group.project_id, self.experiment_id)
 
     def ends_by(self, end: datetime, start: datetime) -> bool:

@@ -31,7 +31,7 @@ _LATEST: Final = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRuntime:
-    """What decides how long a job runs."""
+    """The properties on which the runtime of a job depends."""
 
     model: RuntimeModel | None
     """`None` if nothing is known: the job then holds its slot until its time limit, or for ever."""
@@ -101,7 +101,7 @@ def estimate_starts(
     seed: int,
     is_late: Callable[[], bool] = lambda: False,
 ) -> dict[str, StartInterval]:
-    """Returns when some queued jobs start.
+    """Returns the estimated starts of queued jobs.
 
     Args:
         simulated: The pool.
@@ -321,7 +321,7 @@ class _RunningUsage:
         held.weights += end.devices * self._charged_from(end)
 
     def end(self, end: _End) -> None:
-        """Books what a job used."""
+        """Adds the usage of a job to its account."""
         account = end.group.account
         held = self._held[account]
         charged = self._charged_from(end)

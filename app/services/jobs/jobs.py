@@ -110,8 +110,8 @@ async def cancel(
 ) -> JobView | CancelledJobView:
     """Cancels a job; a running one saves a snapshot first. Cancelling twice changes nothing.
 
-    An administrator of the server cancels jobs of all projects. Of a job in a project that it may
-    not read it gets the ID and the state.
+    An administrator of the server cancels jobs of all projects, and gets only the ID and the state
+    of a job whose project the administrator may not read.
 
     Raises:
         NotFoundError: If no such job exists for the caller.

@@ -79,7 +79,7 @@ async def load_pool(
     state: PoolState,
     further: Mapping[str, tuple[JobKind, int | None]] | None = None,
 ) -> Simulated:
-    """Returns what a simulation of a pool needs.
+    """Returns the state of a pool that a simulation needs.
 
     Args:
         session: A session.

@@ -81,7 +81,7 @@ class UsedByGroup:
     buckets: dict[int, Amount] = field(default_factory=dict)
 
     def add(self, group: GroupSum, width: float) -> None:
-        """Adds the sum of some intervals."""
+        """Adds the seconds of the given intervals."""
         for index, seconds in divide(group.interval, width):
             self.buckets.setdefault(index, Amount()).add(group, seconds)
             self.total.add(group, seconds)

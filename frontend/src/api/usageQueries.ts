@@ -5,7 +5,7 @@ import type * as t from "./types";
 
 const FRESH_MS = 30_000;
 
-/** What was used within a period, in total and by groups. */
+/** The usage within a period, in total and by groups. */
 export function usageQuery(parameters: Parameters) {
   return queryOptions({
     queryKey: ["usage", parameters],
@@ -15,12 +15,12 @@ export function usageQuery(parameters: Parameters) {
   });
 }
 
-/** The URL of the same as CSV. */
+/** The URL of the usage as CSV. */
 export function usageExport(parameters: Parameters): string {
   return buildAddress("/usage:export", parameters);
 }
 
-/** What the projects and persons of a pool are entitled to, and what they used. */
+/** The shares and the usage of the projects and persons of a pool. */
 export function sharesQuery(pool: string | null) {
   return queryOptions({
     queryKey: ["pools", pool, "shares"],

@@ -14,7 +14,7 @@ interface MyUsageProps {
   period: PeriodName;
 }
 
-/** What the caller used, and what part of the pool is left to them. */
+/** The caller's usage, and the remaining part of the caller's share of the pool. */
 export function MyUsage({ pool, user, period }: MyUsageProps) {
   const parameters = useMemo(
     () =>

@@ -56,7 +56,7 @@ function unknown(pool: PoolOccupancy): string {
   return pool.recorded_seconds > 0 ? "–" : "unknown";
 }
 
-/** How the slots of the pools were occupied, and which were idle although jobs waited for them. */
+/** The occupancy of the pools' slots, with the slots that were idle beside waiting jobs. */
 export function OccupancyPanel({
   query,
 }: {

@@ -9,7 +9,7 @@ interface ShareBarProps {
   label: string;
 }
 
-/** A part of a whole as a bar, with a mark where its owner is entitled to. */
+/** A used part as a bar, with a mark at the part to which its owner is entitled. */
 export function ShareBar({ used, entitled, label }: ShareBarProps) {
   const marked = entitled === undefined ? "" : `, entitled to ${formatPercent(entitled)}`;
   const text = used === null ? `nothing used${marked}` : `${formatPercent(used)}${marked}`;

@@ -15,7 +15,7 @@ interface SharesPanelProps {
   several: boolean;
 }
 
-/** What projects and persons are entitled to in a pool, beside what they used. */
+/** The shares of projects and persons in a pool, beside their usage. */
 export function SharesPanel({ pool, several }: SharesPanelProps) {
   const query = useQuery(sharesQuery(pool));
   return (

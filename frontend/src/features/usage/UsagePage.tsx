@@ -38,7 +38,7 @@ interface UsagePageProps {
   onSearch(search: UsageSearch): void;
 }
 
-/** What was used of the pools, by whom and when, what was lost, and what is left. */
+/** The usage of the pools by group and time, with lost and remaining amounts. */
 export function UsagePage({ search, onSearch }: UsagePageProps) {
   const parameters = useMemo(() => buildUsageParameters(search, Date.now()), [search]);
   const query = useQuery(usageQuery(parameters));

@@ -13,7 +13,7 @@ interface UsageTableProps {
   name: string;
 }
 
-/** What each group used and lost, the largest first. */
+/** The used and the lost device-hours of each group, the largest first. */
 export function UsageTable({ report, by, name }: UsageTableProps) {
   const total = report.used_seconds ?? 0;
   const columns = useMemo((): Column<UsageGroup>[] => {

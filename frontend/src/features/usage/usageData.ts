@@ -34,7 +34,7 @@ interface GroupParts {
   parts: BarPart[];
 }
 
-/** Bars of device-hours, stacked by group, what failures lost on top. */
+/** Bars of device-hours, stacked by group, with the device-hours lost to failures on top. */
 export function buildUsageBars(
   report: UsageReport,
   by: UsageKey,
@@ -103,7 +103,7 @@ export const OCCUPANCY: readonly BarPart[] = [
   { label: "idle, nothing waited", color: "var(--line-strong)" },
 ];
 
-/** Bars of slot-hours of some pools; a part of which nothing was recorded is unknown. */
+/** Bars of slot-hours of pools; a part without recorded samples is unknown. */
 export function buildOccupancyBars(report: UsageReport, pools: readonly PoolOccupancy[]): Bar[] {
   return report.starts.map((start) => {
     const found = pools.flatMap((pool) => pool.buckets.filter((one) => one.start === start));

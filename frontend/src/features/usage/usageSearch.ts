@@ -18,7 +18,7 @@ export const PERIODS = {
 } as const satisfies Record<string, Period>;
 export type PeriodName = keyof typeof PERIODS;
 
-/** Reads what the page shows from the URL: by default the usage of a week by project. */
+/** Reads the query of the page from the URL; by default the usage of a week by project. */
 export function readUsageSearch(search: Search) {
   return tidy({
     by: choice(search, "by", KEYS),
