@@ -15,7 +15,7 @@ from app.db.models.workers import WorkerRow
 from app.db.repositories import job_queue
 from app.db.repositories.attempts import LIVE as LIVE_ATTEMPTS
 from app.db.repositories.built_statements import fetch
-from app.domain.queue.decision import WorkerOffer
+from app.domain.queue.placement import WorkerOffer
 from app.domain.queue.start_order import QueuedJob
 from palestra.contract.names import PriorityClass
 
@@ -116,6 +116,13 @@ async def filter_assigned(session: Session, job_ids: Collection[str]) -> set[str
     """Returns which queued jobs are assigned to a worker."""
     query = select(JobRow.id).where(JobRow.id.in_(job_ids), job_queue.is_assigned())
     return set(await session.scalars(query))
+
+
+async def list_assigned(session: Session, pool: str) -> Sequence[tuple[str, str]]:
+    """Returns ID and project ID of the assigned jobs of a pool, the first assigned first."""
+    query = select(JobRow.id, JobRow.project_id).where(JobRow.pool == pool, job_queue.is_assigned())
+    rows = await session.execute(query.order_by(JobRow.assigned_until, JobRow.id))
+    return [(job_id, project_id) for job_id, project_id in rows]
 
 
 async def list_interactive_users(session: Session, pools: Collection[str]) -> set[tuple[str, str]]:

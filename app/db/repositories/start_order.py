@@ -5,13 +5,17 @@ The cost does not depend on the length of the queue.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from typing import Any, Final
 
 from sqlalchemy import (
+    ARRAY,
     ColumnElement,
+    String,
     bindparam,
     case,
+    cast,
+    column,
     func,
     select,
     true,
@@ -22,7 +26,7 @@ from app.db.engine import Session
 from app.db.models.jobs import JobRow
 from app.db.models.pools import PoolRow, ProjectPoolRow
 from app.db.models.projects import ProjectRow
-from app.db.models.usage import QueueGroupRow, UsageAccountRow
+from app.db.models.usage import UsageAccountRow
 from app.db.repositories import job_queue, queue_groups
 from app.db.repositories.built_statements import fetch
 from app.db.repositories.jobs import may_start_now
@@ -57,10 +61,12 @@ _ORDER: Final = (
 
 _GRACE_SECONDS: Final = Limits().grace_seconds
 
+_GROUP_COLUMNS: Final = Group._fields
+
 _FEW_GROUPS: Final = 8
 """Groups whose first jobs are read one group after the other from SQLite."""
 
-Requirement = tuple[str, str, str, int, int]
+Requirement = str
 """What jobs that start on the same workers at the same times have in common.
 
 Project ID, experiment ID, schedule, GPUs, and time limit in seconds, 0 for none.
@@ -80,7 +86,9 @@ class LoadedJob:
     @property
     def requirement(self) -> Requirement:
         """The requirement that it shares with other jobs."""
-        return *self.job.experiment, self.schedule, self.job.gpus, self.wall_seconds
+        job = self.job
+        parts = (*job.experiment, self.schedule, job.gpus, self.wall_seconds)
+        return " ".join(map(str, parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,11 +173,16 @@ async def load_heads(
     Leaves out jobs with an excluded requirement, jobs that may not start yet and continuous
     evaluations with nothing to evaluate.
     """
+    if not wanted:
+        return {}
     values: dict[str, Any] = {"pool": pool, "limit": limit}
     if excluded:
         values["excluded"] = list(excluded)
-    is_sqlite = session.get_bind().dialect.name == "sqlite"
-    if is_sqlite and len(wanted) <= _FEW_GROUPS:
+    if session.get_bind().dialect.name != "sqlite":
+        columns = zip(*queue_groups.build_keys(wanted), strict=True)
+        values |= zip(_GROUP_COLUMNS, map(list, columns), strict=True)
+        rows = list(await fetch(session, _select_heads_of_many(excludes=bool(excluded)), **values))
+    elif len(wanted) <= _FEW_GROUPS:
         statement = _select_heads_of_one(excludes=bool(excluded))
         rows = [
             row
@@ -178,9 +191,9 @@ async def load_heads(
         ]
     else:
         values["groups"] = queue_groups.build_keys(wanted)
-        select_many = _select_heads_by_number if is_sqlite else _select_heads_of_many
-        statement = select_many(excludes=bool(excluded))
-        rows = list(await fetch(session, statement, **values))
+        rows = list(
+            await fetch(session, _select_heads_by_number(excludes=bool(excluded)), **values)
+        )
     found: dict[Group, list[LoadedJob]] = {group: [] for group in wanted}
     for row in rows:
         loaded = _to_job(row)
@@ -226,16 +239,19 @@ def _select_heads_by_number(*, excludes: bool) -> Any:
 
 @cache
 def _select_heads_of_many(*, excludes: bool) -> Any:
-    inner = _select_heads(queue_groups.matches_row(), excludes=excludes).lateral()
-    return (
-        select(*(inner.c[column.key] for column in _COLUMNS))
-        .select_from(QueueGroupRow)
-        .join(inner, true())
-        .where(
-            QueueGroupRow.pool == bindparam("pool"),
-            queue_groups.GROUP_KEY.in_(bindparam("groups", expanding=True)),
-        )
-    )
+    """The first jobs of many groups for PostgreSQL.
+
+    Arrays keep the statement's text the same whatever their length, so it is planned once.
+    """
+    arrays = [bindparam(name, type_=ARRAY(String)) for name in _GROUP_COLUMNS]
+    columns = [column(name, String) for name in _GROUP_COLUMNS]
+    wanted = func.unnest(*arrays).table_valued(*columns, name="wanted").render_derived()
+    group = (JobRow.priority_class, JobRow.project_id, JobRow.created_by)
+    conditions = [mine == wanted.c[name] for mine, name in zip(group, _GROUP_COLUMNS, strict=True)]
+    inner = _select_heads(
+        (JobRow.pool == bindparam("pool"), *conditions), excludes=excludes
+    ).lateral()
+    return select(*(inner.c[one.key] for one in _COLUMNS)).select_from(wanted.join(inner, true()))
 
 
 def _select_heads(conditions: Sequence[ColumnElement[bool]], *, excludes: bool) -> Any:
@@ -252,8 +268,9 @@ def _select_queued(conditions: Sequence[ColumnElement[bool]], *, excludes: bool)
     )
     if excludes:
         wall_seconds = func.coalesce(JobRow.limits["wall_seconds"].as_integer(), 0)
-        experiment = (JobRow.project_id, JobRow.experiment_id)
-        requirement = tuple_(*experiment, JobRow.schedule, JobRow.gpus, wall_seconds)
+        names = (JobRow.project_id, JobRow.experiment_id, JobRow.schedule)
+        numbers = (cast(JobRow.gpus, String), cast(wall_seconds, String))
+        requirement = reduce(lambda left, right: left + " " + right, (*names, *numbers))
         query = query.where(requirement.not_in(bindparam("excluded", expanding=True)))
     return query
 

@@ -73,8 +73,13 @@ class RunningJobs:
 
     def __init__(self, limits: RunningLimits, interactive: AbstractSet[str]) -> None:
         self._limits = limits
+        self._experiments = dict(limits.experiments)
         self._interactive = set(interactive)
         self._added: dict[ExperimentKey | UsageAccount | str, int] = {}
+
+    def add_limits(self, experiments: Mapping[ExperimentKey, RunningLimit]) -> None:
+        """Adds limits of further experiments, with the jobs that ran before the decision."""
+        self._experiments |= experiments
 
     def find_group_hold(self, group: Group) -> Hold | None:
         """Returns why all jobs of a group are held back; `None` if they are not."""
@@ -92,7 +97,7 @@ class RunningJobs:
     def find_hold(self, group: Group, experiment: ExperimentKey) -> Hold | None:
         """Returns why an experiment's jobs in a group are held back; `None` if they are not."""
         hold = self.find_group_hold(group)
-        if hold is None and self._is_full(experiment, self._limits.experiments.get(experiment)):
+        if hold is None and self._is_full(experiment, self._experiments.get(experiment)):
             return Hold(HoldReason.EXPERIMENT_LIMIT)
         return hold
 
@@ -100,7 +105,7 @@ class RunningJobs:
         """Returns whether a limit counts both of two jobs."""
         limits, group = self._limits, one.group
         return (
-            (one.experiment == other.experiment and one.experiment in limits.experiments)
+            (one.experiment == other.experiment and one.experiment in self._experiments)
             or (group.account == other.group.account and group.account in limits.accounts)
             or (group.project_id == other.group.project_id and group.project_id in limits.projects)
             or (

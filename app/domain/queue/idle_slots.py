@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from app.domain.queue.decision import WorkerOffer
+from app.domain.queue.placement import WorkerOffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

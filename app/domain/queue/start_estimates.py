@@ -56,5 +56,5 @@ def add_jobs(state: PoolState, jobs: Sequence[QueuedJob]) -> PoolState:
             job for job in some if known.is_complete or (last is not None and job.own_order < last)
         ]
         ordered = sorted([*known.jobs, *reached], key=lambda job: job.own_order)
-        heads[group] = replace(known, jobs=ordered)
+        heads[group] = known._replace(jobs=ordered)
     return replace(state, heads=heads)

@@ -85,9 +85,14 @@ class QueuedJob:
 
     def ends_by(self, end: datetime, start: datetime) -> bool:
         """Returns whether an attempt that starts at `start` has ended by `end` for certain."""
+        latest = self.latest_end(start)
+        return latest is not None and latest <= end
+
+    def latest_end(self, start: datetime) -> datetime | None:
+        """Returns when an attempt that starts at `start` has ended; `None` without time limit."""
         if self.wall_seconds is None:
-            return False
-        return start + timedelta(seconds=self.wall_seconds + self.grace_seconds) <= end
+            return None
+        return start + timedelta(seconds=self.wall_seconds + self.grace_seconds)
 
     @property
     def own_order(self) -> tuple[int, int, int, datetime, str]:
@@ -95,8 +100,7 @@ class QueuedJob:
         return -self.priority, self.own_place, self.seed_index, self.queued_at, self.id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heads:
+class Heads(NamedTuple):
     """The first jobs of a group in their order."""
 
     jobs: Sequence[QueuedJob] = ()
@@ -145,16 +149,28 @@ class StartOrder:
     def __init__(self, shares: Shares, heads: Mapping[Group, Heads]) -> None:
         self._now = shares.now
         self._shares = shares.shares
-        self._heads = heads
+        self._heads = dict(heads)
         self._usage = dict(shares.usage)
         self._used_by_project = sum_by_project(self._usage)
-        self._next_index: dict[Group, int] = dict.fromkeys(heads, 0)
+        self._next_index: dict[Group, int] = {}
+        self._passed: set[str] = set()
+        self._groups_by_class: dict[PriorityClass, list[Group]] = {}
+        for group in heads:
+            self._groups_by_class.setdefault(group.priority_class, []).append(group)
         self._classes = iter(_CLASSES)
         self._class = next(self._classes)
         self._projects: list[tuple[float, datetime, str, _Persons]] = []
         self._begin_class()
         self.unloaded: Group | None = None
         """The group whose next job is not loaded, if that ended the order."""
+
+    def load(self, heads: Mapping[Group, Heads]) -> None:
+        """Replaces the jobs of some groups, except for those that `next` has returned."""
+        for group, found in heads.items():
+            left = [job for job in found.jobs if job.id not in self._passed]
+            self._heads[group] = found._replace(jobs=left)
+            self._next_index[group] = 0
+        self.unloaded = None
 
     def first_group(self) -> Group | None:
         """Returns the group whose job is next, loaded or not; `None` at the end of the queue."""
@@ -163,7 +179,7 @@ class StartOrder:
                 _, _, project_id, persons = self._projects[0]
                 group = Group(self._class, project_id, persons[0][2])
                 heads = self._heads[group]
-                if self._next_index[group] < len(heads.jobs) or not heads.is_complete:
+                if not heads.is_complete or self._next_index.get(group, 0) < len(heads.jobs):
                     return group
                 self.skip_group()
                 continue
@@ -178,7 +194,7 @@ class StartOrder:
         group = self.first_group()
         if group is None:
             return None
-        jobs, index = self._heads[group].jobs, self._next_index[group]
+        jobs, index = self._heads[group].jobs, self._next_index.get(group, 0)
         return jobs[index] if index < len(jobs) else None
 
     def next(self) -> QueuedJob | None:
@@ -187,8 +203,43 @@ class StartOrder:
         if job is None:
             self.unloaded = self.first_group()
         else:
-            self._next_index[job.group] += 1
+            self._next_index[job.group] = self._next_index.get(job.group, 0) + 1
+            self._passed.add(job.id)
         return job
+
+    def forecast(self, number: int) -> dict[Group, int]:
+        """Returns how many of the next jobs are of which group of the class that is in turn.
+
+        Supposes that each group has as many jobs as it could start, of one device each.
+        """
+        projects = [(*project[:3], list(project[3])) for project in self._projects]
+        usage_by_project = dict(self._used_by_project)
+        added = usage.quantum(1, self._now)
+        found: dict[Group, int] = {}
+        for _ in range(number if projects else 0):
+            _, waiting_since, project_id, persons = projects[0]
+            used, since, user_id = persons[0]
+            group = Group(self._class, project_id, user_id)
+            found[group] = found.get(group, 0) + 1
+            heapq.heapreplace(persons, (used + added, since, user_id))
+            used = usage_by_project.get(project_id, 0.0) + added
+            usage_by_project[project_id] = used
+            entry = (used / self._shares[project_id], waiting_since, project_id, persons)
+            heapq.heapreplace(projects, entry)
+        return found
+
+    def list_unloaded(self, number: int) -> list[Group]:
+        """Returns the first groups of the class that is in turn of which no job is loaded."""
+        found: list[Group] = []
+        for _, _, project_id, persons in sorted(self._projects):
+            for _, _, user_id in sorted(persons):
+                group = Group(self._class, project_id, user_id)
+                heads = self._heads[group]
+                if not heads.jobs and not heads.is_complete:
+                    found.append(group)
+            if len(found) >= number:
+                break
+        return found[:number]
 
     def charge(self, job: QueuedJob) -> None:
         """Adds a quantum to the usage of the job that `next` returned last."""
@@ -212,11 +263,12 @@ class StartOrder:
 
     def _begin_class(self) -> None:
         found: dict[str, _Persons] = {}
-        for group, heads in self._heads.items():
-            if group.priority_class is self._class and group.project_id in self._shares:
+        for group in self._groups_by_class.get(self._class, ()):
+            _, project_id, user_id = group
+            if project_id in self._shares:
                 used = self._usage.get(group.account, 0.0)
-                person = (used, heads.waiting_since, group.user_id)
-                found.setdefault(group.project_id, []).append(person)
+                person = (used, self._heads[group].waiting_since, user_id)
+                found.setdefault(project_id, []).append(person)
         for persons in found.values():
             heapq.heapify(persons)
         self._projects = [

@@ -15,8 +15,9 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from app.domain.queue import usage
-from app.domain.queue.decision import PoolState, WorkerOffer, decide
+from app.domain.queue.decision import PoolState, decide
 from app.domain.queue.holds import RunningLimit, RunningLimits
+from app.domain.queue.placement import WorkerOffer
 from app.domain.queue.runtimes import DrawnRuntimes, RuntimeModel
 from app.domain.queue.start_order import ExperimentKey, Group, QueuedJob, Shares, UsageAccount
 from palestra.contract.names import PriorityClass
@@ -151,7 +152,7 @@ class _Draw:
         self._parameters: dict[int, DrawnRuntimes] = {}
         self._workers = {one.worker_id: one for one in simulated.state.workers}
         self._heads = {
-            group: replace(heads, is_complete=True)
+            group: heads._replace(is_complete=True)
             for group, heads in simulated.state.heads.items()
             if heads.jobs
         }
@@ -219,7 +220,7 @@ class _Draw:
         heads = self._heads[job.group]
         jobs = [one for one in heads.jobs if one.id != job.id]
         if jobs:
-            self._heads[job.group] = replace(heads, jobs=jobs)
+            self._heads[job.group] = heads._replace(jobs=jobs)
         else:
             del self._heads[job.group]
 

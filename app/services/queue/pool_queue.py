@@ -16,8 +16,9 @@ from app.db.repositories import start_order as rows
 from app.db.repositories.assignments import WorkerSlots
 from app.db.repositories.start_order import LoadedJob, Requirement
 from app.domain.queue import decision, usage
-from app.domain.queue.decision import Ahead, Decision, PoolState
+from app.domain.queue.decision import Ahead, Decision, InOrder, LoadedHeads, PoolState
 from app.domain.queue.holds import Hold, HoldReason, RunningLimits
+from app.domain.queue.placement import Equipped
 from app.domain.queue.start_estimates import add_jobs
 from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, sum_by_project
 from app.services.queue import running_limits
@@ -27,22 +28,24 @@ from palestra.contract.names import PriorityClass
 from palestra.contract.queue import QueueTerms
 
 _FIRST_JOBS: Final = 4
-"""Jobs of a group that are read at first; each further read takes eight times as many."""
+"""Jobs of a group that are read at least; each further read takes eight times as many."""
 _GROWTH: Final = 8
 _SPARE_GROUPS: Final = 4
-"""Groups beside those that the free slots need, since the first jobs of some may not fit."""
-_MOST_GROUPS: Final = 64
+"""Groups that are read beside those that the free slots need, since the first jobs of some may not
+start; each further read takes twice as many."""
+_MOST_SPARE_GROUPS: Final = 64
 _HOLDS_ALIKE: Final = {
     HoldReason.SLOTS_BUSY,
     HoldReason.NO_FITTING_WORKER,
     HoldReason.NOT_FREE_LONG_ENOUGH,
+    HoldReason.EXPERIMENT_LIMIT,
 }
 """Reasons that hold other jobs with the same requirement as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolDecision:
-    """The decision on a pool, its time, and the groups that were found empty."""
+    """The decision on a pool."""
 
     decision: Decision
     now: datetime
@@ -53,7 +56,7 @@ class PoolDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The place of a queued job in its pool's queue."""
+    """Where a queued job stands in its pool's queue."""
 
     ahead: Ahead
     terms: QueueTerms
@@ -68,7 +71,7 @@ class PoolQueue:
     Args:
         session: A reading session.
         pool: Name of the pool.
-        equipped: Finds the workers that fit a job; `None` if which worker a job starts on
+        equipped: What is known of the workers' equipment; `None` if which worker a job starts on
             does not matter.
     """
 
@@ -80,8 +83,9 @@ class PoolQueue:
         self._equipped = equipped
         self.loaded: dict[Group, list[LoadedJob]] = {}
         self._limits: dict[Group, int] = {}
-        self._groups: Sequence[Group] = ()
-        self._waiting_since: Mapping[Group, datetime] = {}
+        self._reads = 0
+        self._groups: Mapping[Group, datetime] = {}
+        """The groups, with since when they wait."""
         self._workers: Sequence[WorkerSlots] = ()
         self._shares = Shares(now=usage.LANDMARK, shares={}, usage={})
         self._interactive: frozenset[str] = frozenset()
@@ -90,22 +94,17 @@ class PoolQueue:
     async def decide(self) -> PoolDecision:
         """Returns the jobs that start now on the free slots."""
         await self._read_pool()
+        decider = decision.Decider(await self._state())
         excluded: set[Requirement] = set()
-        free = sum(worker.free_slots for worker in self._workers)
-        if free and self._groups:
-            await self._load(self._next_groups(self._groups[0], free + _SPARE_GROUPS), ())
-        while True:
-            state = await self._state()
-            found = decision.decide(state)
-            if found.unloaded is None:
-                return PoolDecision(
-                    decision=found,
-                    now=self._shares.now,
-                    empty_groups=await self._find_empty_groups(),
-                )
+        while (found := decider.run()).unloaded is not None:
             excluded |= self._blocked(found.holds)
-            missing = free - len(found.assignments) + _SPARE_GROUPS
-            await self._load(self._next_groups(found.unloaded, missing), excluded)
+            wanted = decider.list_wanted(self._count_spare_groups())
+            decider.load(await self._load(wanted, found.unloaded, excluded))
+        return PoolDecision(
+            decision=found,
+            now=self._shares.now,
+            empty_groups=await self._find_empty_groups(),
+        )
 
     async def first_jobs(self, limit: int) -> list[QueuedJob]:
         """Returns the queued jobs in the order in which they would start, at most `limit`."""
@@ -117,26 +116,23 @@ class PoolQueue:
         """Returns the state of the pool, and the jobs in the order in which they would start.
 
         Args:
-            limit: Most jobs to return; the state has about twice as many.
+            limit: Most jobs to return; the state has some more.
             added: Further jobs that count as queued, though they are not stored.
         """
         await self._read_pool()
-        if self._groups:
-            # Most of what a list of all places needs is read at once.
-            each = max(_FIRST_JOBS, 2 * limit // len(self._groups))
-            await self._load(self._groups[:limit], (), each)
         while True:
             state = add_jobs(await self._state(*added), [one.job for one in added])
-            jobs: list[QueuedJob] = []
             order = decision.InOrder(state)
+            jobs: list[QueuedJob] = []
             while len(jobs) < limit and (job := order.next()) is not None:
                 jobs.append(job)
             if order.unloaded is None or len(jobs) == limit:
                 return state, jobs
-            await self._load(self._next_groups(order.unloaded, _MOST_GROUPS), ())
+            wanted = order.list_wanted(limit - len(jobs), self._count_spare_groups())
+            await self._load(wanted, order.unloaded)
 
     async def find_place(self, job_id: str, limit: int) -> Place | None:
-        """Returns the place of a queued job.
+        """Returns where a queued job stands.
 
         `None` if it is not queued or the pool does not admit its project.
 
@@ -148,18 +144,18 @@ class PoolQueue:
         own = await rows.load_job(self._session, job_id)
         if own is None or own.job.group.project_id not in self._shares.shares:
             return None
-        while True:
-            state = await self._state(own)
-            ahead = decision.jobs_ahead(state, own.job, limit)
-            if ahead.unloaded is None:
-                break
-            await self._load(self._next_groups(ahead.unloaded, _MOST_GROUPS), ())
-        slots, free_slots = self.count_slots(state, own.job)
+        search = decision.AheadSearch(await self._state(own), own.job, limit)
+        ahead = search.run()
+        while await self._load_for(search.order, limit):
+            ahead = search.run()
+        slots, free_slots = self._count_slots(search.order.list_candidates(own.job))
         return Place(ahead=ahead, terms=self._terms(own.job), slots=slots, free_slots=free_slots)
 
     def count_slots(self, state: PoolState, job: QueuedJob) -> tuple[int, int]:
         """Returns the numbers of all and of free slots of the workers that could take a job."""
-        usable = set(decision.list_candidates(state, job))
+        return self._count_slots(decision.list_candidates(state, job))
+
+    def _count_slots(self, usable: Collection[str]) -> tuple[int, int]:
         workers = [worker for worker in self._workers if worker.worker_id in usable]
         return sum(one.slots for one in workers), sum(one.free_slots for one in workers)
 
@@ -190,65 +186,80 @@ class PoolQueue:
         self._interactive = frozenset(
             one.account.user_id for one in live if one.priority_class is PriorityClass.INTERACTIVE
         )
-        self._waiting_since = await queue_groups.list_groups(session, pool)
-        self._groups = self._in_likely_order(
-            [group for group in self._waiting_since if group.project_id in shares]
-        )
+        self._groups = await queue_groups.list_groups(session, pool)
         self._workers = await assignments.list_worker_slots(session, [pool])
         accounts = {group.account for group in self._groups}
         self._running = await running_limits.read_pool(session, pool, now, accounts)
-        self.loaded, self._limits = {}, {}
-
-    def _in_likely_order(self, groups: Collection[Group]) -> list[Group]:
-        """Sorts groups by their place if each had one job; the order decides only what is read."""
-        used, shares = self._shares.usage, self._shares.shares
-        by_project = sum_by_project(used)
-        classes = list(PriorityClass)
-        return sorted(
-            groups,
-            key=lambda group: (
-                classes.index(group.priority_class),
-                by_project.get(group.project_id, 0.0) / shares[group.project_id],
-                used.get(group.account, 0.0),
-                self._waiting_since[group],
-            ),
-        )
+        self.loaded, self._limits, self._reads = {}, {}, 0
 
     async def _state(self, *others: LoadedJob) -> PoolState:
         """Returns the state as far as it is loaded; `others` are looked up but not queued."""
         loaded = [*others, *(one for jobs in self.loaded.values() for one in jobs)]
-        await self._running.add_experiments(self._session, [one.job.experiment for one in loaded])
+        found = await self._build_heads(self._groups, loaded)
         return PoolState(
             shares=self._shares,
-            heads={
-                group: Heads(
-                    jobs=[one.job for one in self.loaded.get(group, ())],
-                    is_complete=len(self.loaded.get(group, ())) < self._limits.get(group, 0),
-                    waiting_since=self._waiting_since[group],
-                )
-                for group in self._groups
-            },
+            heads=found.heads,
             workers=self._workers,
-            equipped={}
-            if self._equipped is None
-            else await self._equipped.find(self._session, loaded, self._workers),
+            equipped=found.equipped,
             interactive=self._interactive,
             limits=self._running.limits,
         )
 
-    def _next_groups(self, first: Group, number: int) -> list[Group]:
-        """Returns the group of which more jobs are needed, and unread ones that may be next."""
-        unread = [group for group in self._groups if group not in self._limits and group != first]
-        return [first, *unread[: min(number, _MOST_GROUPS) - 1]]
+    async def _build_heads(
+        self, groups: Collection[Group], jobs: Collection[LoadedJob]
+    ) -> LoadedHeads:
+        """Returns the jobs of some groups, with what is known of the needs of some jobs."""
+        await self._running.add_experiments(self._session, [one.job.experiment for one in jobs])
+        experiments = self._running.limits.experiments
+        equipped: Equipped = {}
+        if self._equipped is not None and jobs:
+            equipped = await self._equipped.find(self._session, jobs, self._workers)
+        heads = {}
+        for group in groups:
+            found = self.loaded.get(group, ())
+            heads[group] = Heads(
+                [one.job for one in found],
+                len(found) < self._limits.get(group, 0),
+                self._groups[group],
+            )
+        return LoadedHeads(heads=heads, equipped=equipped, experiments=experiments)
+
+    async def _load_for(self, order: InOrder, number: int) -> bool:
+        """Loads what ended an order, and the groups of its next jobs; `False` if nothing did."""
+        if order.unloaded is None:
+            return False
+        wanted = order.list_wanted(number, self._count_spare_groups())
+        order.load(await self._load(wanted, order.unloaded))
+        return True
+
+    def _count_spare_groups(self) -> int:
+        self._reads += 1
+        return min(_SPARE_GROUPS << (self._reads - 1), _MOST_SPARE_GROUPS)
 
     async def _load(
-        self, groups: Sequence[Group], excluded: Collection[Requirement], limit: int = 0
-    ) -> None:
-        """Reads the first jobs of groups: `limit` of each, by default more than before."""
-        read = max(self._limits.get(group, 0) for group in groups)
-        limit = limit or read * _GROWTH or _FIRST_JOBS
-        self.loaded |= await rows.load_heads(self._session, self._pool, groups, limit, excluded)
-        self._limits |= dict.fromkeys(groups, limit)
+        self, wanted: Mapping[Group, int], first: Group, excluded: Collection[Requirement] = ()
+    ) -> LoadedHeads:
+        """Reads the first jobs of some groups, more than before of the first one.
+
+        Args:
+            wanted: Groups with the number of jobs that may start; what was read once is not read
+                again for it.
+            first: The group without which the order ends.
+            excluded: Requirements of jobs that are left out.
+        """
+        limits: dict[int, list[Group]] = {}
+        for group, number in {first: 1, **wanted}.items():
+            if group == first or group not in self._limits:
+                limit = self._limits.get(group, 0) * _GROWTH or _FIRST_JOBS
+                while limit < number:
+                    limit *= _GROWTH
+                limits.setdefault(limit, []).append(group)
+        read: dict[Group, list[LoadedJob]] = {}
+        for limit, groups in limits.items():
+            read |= await rows.load_heads(self._session, self._pool, groups, limit, excluded)
+            self._limits |= dict.fromkeys(groups, limit)
+        self.loaded |= read
+        return await self._build_heads(read, [one for found in read.values() for one in found])
 
     def _blocked(self, holds: Mapping[str, Hold]) -> set[Requirement]:
         return {
@@ -259,5 +270,10 @@ class PoolQueue:
         }
 
     async def _find_empty_groups(self) -> tuple[Group, ...]:
-        without_heads = [group for group, jobs in self.loaded.items() if not jobs]
-        return await queue_groups.filter_empty_groups(self._session, self._pool, without_heads)
+        """Returns which groups have no queued job, of those of which no job was found.
+
+        Also of those whose project the pool does not admit, of which no job is ever read.
+        """
+        suspected = [group for group, jobs in self.loaded.items() if not jobs]
+        suspected += [one for one in self._groups if one.project_id not in self._shares.shares]
+        return await queue_groups.filter_empty_groups(self._session, self._pool, suspected)

@@ -1,6 +1,7 @@
 """What the queues of pools look like from outside: workers, places and what jobs wait for."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from app.db import clock
@@ -23,12 +24,29 @@ MOST_PLACES: Final = 1_000
 """Places that are computed of each pool; jobs after them have none."""
 
 
-async def places(session: Session, pools: Collection[str]) -> dict[str, int]:
-    """Returns the places, from 1, of the first queued jobs of the given pools."""
-    found: dict[str, int] = {}
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """The place of a queued job in its pool's queue."""
+
+    number: int
+    """From 1; assigned jobs, which start first, come before the others."""
+    ahead: int
+    """Number of jobs before it that are not assigned."""
+
+
+async def find_places(session: Session, pools: Collection[str]) -> dict[str, QueuePlace]:
+    """Returns the places of the assigned jobs and of the first other queued jobs of pools."""
+    found: dict[str, QueuePlace] = {}
+    admitted = await pool_rows.list_admitted_pairs(session, pools)
     for pool in sorted(pools):
+        assigned = [
+            job_id
+            for job_id, project_id in await assignments.list_assigned(session, pool)
+            if (pool, project_id) in admitted
+        ]
         jobs = await PoolQueue(session, pool).first_jobs(MOST_PLACES)
-        found |= {job.id: place for place, job in enumerate(jobs, start=1)}
+        found |= {job_id: QueuePlace(number, 0) for number, job_id in enumerate(assigned, start=1)}
+        found |= {job.id: QueuePlace(len(assigned) + n + 1, n) for n, job in enumerate(jobs)}
     return found
 
 

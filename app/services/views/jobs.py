@@ -11,6 +11,7 @@ from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
 from app.domain.queue.waiting import explain
 from app.services.queue import queue_facts, start_estimates
+from app.services.queue.queue_facts import QueuePlace
 from app.services.views.columns import build_view, columns_of
 from app.services.views.login_names import load_login_names
 from app.services.views.runs import build_backlog_view
@@ -40,7 +41,8 @@ async def build_job_views(
     names = await load_login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
     queued = [row for row in rows if row.state == JobState.QUEUED]
-    places = await queue_facts.places(session, {row.pool for row in queued}) if with_places else {}
+    pools = {row.pool for row in queued} if with_places else ()
+    places = await queue_facts.find_places(session, pools)
     sentences = await _sentences(session, queued, places if with_places else None)
     estimates = await start_estimates.load_estimates(session, queued)
     backlogs = await attempt_rows.load_backlogs_by_job(session, ids)
@@ -75,7 +77,7 @@ async def build_job_views(
                 "worker_id": workers.get(row.id),
                 "created_by": names[row.created_by],
                 "project": slugs[row.project_id],
-                "position": places.get(row.id),
+                "position": place.number if (place := places.get(row.id)) else None,
                 "estimate": estimates.get(row.id),
                 "waiting": sentences.get(row.id),
                 "not_uploaded": build_backlog_view(backlogs.get(row.id)),
@@ -86,7 +88,7 @@ async def build_job_views(
 
 
 async def _sentences(
-    session: Session, queued: Sequence[JobRow], places: Mapping[str, int] | None
+    session: Session, queued: Sequence[JobRow], places: Mapping[str, QueuePlace] | None
 ) -> dict[str, str]:
     """Returns, by job ID, why queued jobs wait; without `places`, jobs ahead are not mentioned."""
     if not queued:
@@ -97,7 +99,7 @@ async def _sentences(
         if places is not None:
             # A job without a place stands behind the last one that has one.
             place = places.get(job_id)
-            ahead = queue_facts.MOST_PLACES if place is None else place - 1
+            ahead = queue_facts.MOST_PLACES if place is None else place.ahead
             job = replace(waiting, ahead=ahead, ahead_is_cut=place is None)
         sentences[job_id] = explain(job, facts).sentence
     return sentences

@@ -353,6 +353,35 @@ async def test_an_empty_group_is_dropped_and_made_again(
     assert await dispatcher.tick() == 1
 
 
+async def test_a_group_of_a_project_that_is_not_admitted_any_more_is_dropped_once_it_is_empty(
+    world: World, database: Database, dispatcher: Dispatcher
+) -> None:
+    await world.register(slots=1)
+    job = await world.submit_one_job(seeds=[0])
+    async with database.write() as session:
+        for row in (await session.scalars(select(ProjectPoolRow))).all():
+            await session.delete(row)
+    await dispatcher.tick()
+    async with database.read() as session:
+        assert len((await session.scalars(select(QueueGroupRow))).all()) == 1
+    async with database.write() as session:
+        await jobs.cancel(session, world.admin, job.id)
+    await dispatcher.tick()
+    async with database.read() as session:
+        assert (await session.scalars(select(QueueGroupRow))).all() == []
+
+
+async def test_assigned_jobs_have_the_first_places(world: World, dispatcher: Dispatcher) -> None:
+    await world.register(slots=1)
+    await world.submit(seeds=[0, 1, 2])
+    await dispatcher.tick()
+    views = sorted(await world.list_jobs(), key=lambda job: job.position or 99)
+    assert [job.position for job in views] == [1, 2, 3]
+    assert views[0].waiting == "A worker was asked to start it."
+    assert "job starts before it" not in (views[1].waiting or "")
+    assert "1 job starts before it" in (views[2].waiting or "")
+
+
 async def test_many_unsuitable_jobs_of_a_person_hide_no_later_one(
     world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:

@@ -1,108 +1,15 @@
-"""The order of a pool's queue and the assignments, against a naive form of the same rules."""
+"""The order of a pool's queue and the assignments, example by example."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from app.domain.queue import usage
-from app.domain.queue.decision import InOrder, PoolState, WorkerOffer, decide, jobs_ahead
+from app.domain.queue.decision import Decider, InOrder, PoolState, decide, jobs_ahead
 from app.domain.queue.holds import Hold, HoldReason, RunningLimit, RunningLimits
-from app.domain.queue.start_order import (
-    ExperimentKey,
-    Group,
-    Heads,
-    QueuedJob,
-    Shares,
-    UsageAccount,
-)
+from app.domain.queue.start_order import ExperimentKey, Group, Heads, UsageAccount
 from palestra.contract.names import PriorityClass
-
-NOW = usage.LANDMARK + timedelta(weeks=46)
-"""A whole number of half-lives after the landmark: usage is exact, so equal usage is a tie."""
-
-
-def make_job(
-    name: str,
-    user: str = "ada",
-    *,
-    project: str = "robots",
-    priority_class: PriorityClass = PriorityClass.NORMAL,
-    priority: int = 0,
-    seed_index: int = 0,
-    age: float = 0.0,
-    gpus: int = 0,
-    version: int = 2,
-    requirements: str = "",
-    experiment: str = "exp_1",
-    wall_seconds: int | None = None,
-) -> QueuedJob:
-    return QueuedJob(
-        id=name,
-        attempt=0,
-        group=Group(priority_class, project, user),
-        priority=priority,
-        seed_index=seed_index,
-        queued_at=NOW - timedelta(seconds=age),
-        gpus=gpus,
-        version=version,
-        requirements=requirements,
-        experiment_id=experiment,
-        wall_seconds=wall_seconds,
-        grace_seconds=120,
-    )
-
-
-def make_state(
-    jobs: Sequence[QueuedJob],
-    workers: Sequence[WorkerOffer] = (),
-    usage_of: dict[tuple[str, str], float] | None = None,
-    shares: dict[str, float] | None = None,
-    *,
-    is_waiting_known: bool = False,
-    limits: RunningLimits | None = None,
-) -> PoolState:
-    """Returns a state; `is_waiting_known` makes each group wait since its oldest job was queued."""
-    groups: dict[Group, list[QueuedJob]] = {}
-    for job in jobs:
-        groups.setdefault(job.group, []).append(job)
-    projects = {job.group.project_id for job in jobs}
-    return PoolState(
-        shares=Shares(
-            now=NOW,
-            shares=shares or dict.fromkeys(projects, 1.0),
-            usage={
-                UsageAccount(*account): seconds * usage.weight(NOW)
-                for account, seconds in (usage_of or {}).items()
-            },
-        ),
-        heads={
-            group: Heads(
-                jobs=sorted(own, key=lambda job: job.own_order),
-                is_complete=True,
-                waiting_since=min(job.queued_at for job in own) if is_waiting_known else NOW,
-            )
-            for group, own in groups.items()
-        },
-        workers=workers,
-        limits=limits or RunningLimits(),
-    )
-
-
-def make_worker(
-    name: str = "worker", free_slots: int = 1, gpus: int = 0, free_seconds: float | None = None
-) -> WorkerOffer:
-    return WorkerOffer(
-        worker_id=name,
-        free_slots=free_slots,
-        gpus=gpus,
-        versions=frozenset({1, 2}),
-        free_until=None if free_seconds is None else NOW + timedelta(seconds=free_seconds),
-    )
+from tests.support.queue_states import make_job, make_state, make_worker
 
 
 def names_in_order(state: PoolState) -> list[str]:
@@ -347,181 +254,50 @@ def test_a_reservation_is_free_for_the_project_that_it_is_for() -> None:
     assert [one.job.id for one in decision.assignments] == ["holder"]
 
 
-JOBS = st.lists(
-    st.builds(
-        make_job,
-        st.integers(0, 999).map("{:03}".format),
-        st.sampled_from(["ada", "bob", "eve"]),
-        project=st.sampled_from(["robots", "games", "arms"]),
-        priority_class=st.sampled_from(list(PriorityClass)),
-        priority=st.integers(-1, 1),
-        seed_index=st.integers(0, 2),
-        age=st.integers(0, 3).map(float),
-        gpus=st.sampled_from([0, 0, 1, 2, 4]),
-        experiment=st.sampled_from(["exp_1", "exp_2"]),
-        wall_seconds=st.sampled_from([None, 60, 600]),
-    ),
-    max_size=25,
-    unique_by=lambda job: job.id,
-)
-USAGE = st.dictionaries(
-    st.tuples(st.sampled_from(["robots", "games", "arms"]), st.sampled_from(["ada", "bob", "eve"])),
-    st.sampled_from([0.0, 30.0, 60.0, 90.0, 1000.0]),
-)
-WORKERS = st.lists(
-    st.builds(
-        make_worker,
-        st.sampled_from(["w1", "w2", "w3", "w4"]),
-        st.integers(0, 4),
-        st.sampled_from([0, 1, 2]),
-        st.sampled_from([None, None, 0.0, 300.0, 900.0]),
-    ),
-    unique_by=lambda worker: worker.worker_id,
-)
-SHARES = st.fixed_dictionaries(
-    {name: st.sampled_from([0.5, 1.0, 3.0]) for name in ("robots", "games", "arms")}
-)
+def test_a_job_takes_as_many_slots_of_a_worker_as_have_its_gpus() -> None:
+    jobs = [make_job("four", age=9, gpus=4), make_job("one", age=8, gpus=1)]
+    worker = make_worker(free_slots=3, gpus=6)
+    decision = decide(make_state(jobs, [worker]))
+    assert [one.job.id for one in decision.assignments] == ["four", "one"]
+    assert [worker.count_slots(gpus) for gpus in (0, 1, 2, 3, 4, 6)] == [1, 1, 1, 2, 2, 3]
+    shared = make_worker(free_slots=4, gpus=2)
+    assert [shared.count_slots(gpus) for gpus in (1, 2)] == [1, 3]
 
 
-RUNNING = st.builds(RunningLimit, st.integers(0, 2), st.integers(0, 3))
-ACCOUNTS = st.builds(
-    UsageAccount, st.sampled_from(["robots", "games"]), st.sampled_from(["ada", "bob"])
-)
-LIMITS = st.builds(
-    RunningLimits,
-    experiments=st.dictionaries(
-        st.builds(
-            ExperimentKey, st.sampled_from(["robots", "games"]), st.sampled_from(["exp_1", "exp_2"])
-        ),
-        RUNNING,
-    ),
-    accounts=st.dictionaries(ACCOUNTS, RUNNING, max_size=2),
-    projects=st.dictionaries(st.sampled_from(["robots", "games"]), RUNNING, max_size=1),
-    exhausted_accounts=st.frozensets(ACCOUNTS, max_size=1),
-    exhausted_projects=st.frozensets(st.just("arms"), max_size=1),
-)
-
-
-def is_permitted(job: QueuedJob, limits: RunningLimits, started: Sequence[QueuedJob]) -> bool:
-    """Returns whether the limits permit one more job beside those that were started."""
-    group = job.group
-    if group.account in limits.exhausted_accounts or group.project_id in limits.exhausted_projects:
-        return False
-    counted = [
-        (
-            limits.experiments.get(job.experiment),
-            sum(one.experiment == job.experiment for one in started),
-        ),
-        (
-            limits.accounts.get(group.account),
-            sum(one.group.account == group.account for one in started),
-        ),
-        (
-            limits.projects.get(group.project_id),
-            sum(one.group.project_id == group.project_id for one in started),
-        ),
+def test_a_job_on_several_slots_reserves_the_worker_that_frees_first() -> None:
+    jobs = [
+        make_job("wide", age=9, gpus=2),
+        make_job("endless", age=8),
+        make_job("long", age=7, wall_seconds=600),
+        make_job("short", age=6, wall_seconds=60),
     ]
-    return all(limit is None or limit.running + count < limit.most for limit, count in counted)
+    late = make_worker("late", 1, gpus=2, busy=[900.0])
+    first = make_worker("first", 1, gpus=2, busy=[300.0])
+    decision = decide(make_state(jobs, [first]))
+    assert [one.job.id for one in decision.assignments] == ["short"]
+    assert decision.holds == {
+        "wide": Hold(HoldReason.SLOTS_BUSY),
+        "endless": Hold(HoldReason.RESERVED, "wide"),
+        "long": Hold(HoldReason.RESERVED, "wide"),
+    }
+    both = decide(make_state(jobs, [first, late]))
+    assert [(one.job.id, one.worker_id) for one in both.assignments] == [
+        ("endless", "late"),
+        ("short", "first"),
+    ]
 
 
-def decide_naively(state: PoolState) -> list[str]:
-    """Sorts all waiting jobs anew for every slot."""
-    used = dict(state.shares.usage)
-    waiting = [job for heads in state.heads.values() for job in heads.jobs]
-    free = {worker.worker_id: worker.free_slots for worker in state.workers}
-    interactive = set(state.interactive)
-    started: list[QueuedJob] = []
-
-    def rank(job: QueuedJob) -> tuple[object, ...]:
-        project = sum(
-            seconds
-            for account, seconds in sorted(used.items())
-            if account.project_id == job.group.project_id
-        )
-        return (
-            list(PriorityClass).index(job.group.priority_class),
-            project / state.shares.shares[job.group.project_id],
-            job.group.project_id,
-            used.get(job.group.account, 0.0),
-            job.group.user_id,
-            job.own_order,
-        )
-
-    def startable(job: QueuedJob) -> list[WorkerOffer]:
-        if (
-            job.group.priority_class is PriorityClass.INTERACTIVE
-            and job.group.user_id in interactive
-        ):
-            return []
-        if not is_permitted(job, state.limits, started):
-            return []
-        return [
-            worker
-            for worker in state.workers
-            if free[worker.worker_id] > 0
-            and worker.gpus >= job.gpus
-            and (
-                worker.free_until is None
-                or (
-                    job.wall_seconds is not None
-                    and NOW + timedelta(seconds=job.wall_seconds + 120) <= worker.free_until
-                )
-            )
-        ]
-
-    while candidates := [job for job in waiting if startable(job)]:
-        job = min(candidates, key=rank)
-        waiting.remove(job)
-        worker = min(
-            startable(job),
-            key=lambda one: (one.gpus, -free[one.worker_id], one.worker_id),
-        )
-        free[worker.worker_id] -= 1
-        account = job.group.account
-        used[account] = used.get(account, 0.0) + usage.quantum(job.devices, NOW)
-        if job.group.priority_class is PriorityClass.INTERACTIVE:
-            interactive.add(job.group.user_id)
-        started.append(job)
-    return [one.id for one in started]
+def test_no_job_starts_where_it_is_not_known_when_a_job_on_several_slots_can() -> None:
+    jobs = [make_job("wide", age=9, gpus=2), make_job("short", age=6, wall_seconds=60)]
+    state = make_state(jobs, [make_worker("one", 1, gpus=2, busy=[None])])
+    decider = Decider(state)
+    assert decider.run().assignments == ()
+    assert decider.find_hold(jobs[1]) == Hold(HoldReason.RESERVED, "wide")
 
 
-@settings(max_examples=500)
-@given(JOBS, WORKERS, USAGE, SHARES, LIMITS)
-def test_decisions_equal_the_naive_ones(
-    jobs: list[QueuedJob],
-    workers: list[WorkerOffer],
-    used: dict[tuple[str, str], float],
-    shares: dict[str, float],
-    limits: RunningLimits,
-) -> None:
-    state = make_state(jobs, workers, used, shares, limits=limits)
-    assert [one.job.id for one in decide(state).assignments] == decide_naively(state)
-
-
-@settings(max_examples=300)
-@given(JOBS, WORKERS, USAGE, SHARES, LIMITS)
-def test_a_job_starts_next_once_the_jobs_ahead_of_it_have_run(
-    jobs: list[QueuedJob],
-    workers: list[WorkerOffer],
-    used: dict[tuple[str, str], float],
-    shares: dict[str, float],
-    limits: RunningLimits,
-) -> None:
-    state = make_state(jobs, workers, used, shares, limits=limits)
-    held = decide(state).holds
-    for job in jobs:
-        if held.get(job.id) != Hold(HoldReason.SLOTS_BUSY):
-            continue
-        ahead = {other.id: other for other in jobs_ahead(state, job, 100).jobs}
-        rest = [other for other in jobs if other.id not in ahead]
-        # They have run: what they were charged stays.
-        charged = dict(used)
-        for other in ahead.values():
-            account = (other.group.project_id, other.group.user_id)
-            charged[account] = charged.get(account, 0.0) + usage.QUANTUM_SECONDS * other.devices
-        roomy = [
-            replace(worker, free_slots=1) if worker.gpus >= job.gpus else worker
-            for worker in workers
-        ]
-        decision = decide(make_state(rest, roomy, charged, shares, limits=limits))
-        assert job.id in [one.job.id for one in decision.assignments]
+def test_slots_that_a_reservation_does_not_need_may_be_used() -> None:
+    jobs = [make_job("wide", age=9, gpus=2), make_job("one", age=8), make_job("two", age=7)]
+    worker = make_worker("one", 1, gpus=4, busy=[300.0, 300.0, 300.0])
+    wider = make_worker("one", 1, gpus=4, busy=[300.0, None, None])
+    assert [one.job.id for one in decide(make_state(jobs, [worker])).assignments] == ["one"]
+    assert decide(make_state(jobs, [wider])).assignments == ()

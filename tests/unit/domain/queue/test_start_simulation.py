@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from app.domain.queue import usage
-from app.domain.queue.decision import WorkerOffer
 from app.domain.queue.holds import RunningLimit, RunningLimits
+from app.domain.queue.placement import WorkerOffer
 from app.domain.queue.runtimes import (
     EndedJob,
     JobKind,
@@ -30,7 +30,7 @@ from app.domain.queue.start_simulation import (
     estimate_starts,
 )
 from palestra.contract.names import PriorityClass
-from tests.unit.domain.queue.test_decision import NOW, make_job, make_state
+from tests.support.queue_states import NOW, make_job, make_state
 
 
 def worker(name: str = "w1", free_slots: int = 0, gpus: int = 0) -> WorkerOffer:
