@@ -38,8 +38,12 @@ describe("Line 15.8: a retry", () => {
     show(
       <Actions experiment={{ id: "cartpole-1", archived_at: null } as Experiment} runs={runs} />,
     );
-    await userEvent.click(screen.getByRole("button", { name: "Retry 2 failed" }));
-    expect(sent.map((one) => one.url)).toEqual(["/runs/run_0:retry", "/runs/run_1:retry"]);
+    await userEvent.click(screen.getByRole("button", { name: "Retry 2 failed…" }));
+    await userEvent.click(await screen.findByRole("radio", { name: "From the start" }));
+    await userEvent.click(screen.getByRole("button", { name: "Retry 2 runs" }));
+    expect(sent).toEqual(
+      ["run_0", "run_1"].map((id) => ({ url: `/runs/${id}:retry`, body: { origin: "start" } })),
+    );
   });
 
   it("resumes with other code only after the user has seen both names and agreed", async () => {

@@ -80,14 +80,50 @@ describe("a pack", () => {
 });
 
 describe("schedules on a run", () => {
-  it.each([
-    ["Evaluate on the training's own episodes", "continuous_eval_on_train_data"],
-    ["Test: one update, one evaluation", "test"],
-  ])("queues %s", async (label, schedule) => {
+  it.each([["Test the definition: one update, one evaluation", "test"]])(
+    "queues %s",
+    async (label, schedule) => {
+      show(<RunActions run={run(job({}))} />);
+      await userEvent.click(screen.getByRole("button", { name: "New job" }));
+      await userEvent.click(await screen.findByRole("menuitem", { name: label }));
+      expect(sent).toEqual([{ url: "/api/v1/runs/run_1/jobs", body: { schedule } }]);
+    },
+  );
+
+  async function openDialog(item: string): Promise<void> {
     show(<RunActions run={run(job({}))} />);
     await userEvent.click(screen.getByRole("button", { name: "New job" }));
-    await userEvent.click(await screen.findByRole("menuitem", { name: label }));
-    expect(sent).toEqual([{ url: "/api/v1/runs/run_1/jobs", body: { schedule } }]);
+    await userEvent.click(await screen.findByRole("menuitem", { name: item }));
+  }
+
+  const posted = () => sent.filter((one) => one.url.endsWith("/runs/run_1/jobs"));
+
+  it("evaluates a snapshot with the typed episodes and seed", async () => {
+    await openDialog("Evaluate…");
+    await userEvent.type(await screen.findByLabelText("Episodes"), "50");
+    await userEvent.type(screen.getByLabelText("Seed"), "7");
+    await userEvent.click(screen.getByRole("button", { name: "Queue the evaluation" }));
+    const evaluate = { snapshot: "newest", episodes: 50, seed: 7 };
+    expect(posted().map((one) => one.body)).toEqual([{ schedule: "evaluate", evaluate }]);
+  });
+
+  it("follows a training on its own episodes", async () => {
+    await openDialog("Evaluate…");
+    await userEvent.click(await screen.findByRole("radio", { name: "Every snapshot as it comes" }));
+    await userEvent.click(screen.getByRole("switch", { name: /^On the training's own/ }));
+    await userEvent.type(screen.getByLabelText("Least time between two (s)"), "30");
+    await userEvent.click(screen.getByRole("button", { name: "Queue the evaluation" }));
+    expect(posted().map((one) => one.body)).toEqual([
+      { schedule: "continuous_eval_on_train_data", evaluate: { throttle_seconds: 30 } },
+    ]);
+  });
+
+  it("exports the chosen formats", async () => {
+    await openDialog("Export…");
+    await userEvent.click(await screen.findByRole("checkbox", { name: "ONNX" }));
+    await userEvent.click(screen.getByRole("button", { name: "Queue the export" }));
+    const evaluate = { snapshot: "newest", formats: ["onnx"] };
+    expect(posted().map((one) => one.body)).toEqual([{ schedule: "export", evaluate }]);
   });
 
   it("shows every job with its reason to wait, and cancels jobs besides training", async () => {

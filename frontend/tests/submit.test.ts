@@ -13,7 +13,6 @@ import {
   resolve,
   type Schema,
 } from "@/features/submit/schema";
-import { formatSeeds, parseSeeds, proposeSeeds } from "@/features/submit/seeds";
 import {
   changeMember,
   readMember,
@@ -22,6 +21,7 @@ import {
   writeText,
 } from "@/features/submit/text";
 import { writeClone } from "@/features/submit/useOrigin";
+import { formatSeeds, parseSeeds, proposeSeeds } from "@/lib/seeds";
 import openapi from "../openapi.json";
 
 const api = openapi as unknown as { components: { schemas: Record<string, Schema> } };

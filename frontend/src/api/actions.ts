@@ -1,7 +1,9 @@
 /** The requests that change something. */
+
+import type { JobForm } from "@/lib/jobForms";
 import { post, postQuery, remove, setCsrfToken } from "./client";
 import { pathIn } from "./queries";
-import type { Experiment, ExperimentDetail, Job, LinkPreview, Schedule, Session } from "./types";
+import type { Experiment, ExperimentDetail, Job, LinkPreview, Session } from "./types";
 
 export type JobVerb = "pause" | "resume" | "cancel";
 
@@ -70,8 +72,11 @@ export function retryRun(runId: string, origin: Origin, otherCode = false): Prom
   });
 }
 
-export function submitJob(runId: string, schedule: Schedule): Promise<Job> {
-  return post<Job>(`/runs/${runId}/jobs`, { schedule });
+export type QueueRequest = JobForm | { schedule: "test" };
+
+/** Queues a job on a run: an evaluation, an export or a test. */
+export function queueJob(runId: string, request: QueueRequest): Promise<Job> {
+  return post<Job>(`/runs/${runId}/jobs`, request);
 }
 
 type ExperimentName = Pick<Experiment, "project" | "id">;

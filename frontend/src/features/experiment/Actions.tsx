@@ -3,7 +3,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useControl } from "@/api/access";
-import { actOnJob, type JobVerb, retryRun } from "@/api/actions";
+import { actOnJob, type JobVerb, type Origin, retryRun } from "@/api/actions";
 import { isCodeChange } from "@/api/client";
 import { keys } from "@/api/queries";
 import type { Experiment, Run } from "@/api/types";
@@ -13,16 +13,23 @@ import { OtherCode } from "@/ui/OtherCode";
 import { Permitted } from "@/ui/Permitted";
 import { showUndo } from "@/ui/undoNotification";
 import { ExperimentMenu } from "./ExperimentMenu";
+import { RetryDialog } from "./RetryDialog";
 
 const PAUSABLE = ["running", "queued"];
 const CANCELLABLE = ["running", "queued", "paused"];
 
+interface ActionsProps {
+  experiment: Experiment;
+  runs: readonly Run[];
+}
+
 /**
  * Actions on all runs of an experiment. Pausing can be undone; cancelling asks for confirmation.
  */
-export function Actions({ experiment, runs }: { experiment: Experiment; runs: readonly Run[] }) {
+export function Actions({ experiment, runs }: ActionsProps) {
   const client = useQueryClient();
-  const [refusal, setRefusal] = useState<string | null>(null);
+  const [refusal, setRefusal] = useState<{ origin: Origin; message: string } | null>(null);
+  const [isRetrying, setRetrying] = useState(false);
   const mayAct = useControl();
   const inStates = (states: readonly string[], action: string) =>
     controllable(
@@ -50,12 +57,12 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
     (run) => mayAct(run, "retry these runs").reason,
   );
   const again = useMutation({
-    mutationFn: (otherCode: boolean) =>
-      sendAll(failed.runs, (run) => retryRun(run.id, "newest", otherCode)),
+    mutationFn: ({ origin, otherCode }: { origin: Origin; otherCode: boolean }) =>
+      sendAll(failed.runs, (run) => retryRun(run.id, origin, otherCode)),
     onSettled: refresh,
-    onError: (error) =>
+    onError: (error, { origin }) =>
       isCodeChange(error)
-        ? setRefusal(error.message)
+        ? setRefusal({ origin, message: error.message })
         : notifications.show({
             color: "red",
             title: "Not every request succeeded",
@@ -107,21 +114,27 @@ export function Actions({ experiment, runs }: { experiment: Experiment; runs: re
             variant="default"
             leftSection={<IconRefresh size={15} />}
             loading={again.isPending}
-            title={
-              failed.reason === null
-                ? "Each run resumes from its newest snapshot, or starts again without one"
-                : undefined
-            }
-            onClick={() => again.mutate(false)}
+            onClick={() => setRetrying(true)}
           >
-            Retry {failed.runs.length || failed.found} failed
+            Retry {failed.runs.length || failed.found} failed…
           </Button>
         </Permitted>
       )}
+      {isRetrying && (
+        <RetryDialog
+          count={failed.runs.length}
+          isPending={again.isPending}
+          onSubmit={(origin) => {
+            setRetrying(false);
+            again.mutate({ origin, otherCode: false });
+          }}
+          onClose={() => setRetrying(false)}
+        />
+      )}
       <OtherCode
-        refusal={refusal}
+        refusal={refusal?.message ?? null}
         onClose={() => setRefusal(null)}
-        onAllow={() => again.mutate(true)}
+        onAllow={() => refusal && again.mutate({ origin: refusal.origin, otherCode: true })}
       />
       <ExperimentMenu
         experiment={experiment}

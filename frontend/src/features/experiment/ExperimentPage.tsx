@@ -21,6 +21,7 @@ import { EvaluationPanel } from "./EvaluationPanel";
 import classes from "./ExperimentPage.module.css";
 import { AdviceBanner, FailuresBanner } from "./FailuresBanner";
 import { MissingExperiment } from "./MissingExperiment";
+import { NewJobs } from "./NewJobs";
 import { RunsPanel } from "./RunsPanel";
 import type { ChangeSearch, ExperimentSearch } from "./search";
 import { useLiveExperiment } from "./useLiveExperiment";
@@ -79,7 +80,12 @@ function Loaded({ experiment, runs }: { experiment: ExperimentDetail; runs: Run[
         </>
       }
       facts={<PageFacts experiment={experiment} runs={runs} />}
-      actions={<Actions experiment={experiment} runs={runs} />}
+      actions={
+        <>
+          <NewJobs experiment={experiment} runs={runs} />
+          <Actions experiment={experiment} runs={runs} />
+        </>
+      }
     >
       <FailuresBanner experiment={experiment} />
       <AdviceBanner experiment={experiment} />

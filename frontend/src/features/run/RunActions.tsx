@@ -2,24 +2,16 @@ import { Button, Menu, Modal } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { useControl, usePermission } from "@/api/access";
-import { actOnJob, type JobVerb, submitJob } from "@/api/actions";
+import { useControl } from "@/api/access";
+import { actOnJob, type JobVerb } from "@/api/actions";
 import { keys } from "@/api/queries";
-import type { JobState, RunDetail, Schedule } from "@/api/types";
-import { formatPlural, nameSchedule } from "@/lib/format";
-import {
-  IconBan,
-  IconChevronDown,
-  IconFlask,
-  IconPackageExport,
-  IconPlayerPause,
-  IconPlayerPlay,
-  IconRefresh,
-  IconTarget,
-} from "@/ui/icons";
+import type { JobState, RunDetail } from "@/api/types";
+import { formatPlural } from "@/lib/format";
+import { IconBan, IconChevronDown, IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
 import { Permitted } from "@/ui/Permitted";
 import { showUndo } from "@/ui/undoNotification";
+import { NewJob } from "./NewJob";
 import { type Retry, useRetry } from "./useRetry";
 
 const PAUSABLE: readonly JobState[] = ["queued", "starting", "running"];
@@ -47,12 +39,6 @@ export function RunActions({ run }: { run: RunDetail }) {
     mutationFn: (verb: JobVerb) => actOnJob(run.job_id ?? "", verb),
     onSettled: refresh,
     onError: refused,
-  });
-  const queue = useMutation({
-    mutationFn: (schedule: Schedule) => submitJob(run.id, schedule),
-    onSettled: refresh,
-    onError: refused,
-    onSuccess: (made) => notifications.show({ message: `Queued: ${nameSchedule(made.schedule)}` }),
   });
   const pause = () =>
     act.mutate("pause", {
@@ -106,7 +92,7 @@ export function RunActions({ run }: { run: RunDetail }) {
           </Button>
         </Permitted>
       )}
-      <NewJob run={run} onQueue={(schedule) => queue.mutate(schedule)} />
+      <NewJob run={run} />
       <OtherCode refusal={retry.refusal} onClose={retry.leave} onAllow={retry.allow} />
       <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel seed ${run.seed}?`}>
         <p>
@@ -135,58 +121,6 @@ export function RunActions({ run }: { run: RunDetail }) {
         </div>
       </Modal>
     </>
-  );
-}
-
-interface NewJobProps {
-  run: RunDetail;
-  onQueue(schedule: Schedule): void;
-}
-
-/** Queues another job on the run. */
-function NewJob({ run, onQueue }: NewJobProps) {
-  const { reason } = usePermission("run.submit", run.project);
-  if (reason !== null) {
-    return (
-      <Permitted reason={reason}>
-        <Button variant="default">New job</Button>
-      </Permitted>
-    );
-  }
-  return (
-    <Menu>
-      <Menu.Target>
-        <Button variant="default" rightSection={<IconChevronDown size={14} />}>
-          New job
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>On the newest snapshot</Menu.Label>
-        <Menu.Item leftSection={<IconTarget size={15} />} onClick={() => onQueue("evaluate")}>
-          Evaluate with fresh seeds
-        </Menu.Item>
-        <Menu.Item leftSection={<IconPackageExport size={15} />} onClick={() => onQueue("export")}>
-          Export the weights
-        </Menu.Item>
-        <Menu.Label>On every snapshot, until the training is over</Menu.Label>
-        <Menu.Item
-          leftSection={<IconTarget size={15} />}
-          onClick={() => onQueue("continuous_eval")}
-        >
-          Evaluate with fresh seeds
-        </Menu.Item>
-        <Menu.Item
-          leftSection={<IconRefresh size={15} />}
-          onClick={() => onQueue("continuous_eval_on_train_data")}
-        >
-          Evaluate on the training's own episodes
-        </Menu.Item>
-        <Menu.Label>Of the definition</Menu.Label>
-        <Menu.Item leftSection={<IconFlask size={15} />} onClick={() => onQueue("test")}>
-          Test: one update, one evaluation
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
   );
 }
 

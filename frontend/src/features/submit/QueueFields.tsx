@@ -4,12 +4,12 @@ import { useEffect, useState } from "react";
 import { poolsQuery } from "@/api/queueQueries";
 import { TRAINING } from "@/api/schedules";
 import { formatPlural } from "@/lib/format";
+import { formatSeeds, parseSeeds, proposeSeeds } from "@/lib/seeds";
 import { Fields } from "./Fields";
 import { findFault } from "./faults";
 import { useForm, useMember } from "./form";
 import classes from "./Submit.module.css";
 import { resolve, type Schema } from "./schema";
-import { formatSeeds, parseSeeds, proposeSeeds } from "./seeds";
 
 const PATH = ["options"] as const;
 const MOST = 10_000;

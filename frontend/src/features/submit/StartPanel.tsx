@@ -2,13 +2,13 @@ import { Button, Skeleton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { SubmissionPreview } from "@/api/types";
 import { formatPlural } from "@/lib/format";
+import { formatSeeds } from "@/lib/seeds";
 import { IconAlertTriangle, IconPlayerPlay } from "@/ui/icons";
 import { Message } from "@/ui/Message";
 import { Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
 import { capitalize, describePlace, type Fault } from "./faults";
 import classes from "./Submit.module.css";
-import { formatSeeds } from "./seeds";
 
 interface StartPanelProps {
   project: string;

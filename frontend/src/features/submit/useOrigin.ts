@@ -2,9 +2,10 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { experimentQuery, experimentRunsQuery } from "@/api/queries";
 import { jobQuery } from "@/api/queueQueries";
+import { presetsQuery, readOptions } from "@/api/submissions";
 import type { ExperimentDetail, Job, Preset, Run } from "@/api/types";
 import { findQueryError } from "@/lib/outage";
-import { presetsQuery, schemaQuery } from "./queries";
+import { schemaQuery } from "./queries";
 import { findUnion, pruneDefaults, type Schema } from "./schema";
 import type { NewExperimentSearch } from "./search";
 import { writeText } from "./text";
@@ -78,22 +79,12 @@ export function writeClone(
   root: Schema,
   experiment: Pick<ExperimentDetail, "definition">,
   runs: readonly Pick<Run, "seed">[],
-  job: Pick<
-    Job,
-    "schedule" | "pool" | "priority_class" | "priority" | "resources" | "limits"
-  > | null,
+  job: Job | null,
 ): string {
   const seeds = [...new Set(runs.map((run) => run.seed))].sort((a, b) => a - b);
   const options = {
     ...(seeds.length > 0 && { seeds }),
-    ...(job && {
-      schedule: job.schedule,
-      pool: job.pool,
-      priority_class: job.priority_class,
-      priority: job.priority,
-      resources: job.resources,
-      limits: job.limits,
-    }),
+    ...readOptions(job),
   };
   const union = root.properties?.definition ?? {};
   return writeText({

@@ -3,9 +3,9 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { keys } from "@/api/queries";
+import { previewQuery, submitDocument } from "@/api/submissions";
 import type { SubmissionPreview } from "@/api/types";
 import { type Fault, listFaults } from "./faults";
-import { previewQuery, submitDocument } from "./queries";
 import type { DraftState } from "./useDraft";
 
 const PAUSE_MS = 350;

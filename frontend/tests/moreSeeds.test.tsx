@@ -1,0 +1,93 @@
+/** Jobs of a whole experiment: more seeds, and an evaluation of all runs. */
+import { screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { beforeEach, describe, expect, it } from "vitest";
+import type { ExperimentDetail, Run } from "@/api/types";
+import { MoreSeedsDialog } from "@/features/experiment/MoreSeedsDialog";
+import { buildEvaluation, buildExport, NEW_EVALUATION, NEW_EXPORT } from "@/lib/jobForms";
+import { answers, job, mockServer, sent, show } from "./runFixtures";
+
+beforeEach(mockServer);
+
+const PATH = "/projects/lab/experiments";
+const experiment = {
+  id: "pole-1",
+  name: "Pole",
+  project: "lab",
+  definition: { kind: "rl", name: "Pole" },
+} as unknown as ExperimentDetail;
+const runs = [0, 1].map((seed) => ({ id: `run_${seed}`, seed, job_id: "job_1" }) as Run);
+const preview = (id: string) => ({
+  status: 200,
+  body: {
+    experiment_id: id,
+    sentence: "Would start at once.",
+    jobs: 2,
+    pool: "gpu",
+    seeds: [2, 3],
+    seeds_there: [],
+    warnings: [],
+  },
+});
+
+function open(): void {
+  answers.set("/jobs/job_1", { status: 200, body: job({ pool: "gpu", priority: 7 }) });
+  show(<MoreSeedsDialog experiment={experiment} runs={runs} onClose={() => undefined} />);
+}
+
+describe("more seeds", () => {
+  it("are proposed, and submitted with the definition and the options of its runs", async () => {
+    answers.set(`${PATH}:preview`, preview("pole-1"));
+    open();
+    expect(screen.getByLabelText("Seeds")).toHaveValue("2, 3");
+    await screen.findByText(/Would start at once/);
+    await userEvent.click(screen.getByRole("button", { name: "Submit 2 runs" }));
+    await waitFor(() => expect(sent.some((one) => one.url === PATH)).toBe(true));
+    expect(sent.find((one) => one.url === PATH)?.body).toMatchObject({
+      definition: experiment.definition,
+      options: { seeds: [2, 3], pool: "gpu", priority: 7 },
+    });
+  });
+
+  it("that it has already are refused at the field", async () => {
+    answers.set(`${PATH}:preview`, preview("pole-1"));
+    open();
+    await userEvent.clear(screen.getByLabelText("Seeds"));
+    await userEvent.type(screen.getByLabelText("Seeds"), "1-4");
+    expect(screen.getByText("It has 1 already.")).toBeVisible();
+    expect(screen.getByRole("button", { name: "Submit 0 runs" })).toBeDisabled();
+  });
+
+  it("are not submitted where the code has changed, which would make another experiment", async () => {
+    answers.set(`${PATH}:preview`, preview("pole-2"));
+    open();
+    expect(await screen.findByRole("alert")).toHaveTextContent("would make another experiment");
+    expect(screen.getByRole("button", { name: "Submit 2 runs" })).toBeDisabled();
+  });
+});
+
+describe("the request of a dialog", () => {
+  it("leaves out what is not typed", () => {
+    expect(buildEvaluation(NEW_EVALUATION)).toEqual({
+      schedule: "evaluate",
+      evaluate: { snapshot: "newest" },
+    });
+    expect(buildExport({ ...NEW_EXPORT, pool: "gpu" })).toEqual({
+      schedule: "export",
+      evaluate: { snapshot: "newest" },
+      pool: "gpu",
+    });
+  });
+
+  it("follows a training, and keeps what only one way of evaluating takes from the other", () => {
+    const form = { ...NEW_EVALUATION, follow: true, seed: "3", delay: "5", again: true };
+    expect(buildEvaluation(form)).toEqual({
+      schedule: "continuous_eval",
+      evaluate: { seed: 3, delay_seconds: 5, only_once: false },
+    });
+    expect(buildEvaluation({ ...form, onTrainData: true })).toEqual({
+      schedule: "continuous_eval_on_train_data",
+      evaluate: { delay_seconds: 5 },
+    });
+  });
+});
