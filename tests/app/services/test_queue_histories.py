@@ -1,0 +1,43 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from app.db.migrate import upgrade
+from tests.support.queue_histories import Installation, QueueHistory
+
+_OPTIONS = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": list(HealthCheck),
+    "print_blob": True,
+}
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Iterator[Installation]:
+    url = f"sqlite:///{tmp_path / 'histories.db'}"
+    upgrade(url)
+    opened = Installation(url)
+    QueueHistory.installation = opened
+    yield opened
+    opened.close()
+
+
+@pytest.mark.usefixtures("installation")
+def test_the_queue_keeps_its_promises_with_an_unreliable_broker_and_machines() -> None:
+    """A part of the histories of the test below, the same ones at each run."""
+    run_state_machine_as_test(
+        QueueHistory,
+        settings=settings(max_examples=25, stateful_step_count=25, derandomize=True, **_OPTIONS),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("installation")
+def test_the_queue_keeps_its_promises_in_two_thousand_histories() -> None:
+    run_state_machine_as_test(
+        QueueHistory, settings=settings(max_examples=2_000, stateful_step_count=40, **_OPTIONS)
+    )
