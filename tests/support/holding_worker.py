@@ -3,15 +3,17 @@
     python -m tests.support.holding_worker [options of workers.host]
 
 Registration, heartbeats, Celery, slots and claims are those of `workers.host`. Where the name of an
-experiment begins with `HELD_NAME`, the slot's lock goes to one process that holds it for a time
-drawn between the two numbers of `PALESTRA_TEST_HOLD_SECONDS`, then releases the attempt, as a
-supervisor does: the report first, the lock after it. Every other attempt trains.
+experiment begins with `no-op`, the slot's lock goes to one process that holds it for a time drawn
+between the two numbers of `PALESTRA_TEST_HOLD_SECONDS`, or for the seconds that follow in the name,
+then releases the attempt, as a supervisor does: the report first, the lock after it. Every other
+attempt trains.
 """
 
 import heapq
 import json
 import os
 import random
+import re
 import signal
 import socket
 import sys
@@ -30,7 +32,7 @@ from workers.host.supervisor_start import SupervisorStart, start_supervisor
 from workers.ipc.attempt_directory import AttemptDirectory, write_identity
 from workers.ipc.process_tree import identify
 
-HELD_NAME: Final = "no-op"
+_HELD_NAME: Final = re.compile(r"no-op(?: (?P<seconds>[0-9.]+) s)?")
 HOLD_VARIABLE: Final = "PALESTRA_TEST_HOLD_SECONDS"
 _MESSAGE_BYTES: Final = 16_384
 _THREADS: Final = 4
@@ -113,11 +115,13 @@ class HeldStart:
     def __call__(self, start: SupervisorStart) -> None:
         """Passes the slot of a held attempt to the holder, or starts a supervisor."""
         order = json.loads(start.directory.work_order.read_bytes())
-        if not str(order["definition"].get("name", "")).startswith(HELD_NAME):
+        held = _HELD_NAME.match(str(order["definition"].get("name", "")))
+        if held is None:
             start_supervisor(start)
             return
         write_identity(start.directory.supervisor_pid, self._holder)
-        seconds = random.uniform(*self._bounds)
+        fixed = held["seconds"]
+        seconds = random.uniform(*self._bounds) if fixed is None else float(fixed)
         message = {
             "directory": str(start.directory.root),
             "server": start.credentials.server,
