@@ -56,7 +56,7 @@ check: $(STAMPS)/dev $(STAMPS)/npm
 	$(BIN)/lint-imports
 	$(NODE) npm --prefix frontend run check
 
-bench: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium
+bench: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium $(STAMPS)/rq/made
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || failed=1; done; exit $${failed:-0}
 
 bench-peers: $(STAMPS)/peers
@@ -99,6 +99,11 @@ $(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/node
 # What trainings are measured beside, and is not there for the tests already. tianshou wants older versions of packages that Palestra has too, so it lies apart and sees ours.
 $(STAMPS)/peers: $(STAMPS)/dev
 	@.ci/tools/install-over.sh $(BIN) $(STAMPS)/tianshou tianshou
+	@touch $@
+
+# What the queue is measured beside. It lies apart: Palestra does not use it.
+$(STAMPS)/rq/made: $(STAMPS)/dev
+	@.ci/tools/install-over.sh $(BIN) $(STAMPS)/rq rq
 	@touch $@
 
 $(STAMPS)/npm: frontend/package-lock.json | $(STAMPS)/node

@@ -124,7 +124,7 @@ def queue_rq(environment: dict[str, str], jobs: int) -> None:
         f"connection = Redis.from_url(os.environ[{bare_tasks.BROKER_VARIABLE!r}])\n"
         "queue = Queue('bare', connection=connection)\n"
         "for one in json.load(sys.stdin):\n"
-        "    queue.enqueue('benchmarks._queue.bare_tasks.end', result_ttl=0, **one)\n"
+        "    queue.enqueue('benchmarks._queue.bare_tasks.end', kwargs=one, result_ttl=0)\n"
     )
     payloads = json.dumps([_payload(number) for number in range(jobs)])
     subprocess.run(
