@@ -10,7 +10,12 @@ from pydantic import RootModel
 from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
 from palestra.contract.job_changes import JobChange, JobReorder
-from palestra.contract.job_options import EvaluateOptions, JobRequest, RetryRequest
+from palestra.contract.job_options import (
+    DependencyCondition,
+    EvaluateOptions,
+    JobRequest,
+    RetryRequest,
+)
 from palestra.contract.names import ExportFormat, Schedule
 from palestra.contract.queue import JobExplanation
 from palestra.contract.resources import CancelledJobView, JobAction, JobView, ResumeAction
@@ -75,7 +80,7 @@ class JobMethods(ClientMethods):
             JobView, f"/runs/{encode_path_part(run_id)}/jobs", request, key=key or str(uuid.uuid4())
         )
 
-    def evaluate(
+    def evaluate(  # noqa: PLR0913
         self,
         run_id: str,
         *,
@@ -83,6 +88,8 @@ class JobMethods(ClientMethods):
         episodes: int | None = None,
         seed: int | None = None,
         pool: str | None = None,
+        after: Sequence[str] = (),
+        on: DependencyCondition = "success",
     ) -> JobView:
         """Queues an evaluation of a snapshot.
 
@@ -92,11 +99,14 @@ class JobMethods(ClientMethods):
             episodes: Episodes; `None` takes the definition's.
             seed: Seed of the episodes; `None` takes a new one.
             pool: Pool of workers; `None` takes the one of the run's training.
+            after: IDs of jobs of the project that have to end before.
+            on: Whether they have to succeed, or to end in `any` way.
         """
         options = EvaluateOptions(snapshot=snapshot, episodes=episodes, seed=seed)
-        return self.enqueue(
-            run_id, JobRequest(schedule=Schedule.EVALUATE, evaluate=options, pool=pool)
+        request = JobRequest(
+            schedule=Schedule.EVALUATE, evaluate=options, pool=pool, after=tuple(after), on=on
         )
+        return self.enqueue(run_id, request)
 
     def follow(
         self,
@@ -137,6 +147,8 @@ class JobMethods(ClientMethods):
         *,
         snapshot: str = "newest",
         pool: str | None = None,
+        after: Sequence[str] = (),
+        on: DependencyCondition = "success",
     ) -> JobView:
         """Queues an export of a snapshot.
 
@@ -148,11 +160,14 @@ class JobMethods(ClientMethods):
                 none.
             snapshot: `newest`, `best` or an id.
             pool: Pool of workers; `None` takes the one of the run's training.
+            after: IDs of jobs of the project that have to end before.
+            on: Whether they have to succeed, or to end in `any` way.
         """
         options = EvaluateOptions(snapshot=snapshot, formats=tuple(formats) or None)
-        return self.enqueue(
-            run_id, JobRequest(schedule=Schedule.EXPORT, evaluate=options, pool=pool)
+        request = JobRequest(
+            schedule=Schedule.EXPORT, evaluate=options, pool=pool, after=tuple(after), on=on
         )
+        return self.enqueue(run_id, request)
 
     def pause(self, job_id: str, reason: str = "") -> JobView:
         """Pauses a job after a snapshot, from which `resume` continues."""

@@ -19,8 +19,10 @@ from app.domain import registered_parts
 from app.domain.errors import ConflictError, InvalidError
 from app.domain.principal import Principal
 from app.domain.queue import equipment
+from app.domain.queue.packs import resolve_pack
 from app.services import pools
 from app.services.queue.equipped_workers import needs_of
+from palestra.contract.agents import PACKABLE_AGENTS
 from palestra.contract.catalogue import (
     Catalogue,
     EnvironmentDescription,
@@ -110,22 +112,34 @@ def _name(part: PartDescription) -> str:
 async def resolve(session: Session, project_id: str, submission: Submission) -> Submission:
     """Returns a submission completed from the catalogues of the pool's workers.
 
-    Adds the code of registered parts and the defaults of their parameters.
+    Adds the code of registered parts and the defaults of their parameters, and replaces
+    `resources.pack` of `auto` by the size of packs for the pool's slots.
 
     Refuses a submission that no worker of the pool could execute. A pool without workers accepts
     all built-in parts: its jobs wait.
 
     Raises:
-        InvalidError: With the codes `unknown_pool`, `wall_time_too_long`, `unknown_environment`,
-            `unknown_agent`, `unknown_part`, `invalid_parameters`, `action_space_mismatch`,
-            `observation_space_mismatch`, `code_mismatch`, `unsupported_format` or
-            `unsupported_schedule`.
+        InvalidError: With the codes `unknown_pool`, `wall_time_too_long`, `too_many_gpus`,
+            `unknown_environment`, `unknown_agent`, `unknown_part`, `invalid_parameters`,
+            `action_space_mismatch`, `observation_space_mismatch`, `code_mismatch`,
+            `unsupported_format` or `unsupported_schedule`.
     """
     pool = submission.options.pool
     row = await pools.check(session, project_id, pool, "/options/pool")
     limits = pools.apply_default_wall_time(submission.options.limits, row, "/options/limits")
     options = submission.options.model_copy(update={"limits": limits})
-    workers = [_catalogue(worker) for worker in await rows.list_for_pool(session, pool)]
+    registered = await rows.list_for_pool(session, pool)
+    check_gpus(options.resources.gpus, registered, pool, "/options/resources/gpus")
+    pack = resolve_pack(
+        options.resources.pack,
+        len(options.seeds),
+        sum(worker.slots for worker in registered),
+        is_packable=submission.definition.kind == "rl"
+        and submission.definition.agent.name in PACKABLE_AGENTS,
+    )
+    resources = options.resources.model_copy(update={"pack": pack})
+    options = options.model_copy(update={"resources": resources})
+    workers = [_catalogue(worker) for worker in registered]
     definition, code = registered_parts.resolve(
         submission.definition, submission.code, workers, pool
     )
@@ -156,7 +170,9 @@ async def check_job(
     pool, definition = request.pool, load_definition(experiment.definition)
     row = await pools.check(session, experiment.project_id, pool, "/pool")
     limits = pools.apply_default_wall_time(request.limits, row, "/limits")
-    workers = [_catalogue(worker) for worker in await rows.list_for_pool(session, pool)]
+    registered = await rows.list_for_pool(session, pool)
+    check_gpus(request.resources.gpus, registered, pool, "/resources/gpus")
+    workers = [_catalogue(worker) for worker in registered]
     code = (
         BuiltinCode() if any_code else _CODE.validate_json(encode_canonical_json(experiment.code))
     )
@@ -226,6 +242,25 @@ def check(
         if isinstance(definition, RlDefinition):
             check_definition(definition, offered, pool)
         check_schedule(schedule, offered, pool)
+
+
+def check_gpus(gpus: int, workers: Sequence[WorkerRow], pool: str, pointer: str) -> None:
+    """Refuses more GPUs than any worker of the pool has, offline ones included.
+
+    Accepts any number where no worker ever registered.
+
+    Raises:
+        InvalidError: `too_many_gpus`.
+    """
+    most = max((worker.gpu_count for worker in workers), default=gpus)
+    if gpus > most:
+        offers = f"at most {most} GPU{'' if most == 1 else 's'}" if most else "no GPU"
+        raise InvalidError(
+            "too_many_gpus",
+            f"The workers of the pool {pool} have {offers} each, and a job runs on one worker. Ask "
+            f"for {most or 'none'}, or name a pool whose workers have {gpus}.",
+            pointer=pointer,
+        )
 
 
 def check_schedule(schedule: Schedule, catalogue: Catalogue, pool: str) -> None:

@@ -20,7 +20,7 @@ from palestra.cli.output import (
 )
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
-from palestra.contract.job_options import EvaluateOptions
+from palestra.contract.job_options import DependencyCondition, EvaluateOptions
 from palestra.contract.names import ExportFormat
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.resources import JobView
@@ -31,6 +31,15 @@ Pool = Annotated[
     str | None, typer.Option(help="Pool of workers; the one of the run's training by default.")
 ]
 Snapshot = Annotated[str, typer.Option(help="newest, best or the ID of a snapshot.")]
+
+After = Annotated[
+    list[str] | None,
+    typer.Option("--after", metavar="JOB", help="Start once this job has succeeded; repeatable."),
+]
+On = Annotated[
+    DependencyCondition,
+    typer.Option("--on", help="With --after: whether the jobs have to succeed, or end in any way."),
+]
 
 _FORMATS: Final = "|".join(get_args(ExportFormat))
 
@@ -78,6 +87,8 @@ def evaluate(
         ),
     ] = False,
     pool: Pool = None,
+    after: After = None,
+    on: On = "success",
     wait: Wait = False,
     server: Server = None,
     token_file: TokenFile = None,
@@ -92,6 +103,8 @@ def evaluate(
         fail_usage("--again goes on without end: give --throttle of 1 or more")
     if on_train_data and (seed is not None or again):
         fail_usage("--on-train-data has the training's own episodes: leave out --seed and --again")
+    if follow and after:
+        fail_usage("--follow waits for its training by itself: leave out --after")
     with connect(server, token_file) as client:
         if follow:
             options = EvaluateOptions(
@@ -103,7 +116,15 @@ def evaluate(
             )
             job = client.follow(run, options, on_train_data=on_train_data, pool=pool)
         else:
-            job = client.evaluate(run, snapshot=snapshot, episodes=episodes, seed=seed, pool=pool)
+            job = client.evaluate(
+                run,
+                snapshot=snapshot,
+                episodes=episodes,
+                seed=seed,
+                pool=pool,
+                after=after or (),
+                on=on,
+            )
         _print_result(client, run, job, wait=wait, as_json=json, many=follow)
 
 
@@ -135,6 +156,8 @@ def export(
     ] = None,
     snapshot: Snapshot = "newest",
     pool: Pool = None,
+    after: After = None,
+    on: On = "success",
     wait: Wait = False,
     server: Server = None,
     token_file: TokenFile = None,
@@ -143,7 +166,7 @@ def export(
     """Queues an export of a run's snapshot: files that hold only what is needed to act."""
     wanted = _formats(formats or [])
     with connect(server, token_file) as client:
-        job = client.export(run, wanted, snapshot=snapshot, pool=pool)
+        job = client.export(run, wanted, snapshot=snapshot, pool=pool, after=after or (), on=on)
         if wait:
             job = _wait_for_success(client, job)
         emit_json(job) if json else say(f"{'exported' if wait else 'queued'}  {job.id}")

@@ -1,16 +1,22 @@
 """`palestra submit`: submits a definition file as an experiment."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 
 from palestra.cli.documents import parse_seeds, read_submission
 from palestra.cli.output import emit_json, fail_usage, say
+from palestra.cli.run_jobs import After
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.cli.submission_preview import print_preview, print_warnings
 from palestra.cli.watch_runs import follow
-from palestra.contract.job_options import GIT_CODE_IS_NOT_TAKEN, Submission
+from palestra.contract.job_options import (
+    GIT_CODE_IS_NOT_TAKEN,
+    DependencyCondition,
+    FollowUp,
+    Submission,
+)
 from palestra.contract.names import PriorityClass, Schedule
 from palestra.provenance import capture
 
@@ -34,6 +40,15 @@ def submit(
     ] = None,
     priority: Annotated[
         int | None, typer.Option(min=-100, max=100, help="Among your own jobs, higher goes first.")
+    ] = None,
+    after: After = None,
+    on: Annotated[
+        DependencyCondition | None,
+        typer.Option("--on", help="With --after: whether the jobs have to succeed, or end anyhow."),
+    ] = None,
+    then: Annotated[
+        str | None,
+        typer.Option(metavar="JOBS", help="After each training: evaluate, export, or both."),
     ] = None,
     max_running: Annotated[
         int | None,
@@ -77,6 +92,9 @@ def submit(
         priority_class=priority_class,
         priority=priority,
         max_running=max_running,
+        after=tuple(after) if after else None,
+        on=on,
+        then=_parse_follow_ups(then),
         schedule=schedule,
     )
     if provenance and not submission.provenance:
@@ -108,6 +126,16 @@ def _print_redactions(submission: Submission) -> None:
             f"provenance      {count} {'secret was' if count == 1 else 'secrets were'} replaced by "
             "[redacted]; see palestra provenance RUN"
         )
+
+
+def _parse_follow_ups(text: str | None) -> tuple[FollowUp, ...] | None:
+    """Returns the jobs to queue after each training, in their order."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if len(set(names)) != len(names) or not set(names) <= set(get_args(FollowUp)):
+        fail_usage(f"--then {text}: give evaluate, export, or both with a comma in between")
+    return tuple(cast("FollowUp", name) for name in names)
 
 
 def _with_options(

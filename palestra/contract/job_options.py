@@ -20,6 +20,11 @@ MaxAttempts = Annotated[int, Field(ge=1, le=100)]
 MaxRunning = Annotated[int, Field(ge=1, le=10_000)]
 Priority = Annotated[int, Field(ge=-100, le=100)]
 
+JobId = Annotated[str, Field(min_length=1, max_length=64)]
+DependencyCondition = Literal["success", "any"]
+After = Annotated[tuple[JobId, ...], Field(max_length=100)]
+FollowUp = Literal["evaluate", "export"]
+
 SnapshotChoice = Annotated[str, Field(pattern=r"^(newest|best|snp_[0-9a-z]{26})$")]
 
 
@@ -42,8 +47,9 @@ class Resources(Document):
     """
 
     pack: Literal["auto", "off"] | Annotated[int, Field(ge=2, le=64)] = "off"
-    """Seeds that one job trains as one batch, at most: `auto` packs 16 where the agent can be
-    packed, `off` makes a job per seed.
+    """Seeds that one job trains as one batch, at most: `off` makes a job per seed; `auto` spreads
+    the seeds of the submission over the slots of the pool's workers, at most 16 per job, where the
+    agent can be packed. The job shows the size that was chosen: another one may change roundings.
     """
 
     evaluation: Literal["inline", "process"] = "inline"
@@ -133,6 +139,16 @@ class JobOptions(Document):
     priority: Priority = 0
     """Order among the person's own jobs of a class: higher goes first."""
 
+    after: After = ()
+    """IDs of jobs of the project that have to end before."""
+
+    on: DependencyCondition = "success"
+    """Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
+    `dependency`), or have to end in `any` way."""
+
+    then: Annotated[tuple[FollowUp, ...], Field(max_length=2)] = ()
+    """Jobs to queue for each run after its training, each once the one before has succeeded."""
+
     max_running: MaxRunning | None = None
     """Most jobs of the experiment that run at the same time; `null` sets no limit, and leaves that
     of an existing experiment as it is."""
@@ -146,6 +162,17 @@ class JobOptions(Document):
             raise ValueError(
                 f"schedule {self.schedule.value} reads the snapshots of a run: queue it on the run "
                 "once that exists"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _then_follows_a_training(self) -> Self:
+        if len(set(self.then)) != len(self.then):
+            raise ValueError("then names a job twice: name evaluate and export once")
+        if self.then and not self.schedule.writes_training_state:
+            raise ValueError(
+                f"then queues jobs after a training, which {self.schedule.value} is not: leave it "
+                "out"
             )
         return self
 
@@ -171,6 +198,14 @@ class JobRequest(Document):
 
     priority_class: PriorityClass = PriorityClass.NORMAL
     priority: Priority = 0
+
+    after: After = ()
+    """IDs of jobs of the project that have to end before."""
+
+    on: DependencyCondition = "success"
+    """Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
+    `dependency`), or have to end in `any` way."""
+
     resources: Resources = Resources()
     limits: Limits = Limits()
 

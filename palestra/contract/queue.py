@@ -19,6 +19,8 @@ class WaitReason(StrEnum):
     """No worker that is online has as many GPUs."""
     WORK_ORDER_VERSION = "work_order_version"
     """No worker that is online executes the version of its work order."""
+    DEPENDENCY = "dependency"
+    """Other jobs have to end before it."""
     DELAYED = "delayed"
     """It waits for some time after a failure of the infrastructure."""
     FOLLOWS_TRAINING = "follows_training"

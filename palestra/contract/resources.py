@@ -10,7 +10,12 @@ from palestra.contract.catalogue import Catalogue
 from palestra.contract.code import Code
 from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
-from palestra.contract.job_options import EvaluateOptions, Limits, Resources
+from palestra.contract.job_options import (
+    DependencyCondition,
+    EvaluateOptions,
+    Limits,
+    Resources,
+)
 from palestra.contract.names import Counter, EvaluationSource, PriorityClass, Schedule
 from palestra.contract.queue import StartEstimate
 from palestra.contract.states import (
@@ -261,6 +266,10 @@ class JobView(View):
     """Whether its first attempt begins at the start of the run, whatever snapshots there are."""
     allow_code_change: bool = False
     """Whether it may go on with other code than the experiment's."""
+    after: list[str] = Field(default_factory=list)
+    """IDs of the jobs that had to end, or have to, before it starts."""
+    on: DependencyCondition = "success"
+    """Whether they have to succeed, or to end in any way."""
     attempts: int
     worker_id: str | None
     created_at: datetime

@@ -87,6 +87,8 @@ class Cause(StrEnum):
     STALE = "stale"
     CODE_CHANGED = "code_changed"
     """The worker has other code than the experiment was made with."""
+    DEPENDENCY = "dependency"
+    """A job that had to succeed before it failed or was cancelled."""
 
 
 INFRASTRUCTURE_CAUSES: Final = frozenset(

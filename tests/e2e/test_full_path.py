@@ -105,7 +105,7 @@ def test_a_killed_pack_resumes_all_its_runs(shared_stack: Stack) -> None:
     runs = shared_stack.submit(
         make_cartpole_definition(1_200, name="pack", agent=slow, snapshot={"every_env_steps": 300}),
         seeds=[0, 1, 2],
-        resources={"pack": "auto"},
+        resources={"pack": 3},
     )
     first = runs[0]["id"]
 

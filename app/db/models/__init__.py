@@ -15,7 +15,13 @@ from app.db.models.dispatcher_lease import DispatcherLeaseRow
 from app.db.models.events import EventRow
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.invitations import InvitationRow
-from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow
+from app.db.models.jobs import (
+    AttemptRow,
+    AttemptRunRow,
+    JobDependencyRow,
+    JobRow,
+    JobRunRow,
+)
 from app.db.models.logs import LogBlockRow
 from app.db.models.pools import EnrolmentTokenRow, PoolRow, ProjectPoolRow, QuotaRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
@@ -42,6 +48,7 @@ __all__ = [
     "ExperimentRow",
     "IdempotencyKeyRow",
     "InvitationRow",
+    "JobDependencyRow",
     "JobRow",
     "JobRunRow",
     "LogBlockRow",

@@ -66,8 +66,8 @@ class JobRow(Base):
             "seed_index",
             "queued_at",
             "id",
-            sqlite_where=text("state = 'queued'"),
-            postgresql_where=text("state = 'queued'"),
+            sqlite_where=text("state = 'queued' AND open_dependencies = 0"),
+            postgresql_where=text("state = 'queued' AND open_dependencies = 0"),
         ),
     )
 
@@ -110,6 +110,8 @@ class JobRow(Base):
     quick_deaths: Mapped[int] = mapped_column(default=0)
     """Consecutive deaths within a minute of the start; the third fails the job as `poison`."""
 
+    open_dependencies: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Number of jobs that have to end before it may start."""
     not_before: Mapped[datetime | None]
     """A queued job is not dispatched before this time."""
     assigned_worker_id: Mapped[str | None] = mapped_column(String(64))
@@ -125,6 +127,24 @@ class JobRow(Base):
     queued_at: Mapped[Created]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+
+
+class JobDependencyRow(Base):
+    """The dependency of a job on the end of another one; neither is ever changed."""
+
+    __tablename__ = "job_dependencies"
+    __table_args__ = (Index(None, "after_id"),)
+
+    job_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True
+    )
+    after_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True
+    )
+    condition: Mapped[str] = mapped_column(String(16))
+    """`success` or `any`."""
+    is_open: Mapped[bool]
+    """Whether the other job has not ended."""
 
 
 class JobRunRow(Base):

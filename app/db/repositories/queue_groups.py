@@ -13,6 +13,7 @@ from app.db.models.jobs import JobRow
 from app.db.models.pools import PoolRow
 from app.db.models.usage import QueueGroupRow
 from app.db.repositories.built_statements import fetch
+from app.db.repositories.dependencies import has_none_open
 from app.db.repositories.job_queue import is_queued
 from app.db.upsert import insert_or_update
 from app.domain.queue.start_order import Group
@@ -29,7 +30,11 @@ GROUP_KEY: Final = tuple_(*_KEY_COLUMNS)
 
 async def join_group(session: Session, jobs: Collection[JobRow]) -> None:
     """Inserts or updates the queue groups of the given queued jobs."""
-    groups = {(job.pool, job.priority_class, job.project_id, job.created_by) for job in jobs}
+    groups = {
+        (job.pool, job.priority_class, job.project_id, job.created_by)
+        for job in jobs
+        if not job.open_dependencies
+    }
     names = ("pool", "priority_class", "project_id", "user_id")
     rows = [dict(zip(names, group, strict=True)) for group in sorted(groups)]
     if rows:
@@ -55,10 +60,14 @@ async def lock_group(session: Session, job: JobRow) -> None:
 async def filter_empty_groups(
     session: Session, pool: str, groups: Collection[Group]
 ) -> tuple[Group, ...]:
-    """Returns which groups have no queued job, not even one that may not start yet."""
+    """Returns which groups have no queued job, not even one whose delay is not over.
+
+    Jobs that wait for the end of others do not count: they join their group afterwards.
+    """
     if not groups:
         return ()
-    has_jobs = exists().where(*matches_row(), is_queued()).correlate(QueueGroupRow)
+    mine = (*matches_row(), is_queued(), has_none_open())
+    has_jobs = exists().where(*mine).correlate(QueueGroupRow)
     query = _select_groups().where(GROUP_KEY.in_(bindparam("groups", expanding=True)), ~has_jobs)
     rows = await fetch(session, query, pool=pool, groups=build_keys(groups))
     return tuple(build_group(*row[:3]) for row in rows)

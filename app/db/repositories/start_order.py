@@ -27,7 +27,7 @@ from app.db.models.jobs import JobRow
 from app.db.models.pools import PoolRow, ProjectPoolRow
 from app.db.models.projects import ProjectRow
 from app.db.models.usage import UsageAccountRow
-from app.db.repositories import job_queue, queue_groups
+from app.db.repositories import dependencies, job_queue, queue_groups
 from app.db.repositories.built_statements import fetch
 from app.db.repositories.jobs import may_start_now
 from app.domain.queue.start_order import Group, QueuedJob, UsageAccount
@@ -263,6 +263,7 @@ def _select_queued(conditions: Sequence[ColumnElement[bool]], *, excludes: bool)
     query = select(*_COLUMNS).where(
         *conditions,
         job_queue.is_unassigned(),
+        dependencies.has_none_open(),
         may_start_now(),
         ~job_queue.is_idle_evaluation(),
     )

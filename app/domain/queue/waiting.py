@@ -46,6 +46,10 @@ class WaitingJob:
     """Whether a worker was told to start it."""
     has_other_interactive: bool = False
     """Whether it is interactive and its person has another interactive job."""
+    waits_for: tuple[str, ...] = ()
+    """IDs of the jobs that have to end before it."""
+    needs_success: bool = True
+    """Whether those jobs have to succeed."""
     hold: Hold | None = None
     """Why it could not start now even on a free slot, if the decision says so."""
     ahead: int | None = None
@@ -76,6 +80,9 @@ _HELD: Final[Mapping[HoldReason, str]] = {
 }
 
 
+_MOST_NAMED: Final = 5
+
+
 class Waiting(NamedTuple):
     """The reason why a job waits, as a code and as a sentence with the numbers."""
 
@@ -85,7 +92,23 @@ class Waiting(NamedTuple):
 
 def explain(job: WaitingJob, pool: PoolFacts) -> Waiting:
     """Returns why a job waits: the first reason that applies, checked from lasting to temporary."""
-    return _not_permitted(job, pool) or _no_worker(job, pool) or _not_yet(job, pool)
+    return (
+        _not_permitted(job, pool) or _too_early(job) or _no_worker(job, pool) or _not_yet(job, pool)
+    )
+
+
+def _too_early(job: WaitingJob) -> Waiting | None:
+    if not job.waits_for:
+        return None
+    first, *others = job.waits_for
+    named = (
+        f"the job {first}" if not others else f"the jobs {', '.join(job.waits_for[:_MOST_NAMED])}"
+    )
+    more = len(job.waits_for) - _MOST_NAMED
+    more_named = f" and {more} more" if more > 0 else ""
+    verb = "has" if not others else "have"
+    end = "succeeded" if job.needs_success else "ended"
+    return Waiting(WaitReason.DEPENDENCY, f"Starts once {named}{more_named} {verb} {end}.")
 
 
 def _not_permitted(job: WaitingJob, pool: PoolFacts) -> Waiting | None:

@@ -74,6 +74,7 @@ async def submit(
         ConflictError: If another experiment of the project has the same ID by collision;
             `storage_limit_reached`.
     """
+    is_pack_chosen = submission.options.resources.pack == "auto"
     project_id, submission = await check(session, principal, submission)
     experiment, new = await _find_or_insert(session, _row(principal, project_id, submission))
     if experiment is None:
@@ -105,6 +106,8 @@ async def submit(
             session, experiment, submission.options, {run.id for run in added}
         )
     )
+    if is_pack_chosen:
+        kept = [one for one in kept if one.pointer != "/options/resources/pack"]
     detail = await _detail(session, experiment)
     return SubmittedExperiment(**{**dict(detail), "warnings": [*warnings, *kept]}), new
 

@@ -17,7 +17,8 @@ from app.domain.principal import Principal
 from app.services import offers
 from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
-from app.services.jobs import job_state, priority_classes
+from app.services.jobs import dependencies, job_state, priority_classes
+from app.services.jobs.dependencies import Dependencies
 from app.services.jobs.job_state import TransitionDetails
 from app.services.projects import storage_limits
 from app.services.queue import quotas
@@ -61,9 +62,13 @@ async def queue_training(
         experiment.project_id,
         principal.user_id,
         options.pool,
-        len(packs),
+        len(packs) + len(new) * len(options.then),
         "/options/pool",
     )
+    before = await dependencies.check(
+        session, experiment.project_id, options.after, options.on, "/options"
+    )
+    columns |= before.columns
     ids = sorted(new_id("job") for _ in packs)
     key = (experiment.project_id, experiment.id)
     earlier = sum((await experiment_rows.count_runs(session, [key]))[key].values()) - len(new)
@@ -71,7 +76,8 @@ async def queue_training(
         some = dict(
             zip(ids[first : first + _AT_ONCE], packs[first : first + _AT_ONCE], strict=True)
         )
-        await _queue_packs(session, principal, columns, some, max(0, earlier))
+        queued = await _queue_packs(session, principal, columns, some, max(0, earlier), before)
+        await _queue_follow_ups(session, principal, experiment, options, queued, some)
         earlier += sum(map(len, some.values()))
 
 
@@ -81,7 +87,8 @@ async def _queue_packs(
     columns: dict[str, Any],
     packs: Mapping[str, Sequence[RunRow]],
     earlier: int,
-) -> None:
+    before: Dependencies,
+) -> Sequence[JobRow]:
     """Queues one job for each pack; `earlier` runs of the experiment are before the first one."""
     carried = {job_id: [run.id for run in pack] for job_id, pack in packs.items()}
     places = accumulate(map(len, packs.values()), initial=earlier)
@@ -93,6 +100,7 @@ async def _queue_packs(
         ],
         carried,
     )
+    await dependencies.store(session, queued, before)
     for job in queued:
         for run in packs[job.id]:
             if run.job_id is None:
@@ -102,6 +110,38 @@ async def _queue_packs(
     await session.flush()
     await _record_queued(session, queued, [run for pack in packs.values() for run in pack])
     await asyncio.sleep(0)
+    return queued
+
+
+async def _queue_follow_ups(
+    session: Session,
+    principal: Principal,
+    experiment: ExperimentRow,
+    options: JobOptions,
+    trainings: Sequence[JobRow],
+    packs: Mapping[str, Sequence[RunRow]],
+) -> None:
+    """Queues the jobs of `options.then` for each run, each after the success of the one before."""
+    last = {run.id: job.id for job in trainings for run in packs[job.id]}
+    runs_by_id = {run.id: run for pack in packs.values() for run in pack}
+    for name in options.then:
+        schedule = Schedule(name)
+        columns = {
+            **_columns(principal, experiment, options, schedule),
+            **Dependencies(after=("",)).columns,
+        }
+        ids = {new_id("job"): run_id for run_id in last}
+        queued = await rows.insert(
+            session,
+            [{**columns, "id": job_id} for job_id in ids],
+            {job_id: [run_id] for job_id, run_id in ids.items()},
+        )
+        for job in queued:
+            run_id = ids[job.id]
+            await dependencies.store(session, [job], Dependencies(after=(last[run_id],)))
+            job_state.record_creation(session, job, runs_by_id[run_id], describe_actor(principal))
+        await _record_queued(session, queued, [])
+        last = {run_id: job_id for job_id, run_id in ids.items()}
 
 
 def group_into_packs(runs: Sequence[_Run], options: JobOptions, agent: str) -> list[Sequence[_Run]]:
@@ -169,16 +209,20 @@ async def submit(
     request = await offers.check_job(session, experiment, request, any_code=start.allow_code_change)
     priority_classes.check(principal, run.project_id, request.priority_class, request.limits, "")
     await quotas.check_queued(session, run.project_id, principal.user_id, pool, 1, "/pool")
+    before = await dependencies.check(session, run.project_id, request.after, request.on, "")
     if request.schedule.writes_training_state:
         await _check_idle(session, run)
-    elif not request.schedule.starts_runs and await _must_have_snapshot(
-        session, run, request.schedule
+    elif (
+        not request.schedule.starts_runs
+        and not (before.after and not request.evaluate.snapshot.startswith("snp_"))
+        and await _must_have_snapshot(session, run, request.schedule)
     ):
         await snapshots.resolve(session, run.id, request.evaluate.snapshot)
     leads = request.schedule.writes_training_state or (
         request.schedule.starts_runs and run.id not in await rows.filter_trained(session, [run.id])
     )
     columns = {**_columns(principal, experiment, request, request.schedule), **asdict(start)}
+    columns |= before.columns
     evaluate = None if request.schedule.starts_runs else request.evaluate.model_dump(mode="json")
     if request.schedule.writes_training_state:
         columns["seed_index"] = await experiment_rows.find_place_of_run(session, run)
@@ -187,6 +231,7 @@ async def submit(
         [{**columns, "id": (job_id := new_id("job")), "evaluate": evaluate}],
         {job_id: [run.id]},
     )
+    await dependencies.store(session, [job], before)
     if leads:
         await _make_current(session, principal, job, run)
     await _record_queued(session, [job], [run] if leads else [])

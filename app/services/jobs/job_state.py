@@ -7,25 +7,28 @@ transaction.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from app.db.engine import QUEUE, Session, announce
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import JobRow, JobRunRow
+from app.db.repositories import dependencies, queue_groups
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
-from app.db.repositories import queue_groups
 from app.domain import transitions
 from app.domain.derived_states import derive_ended_run_state, run_state
 from app.domain.errors import ConflictError
 from app.services.audit import audit_log
 from app.services.events import event_log
+from app.services.snapshots import snapshots
 from app.services.views.experiments import build_experiment_views
 from app.services.views.jobs import build_job_views
 from app.services.views.runs import run_views
 from palestra.contract.names import Schedule
 from palestra.contract.states import FINAL_JOB_STATES, Cause, JobState, Outcome, ResumeQuality
 from palestra.contract.work_order import Failure
+
+_DEPENDENCY_ACTOR: Final = "daemon:dependencies"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,15 @@ class TransitionDetails:
     resume_quality: ResumeQuality | None = None
 
 
+_NO_SNAPSHOT: Final = TransitionDetails(
+    actor=_DEPENDENCY_ACTOR,
+    cause=Cause.NO_RESULT,
+    failure=Failure(
+        message="The jobs before it have ended, and its run has no verified snapshot to read."
+    ),
+)
+
+
 async def move(
     session: Session,
     job: JobRow,
@@ -51,7 +63,7 @@ async def move(
     *,
     claim: int | None = None,
 ) -> None:
-    """Changes the state of a job.
+    """Changes the state of a job, and of the jobs that wait for its end.
 
     Args:
         session: A writing session.
@@ -64,6 +76,59 @@ async def move(
         ConflictError: If the table has no such transition (`already_final`,
             `invalid_transition`), or if another transaction changed the job (`state_changed`).
     """
+    await _move_one(session, job, to, details, claim=claim)
+    if to in FINAL_JOB_STATES:
+        await _release_dependants(session, job)
+
+
+async def _release_dependants(session: Session, ended: JobRow) -> None:
+    """Releases or cancels the jobs that wait for an ended one, and those that wait for them."""
+    pending = [ended]
+    while pending:
+        before = pending.pop()
+        conditions = await dependencies.close(session, before.id)
+        for job in await dependencies.count_down(session, conditions):
+            if job.state not in {JobState.QUEUED, JobState.PAUSED}:
+                continue
+            needs_success = conditions[job.id] == dependencies.SUCCESS
+            if needs_success and before.state != JobState.SUCCEEDED:
+                await _move_one(session, job, JobState.CANCELLED, _explain_cancellation(before))
+                pending.append(job)
+            elif not job.open_dependencies and await _lacks_snapshot(session, job):
+                await _move_one(session, job, JobState.FAILED, _NO_SNAPSHOT)
+                pending.append(job)
+            else:
+                if job.state == JobState.QUEUED:
+                    await queue_groups.join_group(session, [job])
+                await append_events(session, job)
+
+
+async def _lacks_snapshot(session: Session, job: JobRow) -> bool:
+    """Returns whether a job reads a snapshot of its run, and that has none."""
+    schedule = Schedule(job.schedule)
+    if schedule.starts_runs or schedule.follows_training:
+        return False
+    run_ids = (await job_rows.load_run_ids(session, [job.id]))[job.id]
+    found = [await snapshots.find_newest_verified(session, run_id) for run_id in run_ids]
+    return None in found
+
+
+def _explain_cancellation(before: JobRow) -> TransitionDetails:
+    how = "failed" if before.state == JobState.FAILED else "was cancelled"
+    message = f"The job {before.id}, which had to succeed before, {how}."
+    return TransitionDetails(
+        actor=_DEPENDENCY_ACTOR, cause=Cause.DEPENDENCY, failure=Failure(message=message)
+    )
+
+
+async def _move_one(
+    session: Session,
+    job: JobRow,
+    to: JobState,
+    details: TransitionDetails,
+    *,
+    claim: int | None = None,
+) -> None:
     old = JobState(job.state)
     transitions.check(old, to)
     conditions = () if claim is None else (job_rows.may_start_now(),)

@@ -7,7 +7,7 @@ from typing import Final
 from app.db import clock
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
-from app.db.repositories import assignments, job_queue
+from app.db.repositories import assignments, dependencies, job_queue
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
@@ -70,6 +70,8 @@ async def read_waiting_jobs(
         {row.pool for row in queued if row.priority_class == PriorityClass.INTERACTIVE},
     )
     holds = await _find_holds(session, queued)
+    dependent = [row.id for row in queued if row.open_dependencies]
+    before = await dependencies.list_for_jobs(session, dependent)
     found = {}
     for row in queued:
         fitting = [one for one in workers if _could_take(one, row)]
@@ -84,6 +86,10 @@ async def read_waiting_jobs(
             is_assigned=row.id in assigned,
             has_other_interactive=row.priority_class == PriorityClass.INTERACTIVE
             and (row.pool, row.created_by) in interactive,
+            waits_for=tuple(one.after_id for one in before.get(row.id, ()) if one.is_open),
+            needs_success=all(
+                one.condition == dependencies.SUCCESS for one in before.get(row.id, ())
+            ),
             hold=holds[row.id],
         )
         found[row.id] = job, facts[row.pool]

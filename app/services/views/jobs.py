@@ -7,6 +7,7 @@ from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.repositories import access as access_rows
 from app.db.repositories import attempts as attempt_rows
+from app.db.repositories import dependencies as dependency_rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import workers as worker_rows
 from app.domain.queue.waiting import explain
@@ -46,6 +47,7 @@ async def build_job_views(
     sentences = await _sentences(session, queued, places if with_places else None)
     estimates = await start_estimates.load_estimates(session, queued)
     backlogs = await attempt_rows.load_backlogs_by_job(session, ids)
+    before = await dependency_rows.list_for_jobs(session, ids)
     return [
         build_view(
             JobView,
@@ -73,6 +75,8 @@ async def build_job_views(
                 ),
                 **columns_of(row, "afresh", "allow_code_change"),
                 "run_ids": runs[row.id],
+                "after": [one.after_id for one in before.get(row.id, ())],
+                "on": before[row.id][0].condition if row.id in before else dependency_rows.SUCCESS,
                 "attempts": row.attempt,
                 "worker_id": workers.get(row.id),
                 "created_by": names[row.created_by],

@@ -3199,7 +3199,7 @@ export interface components {
          * @description The cause of the end of an attempt or a job; the retry rule depends on it.
          * @enum {string}
          */
-        Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed";
+        Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed" | "dependency";
         /**
          * CemParameters
          * @description The cross-entropy method over the parameters of a policy (Szita & Lorincz 2006).
@@ -5066,6 +5066,12 @@ export interface components {
          */
         JobOptions: {
             /**
+             * After
+             * @description IDs of jobs of the project that have to end before.
+             * @default []
+             */
+            after: string[];
+            /**
              * @default {
              *       "grace_seconds": 120,
              *       "max_attempts": 20,
@@ -5080,6 +5086,14 @@ export interface components {
              *     of an existing experiment as it is.
              */
             max_running?: number | null;
+            /**
+             * On
+             * @description Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
+             *     `dependency`), or have to end in `any` way.
+             * @default success
+             * @enum {string}
+             */
+            on: "success" | "any";
             /**
              * Pool
              * @description Pool of workers.
@@ -5118,6 +5132,12 @@ export interface components {
              *     ]
              */
             seeds: number[];
+            /**
+             * Then
+             * @description Jobs to queue for each run after its training, each once the one before has succeeded.
+             * @default []
+             */
+            then: ("evaluate" | "export")[];
         };
         /**
          * JobReorder
@@ -5136,6 +5156,12 @@ export interface components {
          * @description A schedule to queue on an existing run.
          */
         JobRequest: {
+            /**
+             * After
+             * @description IDs of jobs of the project that have to end before.
+             * @default []
+             */
+            after: string[];
             /**
              * @default {
              *       "delay_seconds": 0,
@@ -5157,6 +5183,14 @@ export interface components {
              *     }
              */
             limits: components["schemas"]["Limits"];
+            /**
+             * On
+             * @description Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
+             *     `dependency`), or have to end in `any` way.
+             * @default success
+             * @enum {string}
+             */
+            on: "success" | "any";
             /**
              * Pool
              * @description Pool of workers; `null` takes the one of the run's training.
@@ -5199,6 +5233,11 @@ export interface components {
              */
             afresh: boolean;
             /**
+             * After
+             * @description IDs of the jobs that had to end, or have to, before it starts.
+             */
+            after?: string[];
+            /**
              * Allow Code Change
              * @description Whether it may go on with other code than the experiment's.
              * @default false
@@ -5236,6 +5275,13 @@ export interface components {
              *     refuses them; `null` otherwise.
              */
             not_uploaded: components["schemas"]["BacklogView"] | null;
+            /**
+             * On
+             * @description Whether they have to succeed, or to end in any way.
+             * @default success
+             * @enum {string}
+             */
+            on: "success" | "any";
             /** Pool */
             pool: string;
             /**
@@ -7744,8 +7790,9 @@ export interface components {
             memory_mib?: number | null;
             /**
              * Pack
-             * @description Seeds that one job trains as one batch, at most: `auto` packs 16 where the agent can be
-             *     packed, `off` makes a job per seed.
+             * @description Seeds that one job trains as one batch, at most: `off` makes a job per seed; `auto` spreads
+             *     the seeds of the submission over the slots of the pool's workers, at most 16 per job, where the
+             *     agent can be packed. The job shows the size that was chosen: another one may change roundings.
              * @default off
              */
             pack: ("auto" | "off") | number;
@@ -8931,6 +8978,7 @@ export interface components {
             definition: components["schemas"]["RlDefinitionInput"] | components["schemas"]["SupervisedDefinitionInput"];
             /**
              * @default {
+             *       "after": [],
              *       "limits": {
              *         "grace_seconds": 120,
              *         "max_attempts": 20,
@@ -8938,6 +8986,7 @@ export interface components {
              *         "wall_seconds": null
              *       },
              *       "max_running": null,
+             *       "on": "success",
              *       "pool": "default",
              *       "priority": 0,
              *       "priority_class": "normal",
@@ -8952,7 +9001,8 @@ export interface components {
              *       "schedule": "train",
              *       "seeds": [
              *         0
-             *       ]
+             *       ],
+             *       "then": []
              *     }
              */
             options: components["schemas"]["JobOptions"];
@@ -10071,7 +10121,7 @@ export interface components {
          * @description The reason why a queued job has not started, as a code.
          * @enum {string}
          */
-        WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "delayed" | "follows_training" | "interactive_limit" | "no_fitting_worker" | "not_free_long_enough" | "experiment_limit" | "person_limit" | "project_limit" | "device_hours" | "reserved" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";
+        WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "dependency" | "delayed" | "follows_training" | "interactive_limit" | "no_fitting_worker" | "not_free_long_enough" | "experiment_limit" | "person_limit" | "project_limit" | "device_hours" | "reserved" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";
         /**
          * WorkOrder
          * @description The document from which a trainer executes one attempt. Holds no credential.

@@ -1,11 +1,13 @@
 """`palestra change` and `palestra reorder`, on the application."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tests.app.api.serving import AppServer
 from tests.app.api.test_project_commands import Command, palestra, url
+from tests.support.server_fixture import make_definition
 
 __all__ = ["palestra", "url"]
 
@@ -62,3 +64,37 @@ async def test_a_job_that_has_ended_does_not_change(palestra: Command, shared: A
     code, _, err = await palestra("change", shared.names["finished_job"], "--priority", "1")
     assert code == 1
     assert "only jobs that wait in the queue are changed" in err
+
+
+async def test_jobs_wait_for_others(palestra: Command, shared: AppServer) -> None:
+    first = await shared.world.submit_one_job(seeds=[5_010], pool="default")
+    arguments = (first.run_ids[0], "--after", first.id, "--on", "any", "--json")
+    code, out, err = await palestra("evaluate", *arguments)
+    assert (code, err) == (0, "")
+    made = json.loads(out)
+    assert (made["after"], made["on"]) == ([first.id], "any")
+    code, out, _ = await palestra("explain", made["id"])
+    assert out == f"Starts once the job {first.id} has ended.\n" or out.startswith(
+        f"Starts once the job {first.id} has ended."
+    )
+    code, _, err = await palestra("export", first.run_ids[0], "--after", "job_unknown")
+    assert code == 1
+    assert "This project has no such job" in err
+
+
+async def test_a_submission_has_follow_ups(
+    palestra: Command, shared: AppServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "e.json"
+    document = {"definition": make_definition(loop={"env_steps": 4_242}), "options": {}}
+    file.write_text(json.dumps(document))
+    options = ("--then", "evaluate,export", "--max-running", "3", "--no-provenance", "--json")
+    code, out, err = await palestra("submit", str(file), *options)
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["max_running"] == 3
+    jobs = await shared.world.list_jobs(experiment_id=found["id"])
+    assert sorted(job.schedule for job in jobs) == ["evaluate", "export", "train"]
+    code, _, err = await palestra("submit", str(file), "--then", "play")
+    assert code == 2
+    assert "--then play" in err

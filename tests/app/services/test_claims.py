@@ -111,6 +111,7 @@ async def test_a_slot_runs_one_attempt(world: World, worker: str) -> None:
 async def test_a_worker_claims_only_jobs_that_fit_its_resources(world: World, worker: str) -> None:
     await world.register(name="w2", pool="far")
     far = await world.submit_one_job(pool="far")
+    await world.register(name="w3", gpus=[{"index": 0, "name": "g", "memory_mib": 1}])
     large = await world.submit_one_job(seeds=[5], resources={"gpus": 1})
     for job in (far, large):
         with pytest.raises(ConflictError) as refused:

@@ -226,8 +226,8 @@ async def test_users_with_running_jobs_come_after_users_without(
 async def test_only_workers_that_can_take_a_job_are_chosen(
     world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
-    await world.register()
     await world.submit_one_job(resources={"gpus": 1})
+    await world.register()
     small = (await world.submit(seeds=[4]))[0]
     (job,) = [
         found

@@ -9,6 +9,7 @@ from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest
 from app.services.experiments import experiments
 from palestra.contract.identity import compute_experiment_id
+from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, JobState, Outcome, RunState
 from palestra.contract.work_order import Failure
 from tests.support.server_fixture import World, make_definition
@@ -273,8 +274,38 @@ async def test_a_job_in_a_pool_without_workers_is_accepted_and_waits_for_one(wor
     assert job.waiting is not None
     assert "palestra worker --pool default" in job.waiting
     await world.register()
-    lonely = await world.submit_one_job(seeds=[1], resources={"gpus": 8}, pool="default")
-    assert "offers 8 GPUs" in (lonely.waiting or "")
+    assert "offers 8 GPUs" in ((await world.job(job.id)).waiting or "")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "words"), [(0, "have no GPU each"), (2, "have at most 2 GPUs each")]
+)
+async def test_more_gpus_than_any_worker_has_are_refused(
+    world: World, gpus: int, words: str
+) -> None:
+    await world.register(gpus=[{"index": one, "name": "g", "memory_mib": 1} for one in range(gpus)])
+    run_id = (await world.submit_one_job(seeds=[0])).run_ids[0]
+    with pytest.raises(InvalidError) as refused:
+        await world.submit(seeds=[1], resources={"gpus": 3})
+    assert (refused.value.code, refused.value.pointer) == (
+        "too_many_gpus",
+        "/options/resources/gpus",
+    )
+    assert words in refused.value.detail
+    with pytest.raises(InvalidError) as refused:
+        await world.add_job(run_id, Schedule.TEST, resources={"gpus": 3})
+    assert (refused.value.code, refused.value.pointer) == ("too_many_gpus", "/resources/gpus")
+
+
+async def test_the_size_of_automatic_packs_is_recorded(world: World) -> None:
+    await world.register(slots=3)
+    made, _ = await world.submit(seeds=list(range(7)), resources={"pack": "auto"})
+    jobs = await world.list_jobs()
+    assert sorted(len(job.run_ids) for job in jobs) == [1, 3, 3]
+    assert {job.resources.pack for job in jobs} == {3}
+    again, _ = await world.submit(seeds=list(range(40)), resources={"pack": "auto"})
+    assert again.warnings == made.warnings
+    assert max(len(job.run_ids) for job in await world.list_jobs()) == 14
 
 
 async def test_a_thousand_seeds_are_accepted(world: World) -> None:
@@ -343,7 +374,8 @@ async def test_a_submission_that_cannot_learn_gets_a_warning(world: World) -> No
 
 async def test_a_resubmission_lists_the_options_that_were_not_applied(world: World) -> None:
     """Submitting an experiment again with other options does not change its jobs."""
-    await world.register(name="w2", pool="lab")
+    gpus = [{"index": one, "name": "g", "memory_mib": 1} for one in range(2)]
+    await world.register(name="w2", pool="lab", gpus=gpus)
     await world.submit(seeds=[0, 1], priority=3)
     again, created = await world.submit(
         seeds=[0, 1, 2], priority=5, pool="lab", resources={"gpus": 2}

@@ -259,9 +259,9 @@ async def test_the_reason_of_a_job_that_cannot_start(
     world: World, database: Database, how: str
 ) -> None:
     gpus = 2 if how == "gpus" else 0
+    job = await world.submit_one_job(resources={"gpus": gpus})
     if how != "none":
         await world.register(slots=1)
-    job = await world.submit_one_job(resources={"gpus": gpus})
     async with database.write() as session:
         if how == "not_admitted":
             for row in (await session.scalars(select(ProjectPoolRow))).all():
@@ -385,8 +385,8 @@ async def test_assigned_jobs_have_the_first_places(world: World, dispatcher: Dis
 async def test_many_unsuitable_jobs_of_a_person_hide_no_later_one(
     world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:
-    await world.register(slots=1)
     await world.submit(seeds=list(range(100)), resources={"gpus": 4}, priority=5)
+    await world.register(slots=1)
     small = await world.submit_one_job(seeds=[1_000])
     await dispatcher.tick()
     assert queue.jobs == [small.id]
