@@ -50,7 +50,6 @@ const explanation: JobExplanation = {
     user_usage: 3_600,
     priority: 4,
     own_place: 0,
-    own_place: 0,
     seed_index: 2,
     queued_at: "2026-11-24T10:00:00Z",
   },

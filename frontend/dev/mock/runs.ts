@@ -156,6 +156,8 @@ function makeJob(experiment: string, state: t.RunState): t.Job {
     evaluate: null,
     afresh: false,
     allow_code_change: false,
+    after: [],
+    on: "success",
     attempts: state === "queued" ? 0 : 1,
     worker_id: state === "running" ? "wrk_a" : null,
     created_at: new Date(START).toISOString(),
