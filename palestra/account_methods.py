@@ -5,18 +5,26 @@ from collections.abc import Iterator
 from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
 from palestra.contract.account import AccountView, LoginSessionView, PasswordChange, PasswordChanged
+from palestra.contract.overview import OverviewView
 from palestra.contract.people import AccountChange, SignedOut
 
 
 class AccountMethods(ClientMethods):
     """The methods for the caller's own account.
 
-    All methods require a person's token of all projects with the scope `admin`.
+    All methods but `overview` require a person's token of all projects with the scope `admin`.
     """
 
     def account(self) -> AccountView:
         """Returns the caller's account."""
         return self._connection.get(AccountView, "/account")
+
+    def overview(self) -> OverviewView:
+        """Returns the running and failed runs of the token's user, the next job, and numbers.
+
+        Every token with the scope `read` may ask for it.
+        """
+        return self._connection.get(OverviewView, "/account/overview")
 
     def change_account(self, change: AccountChange) -> AccountView:
         """Changes the members that are set in `change`, explicit `None` included; others stay."""

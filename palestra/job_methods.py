@@ -9,6 +9,7 @@ from pydantic import RootModel
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
+from palestra.contract.job_batches import JobsActed, JobsAction, JobSelection, JobVerb
 from palestra.contract.job_changes import JobChange, JobReorder
 from palestra.contract.job_options import (
     DependencyCondition,
@@ -35,10 +36,18 @@ class JobMethods(ClientMethods):
         experiment_id: str | None = None,
         run_id: str | None = None,
         pool: str | None = None,
-        state: str | None = None,
+        state: str | Sequence[str] | None = None,
         user: str | None = None,
     ) -> Iterator[JobView]:
-        """Yields jobs; `user` is the submitter's login name, or `me` for the token's user."""
+        """Yields jobs.
+
+        Args:
+            experiment_id: Experiment.
+            run_id: Run.
+            pool: Name of the pool.
+            state: A state, or several.
+            user: Login name of who submitted them; `me` is the token's user.
+        """
         wanted = {
             "experiment": experiment_id,
             "run": run_id,
@@ -73,6 +82,30 @@ class JobMethods(ClientMethods):
         """
         path = f"/jobs/{encode_path_part(job_id)}:reorder"
         return self._connection.post(JobView, path, JobReorder(before=before))
+
+    def act_on_jobs(
+        self, action: JobVerb, selection: JobSelection, *, reason: str = "", dry_run: bool = False
+    ) -> JobsActed:
+        """Pauses, resumes or cancels many jobs, by as many requests as needed.
+
+        Args:
+            action: What to do with each job.
+            selection: Named jobs, or all that match.
+            reason: Kept in the audit log.
+            dry_run: Counts the jobs and changes none.
+        """
+        request = JobsAction(action=action, selection=selection, reason=reason, dry_run=dry_run)
+        path = f"{self._within}/jobs:act"
+        first = part = self._connection.post(JobsActed, path, request)
+        done, refused = list(part.done), list(part.refused)
+        while part.next_after is not None:
+            request = request.model_copy(update={"after": part.next_after})
+            part = self._connection.post(JobsActed, path, request)
+            done += part.done
+            refused += part.refused
+        return first.model_copy(
+            update={"done": tuple(done), "refused": tuple(refused), "next_after": None}
+        )
 
     def enqueue(self, run_id: str, request: JobRequest, *, key: str | None = None) -> JobView:
         """Queues a schedule on a run."""

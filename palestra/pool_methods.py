@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from palestra.client_methods import ClientMethods
+from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
 from palestra.contract.pools import (
     EnrolmentTokenRequest,
@@ -15,8 +15,9 @@ from palestra.contract.pools import (
     WorkerView,
 )
 from palestra.contract.quotas import ProjectQuotasView, QuotaChange
-from palestra.contract.resources import CatalogueView
+from palestra.contract.resources import CatalogueView, JobView
 from palestra.contract.usage import PoolSharesView
+from palestra.contract.waiting_queue import LaneView, WaitingQueueView
 
 
 class PoolMethods(ClientMethods):
@@ -32,6 +33,32 @@ class PoolMethods(ClientMethods):
     def pool(self, name: str) -> PoolView:
         """Returns a pool with its queue."""
         return self._connection.get(PoolView, _path(name))
+
+    def waiting_jobs(
+        self, name: str, *, priority_class: str | None = None, user: str | None = None
+    ) -> Iterator[JobView]:
+        """Yields the waiting jobs of a pool in the order in which they will start.
+
+        Args:
+            name: Name of the pool.
+            priority_class: Class of the jobs; `None` for all.
+            user: Login name of who submitted them, `me` for the token's user; `None` for all.
+        """
+        wanted = {"priority_class": priority_class, "user": user, "limit": PAGE_SIZE}
+        cursor: str | None = None
+        while True:
+            page = self._connection.get(
+                WaitingQueueView, f"{_path(name)}/queue", {**wanted, "cursor": cursor}
+            )
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def lanes(self, name: str) -> list[LaneView]:
+        """Returns the numbers of waiting jobs of a pool, by class."""
+        path = f"{_path(name)}/queue"
+        return self._connection.get(WaitingQueueView, path, {"limit": 1}).lanes
 
     def create_pool(self, request: PoolRequest) -> PoolView:
         """Creates a pool, which admits the projects that the request names."""

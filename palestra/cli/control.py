@@ -3,7 +3,8 @@
 `palestra pause | resume | retry | cancel | give-up | archive | unarchive`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final, Literal
 
@@ -13,16 +14,36 @@ from palestra.cli.output import (
     CommandError,
     build_table,
     emit_json,
+    fail_usage,
     format_state,
     say,
     show,
 )
+from palestra.cli.selected_jobs import (
+    Class,
+    DryRun,
+    Mine,
+    Pool,
+    SelectionOptions,
+    State,
+    User,
+    Yes,
+    act_on_selection,
+)
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
+from palestra.contract.job_batches import JobVerb
 from palestra.contract.resources import CancelledJobView, JobView
 from palestra.contract.states import FINAL_JOB_STATES, JobState
 from palestra.errors import ConflictError, NotFoundError
 
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[JOB|RUN|EXPERIMENT]...",
+        help="Jobs; the unfinished jobs of runs and experiments. Or the options that select jobs.",
+    ),
+]
 Target = Annotated[
     str,
     typer.Argument(
@@ -37,6 +58,8 @@ CodeChange = Annotated[
     ),
 ]
 Reason = Annotated[str, typer.Option(help="Kept with the change.")]
+
+_Action = Callable[[str, str], JobView | CancelledJobView]
 
 _DONE: Final = {
     "pause": "paused",
@@ -58,37 +81,71 @@ def register(app: typer.Typer) -> None:
 
 
 def pause(
-    target: Target,
+    targets: Targets = None,
     reason: Reason = "",
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until it has saved its snapshot and stopped.")
     ] = False,
+    mine: Mine = False,
+    user: User = None,
+    pool: Pool = None,
+    priority_class: Class = None,
+    state: State = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Pauses a training after a snapshot, from which `palestra resume` continues."""
+    options = SelectionOptions(
+        mine=mine,
+        user=user,
+        pool=pool,
+        priority_class=priority_class,
+        states=tuple(state or ()),
+        dry_run=dry_run,
+        is_confirmed=yes,
+    )
     with connect(server, token_file) as client:
 
         def action(job_id: str, reason: str) -> JobView:
             job = client.pause(job_id, reason)
             return client.wait(job_id, paused=True) if wait else job
 
-        _act(client, action, "pause", target, reason=reason, as_json=json)
+        request = _Request(verb=JobVerb.PAUSE, reason=reason, as_json=json)
+        _act_on_targets(client, action, request, targets, options)
 
 
 def resume(
-    target: Target,
+    targets: Targets = None,
     reason: Reason = "",
     allow_code_change: CodeChange = False,
+    mine: Mine = False,
+    user: User = None,
+    pool: Pool = None,
+    priority_class: Class = None,
+    state: State = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Queues a paused job again."""
+    options = SelectionOptions(
+        mine=mine,
+        user=user,
+        pool=pool,
+        priority_class=priority_class,
+        states=tuple(state or ()),
+        dry_run=dry_run,
+        is_confirmed=yes,
+    )
     with connect(server, token_file) as client:
         action = partial(client.resume, allow_code_change=allow_code_change)
-        _act(client, action, "resume", target, reason=reason, as_json=json)
+        request = _Request(verb=JobVerb.RESUME, reason=reason, as_json=json)
+        _act_on_targets(client, action, request, targets, options)
 
 
 def retry(
@@ -110,15 +167,32 @@ def retry(
 
 
 def cancel(
-    target: Target,
+    targets: Targets = None,
     reason: Reason = "",
+    mine: Mine = False,
+    user: User = None,
+    pool: Pool = None,
+    priority_class: Class = None,
+    state: State = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Cancels jobs; a training saves a snapshot first."""
+    options = SelectionOptions(
+        mine=mine,
+        user=user,
+        pool=pool,
+        priority_class=priority_class,
+        states=tuple(state or ()),
+        dry_run=dry_run,
+        is_confirmed=yes,
+    )
     with connect(server, token_file) as client:
-        _act(client, client.cancel_any, "cancel", target, reason=reason, as_json=json)
+        request = _Request(verb=JobVerb.CANCEL, reason=reason, as_json=json)
+        _act_on_targets(client, client.cancel_any, request, targets, options)
 
 
 def give_up(
@@ -133,7 +207,7 @@ def give_up(
     The run ends without them.
     """
     with connect(server, token_file) as client:
-        _act(client, client.give_up, "give-up", target, reason=reason, as_json=json)
+        _act(client, client.give_up, "give-up", [target], reason=reason, as_json=json)
 
 
 def archive(
@@ -163,11 +237,43 @@ def unarchive(
     emit_json(changed) if json else say(f"back in lists  {changed.id}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What is asked for, and how the answer is printed."""
+
+    verb: JobVerb
+    reason: str
+    as_json: bool
+
+
+def _act_on_targets(
+    client: Client,
+    action: _Action,
+    request: _Request,
+    targets: Sequence[str] | None,
+    options: SelectionOptions,
+) -> None:
+    """Acts on the named objects, or on all jobs that the options select."""
+    verb = request.verb
+    if options.has_filter:
+        if targets:
+            fail_usage("give IDs, or options that select jobs, not both")
+        return act_on_selection(
+            client, verb, options, reason=request.reason, as_json=request.as_json
+        )
+    if not targets:
+        fail_usage("give IDs of jobs, runs or experiments, or options that select jobs: --mine")
+    if options.dry_run:
+        jobs = {job_id for target in targets for job_id in _jobs(client, verb, target)}
+        return emit_json(sorted(jobs)) if request.as_json else say(f"{len(jobs):,} jobs match.")
+    return _act(client, action, verb, targets, reason=request.reason, as_json=request.as_json)
+
+
 def _act(
     client: Client,
-    action: Callable[[str, str], JobView | CancelledJobView],
+    action: _Action,
     verb: str,
-    target: str,
+    targets: Sequence[str],
     *,
     reason: str,
     as_json: bool,
@@ -179,14 +285,16 @@ def _act(
     """
     changed: list[JobView | CancelledJobView] = []
     refused: list[str] = []
-    for job_id in _jobs(client, verb, target):
+    for target, job_id in _pair_with_jobs(client, verb, targets):
         try:
             changed.append(action(job_id, reason))
         except (ConflictError, NotFoundError) as refusal:
-            if job_id == target:
+            if [job_id] == [*targets]:
                 raise
             refused.append(f"{job_id}: {refusal}")
-    _print_changed(changed, target, as_json=as_json)
+        else:
+            _say_pack(changed[-1], target, as_json=as_json)
+    _print_changed(changed, as_json=as_json)
     if refused:
         raise CommandError(
             f"{len(refused)} of {len(changed) + len(refused)} jobs were not {_DONE[verb]}:\n  "
@@ -194,18 +302,27 @@ def _act(
         )
 
 
-def _print_changed(
-    changed: Sequence[JobView | CancelledJobView], target: str, *, as_json: bool
-) -> None:
+def _pair_with_jobs(client: Client, verb: str, targets: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yields each job once, with the first target that names it."""
+    seen: set[str] = set()
+    for target in targets:
+        for job_id in _jobs(client, verb, target):
+            if job_id not in seen:
+                seen.add(job_id)
+                yield target, job_id
+
+
+def _say_pack(job: JobView | CancelledJobView, target: str, *, as_json: bool) -> None:
+    if as_json or not target.startswith("run_") or not isinstance(job, JobView):
+        return
+    if len(job.run_ids) > 1:
+        say(f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of {job.id}")
+
+
+def _print_changed(changed: Sequence[JobView | CancelledJobView], *, as_json: bool) -> None:
     if as_json:
         emit_json(changed)
         return
-    for job in changed:
-        if target.startswith("run_") and isinstance(job, JobView) and len(job.run_ids) > 1:
-            say(
-                f"{target} trains in a pack: this was done to all {len(job.run_ids)} runs of "
-                f"{job.id}"
-            )
     show(build_table(("job", "state"), [(job.id, format_state(job.state)) for job in changed]))
 
 

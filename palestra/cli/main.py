@@ -35,6 +35,7 @@ from palestra.cli import (
     up,
     usage_commands,
     user_commands,
+    waiting_queue,
     watch_runs,
     worker_control,
 )
@@ -83,6 +84,7 @@ for part in (
     usage_commands,
     catalogue,
     show,
+    waiting_queue,
     watch_runs,
     control,
     move_command,

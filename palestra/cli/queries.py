@@ -141,7 +141,10 @@ def jobs(
     target: Annotated[
         str | None, typer.Argument(metavar="EXPERIMENT|RUN", help="Only jobs of this one.")
     ] = None,
-    only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--state", help="Only those in this state; may be given several times."),
+    ] = None,
     mine: Mine = False,
     user: User = None,
     limit: Limit = 50,

@@ -98,6 +98,9 @@ CALLS = {
     "POST /projects/{slug}/experiments/{experiment_id}:move": Call(422, body={"to": "{slug}"}),
     "GET /projects/{project}/runs": Call(200),
     "GET /projects/{project}/jobs": Call(200),
+    "POST /projects/{project}/jobs:act": Call(
+        200, body={"action": "pause", "selection": {"jobs": ["job_unknown"]}}
+    ),
     "GET /projects/{project}/events": Call(400),
     "GET /projects/{project}/audit": Call(200),
     "GET /projects/{project}/audit:export": Call(200),
@@ -132,6 +135,7 @@ CALLS = {
     ),
     "DELETE /pools/{pool}/projects/{slug}": Call(204, Audience.ALL),
     "GET /pools/{pool}/shares": Call(200, _ANY),
+    "GET /pools/{pool}/queue": Call(200, _ANY),
     "GET /pools/{pool}/enrolment-tokens": Call(200, Audience.ALL),
     "POST /pools/{pool}/enrolment-tokens": Call(
         201, Audience.ALL, {"name": "x", "expires_in_days": None}

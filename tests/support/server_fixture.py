@@ -27,7 +27,7 @@ from palestra.contract.names import Schedule, Scope, new_id
 from palestra.contract.permissions import Role
 from palestra.contract.registration import Registration, RegistrationAnswer, WorkerHeartbeat
 from palestra.contract.resources import ExperimentDetail, JobView, RunDetail
-from palestra.contract.states import Cause, Outcome
+from palestra.contract.states import Cause, JobState, Outcome
 from palestra.contract.work_order import (
     AttemptReport,
     Claim,
@@ -187,13 +187,13 @@ class World:
         (job,) = [job for job in await self.list_jobs() if job.id not in before]
         return job
 
-    async def list_jobs(self, **wanted: Any) -> Sequence[JobView]:
+    async def list_jobs(self, *, state: JobState | None = None, **wanted: Any) -> Sequence[JobView]:
         """Returns jobs, the oldest first."""
+        states = () if state is None else (state,)
         async with self.database.read() as session:
             request = jobs.PageRequest(limit=500, sort="created_at")
-            return (
-                await jobs.list_jobs(session, self.admin, jobs.JobFilter(**wanted), request)
-            ).items
+            chosen = jobs.JobFilter(states=states, **wanted)
+            return (await jobs.list_jobs(session, self.admin, chosen, request)).items
 
     async def job(self, job_id: str) -> JobView:
         async with self.database.read() as session:

@@ -4,15 +4,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from app.api.auth import AccountOwner, forget_login
+from app.api.auth import AccountOwner, Reader, forget_login
 from app.api.deps import DatabaseDep, ReadSession, SettingsDep, WriteSession
 from app.api.login_rate import count_guess
 from app.api.origin import read_origin
 from app.api.paging import declare_page_request
 from app.api.strict_body import TINY, declare_json_body
 from app.domain.paging import PageRequest
+from app.services import overview
 from app.services.access import accounts
 from palestra.contract.account import AccountView, LoginSessionView, PasswordChange, PasswordChanged
+from palestra.contract.overview import OverviewView
 from palestra.contract.people import AccountChange, SignedOut
 from palestra.contract.views import Page
 
@@ -37,6 +39,12 @@ async def change_account(
 ) -> AccountView:
     """Changes the caller's display name and e-mail address."""
     return await accounts.change(session, principal, body)
+
+
+@router.get("/account/overview")
+async def get_overview(principal: Reader, session: ReadSession) -> OverviewView:
+    """Returns the caller's running and failed runs, the next job, and the numbers of jobs."""
+    return await overview.show(session, principal)
 
 
 @router.put("/account/password", responses={409: {}, 429: {}, 503: {}})

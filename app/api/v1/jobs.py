@@ -10,8 +10,9 @@ from app.api.paging import declare_page_request
 from app.api.strict_body import declare_json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
-from app.services.jobs import explanation, jobs, unstored_results, waiting_jobs
+from app.services.jobs import explanation, job_batches, jobs, unstored_results, waiting_jobs
 from app.services.jobs.jobs import JobFilter
+from palestra.contract.job_batches import JobsActed, JobsAction
 from palestra.contract.job_changes import JobChange, JobReorder
 from palestra.contract.names import Schedule
 from palestra.contract.queue import JobExplanation
@@ -27,6 +28,10 @@ JobPage = Annotated[
     PageRequest, Depends(declare_page_request("-created_at", ("created_at", "priority")))
 ]
 Text = Annotated[str | None, Query(max_length=128)]
+States = Annotated[
+    list[JobState] | None,
+    Query(max_length=len(JobState), description="May be given several times."),
+]
 Action = Annotated[JobAction, declare_json_body(JobAction, required=False)]
 Resume = Annotated[ResumeAction, declare_json_body(ResumeAction, required=False)]
 
@@ -36,13 +41,32 @@ async def read_job_filter(
     experiment: Text = None,
     run: Text = None,
     pool: Text = None,
-    state: JobState | None = None,
+    state: States = None,
     schedule: Schedule | None = None,
 ) -> JobFilter:
     """Reads which jobs to list."""
     return JobFilter(
-        experiment_id=experiment, run_id=run, pool=pool, state=state, schedule=schedule, user=user
+        experiment_id=experiment,
+        run_id=run,
+        pool=pool,
+        states=state or (),
+        schedule=schedule,
+        user=user,
     )
+
+
+@project_router.post(":act")
+async def act_on_jobs(
+    principal: Controller,
+    body: Annotated[JobsAction, declare_json_body(JobsAction)],
+    session: WriteSession,
+) -> JobsActed:
+    """Pauses, resumes or cancels many jobs: those named, or all that match.
+
+    One request acts on 100 jobs at most; the next one goes on with `next_after`. With `dry_run` it
+    only counts them. A job for which the action is refused does not keep others from it.
+    """
+    return await job_batches.act(session, principal, body)
 
 
 @project_router.get("")

@@ -2,13 +2,19 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Depends, Path
 
 from app.api.auth import PoolManager, Reader
 from app.api.deps import ReadSession, WriteSession
+from app.api.paging import Cursor, Limit
 from app.api.strict_body import declare_json_body
+from app.api.user_filter import SubmittedBy
+from app.domain.paging import PageRequest
+from app.services import waiting_queue
 from app.services.usage import shares
+from app.services.waiting_queue import QueueFilter
 from app.services.workers import enrolment_tokens, pools, quotas
+from palestra.contract.names import PriorityClass
 from palestra.contract.pools import (
     EnrolmentTokenRequest,
     EnrolmentTokenView,
@@ -21,11 +27,24 @@ from palestra.contract.pools import (
 from palestra.contract.quotas import ProjectQuotasView, QuotaChange
 from palestra.contract.usage import PoolSharesView
 from palestra.contract.views import Page
+from palestra.contract.waiting_queue import WaitingQueueView
 
 router = APIRouter(prefix="/pools", tags=["pools"])
 
 PoolName = Annotated[str, Path(max_length=64, description="Name of the pool.")]
 ProjectSlug = Annotated[str, Path(max_length=64, description="Slug of the project.")]
+
+
+def read_queue_page(limit: Limit = 50, cursor: Cursor = None) -> PageRequest:
+    """Reads which page of a queue to list."""
+    return PageRequest(limit=limit, cursor=cursor)
+
+
+def read_queue_filter(
+    user: SubmittedBy, priority_class: PriorityClass | None = None
+) -> QueueFilter:
+    """Reads which waiting jobs to list."""
+    return QueueFilter(priority_class=priority_class, user=user)
 
 
 @router.get("")
@@ -137,6 +156,21 @@ async def change_quotas(
 ) -> ProjectQuotasView:
     """Changes the quotas of a project in a pool, or of its persons."""
     return await quotas.change(session, principal, pool, slug, body)
+
+
+@router.get("/{pool}/queue")
+async def list_pool_queue(
+    pool: PoolName,
+    principal: Reader,
+    session: ReadSession,
+    page: Annotated[PageRequest, Depends(read_queue_page)],
+    chosen: Annotated[QueueFilter, Depends(read_queue_filter)],
+) -> WaitingQueueView:
+    """Lists the waiting jobs of a pool in the order in which they will start.
+
+    Those of projects that the caller may read; the places count the others too.
+    """
+    return await waiting_queue.list_waiting(session, principal, pool, page, chosen)
 
 
 @router.get("/{pool}/enrolment-tokens")

@@ -16,7 +16,7 @@ from app.db.repositories.keyset_pages import select_page
 from app.db.repositories.value_lists import split_values
 from app.domain.paging import Keyset
 from app.domain.retry import FailureHistory
-from palestra.contract.names import Schedule
+from palestra.contract.names import PriorityClass, Schedule
 from palestra.contract.states import FINAL_JOB_STATES, LIVE_JOB_STATES, JobState
 
 COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
@@ -40,11 +40,14 @@ class JobFilter:
 
     experiment_id: str | None = None
     run_id: str | None = None
-    state: JobState | None = None
+    states: Collection[JobState] = ()
+    """Empty takes all."""
     schedule: Schedule | None = None
     pool: str | None = None
+    priority_class: PriorityClass | None = None
     user: str | None = None
     """Login name of who submitted them."""
+    ids: Collection[str] | None = None
 
 
 async def insert(
@@ -163,23 +166,30 @@ async def list_page(
     session: Session, project_ids: Collection[str], wanted: JobFilter, keys: Keyset
 ) -> Sequence[JobRow]:
     """Returns a page of the jobs of the given projects and one row more."""
-    query = select(JobRow).where(JobRow.project_id.in_(project_ids))
+    query = select(JobRow).where(*matches_filter(project_ids, wanted))
+    return (await session.scalars(select_page(query, keys, COLUMNS, JobRow.id))).all()
+
+
+def matches_filter(project_ids: Collection[str], wanted: JobFilter) -> list[ColumnElement[bool]]:
+    """The conditions that a job is of one of some projects and matches a filter."""
     equal = {
         JobRow.experiment_id: wanted.experiment_id,
-        JobRow.state: wanted.state,
         JobRow.schedule: wanted.schedule,
         JobRow.pool: wanted.pool,
+        JobRow.priority_class: wanted.priority_class,
     }
-    query = query.where(
-        *(column == str(value) for column, value in equal.items() if value is not None)
-    )
+    found: list[ColumnElement[bool]] = [JobRow.project_id.in_(project_ids)]
+    found += [column == str(value) for column, value in equal.items() if value is not None]
+    if wanted.states:
+        found.append(JobRow.state.in_([state.value for state in wanted.states]))
     if wanted.user is not None:
-        query = query.where(JobRow.created_by == select_user_id(wanted.user))
+        found.append(JobRow.created_by == select_user_id(wanted.user))
     if wanted.run_id is not None:
-        query = query.where(
-            JobRow.id.in_(select(JobRunRow.job_id).where(JobRunRow.run_id == wanted.run_id))
-        )
-    return (await session.scalars(select_page(query, keys, COLUMNS, JobRow.id))).all()
+        runs = select(JobRunRow.job_id).where(JobRunRow.run_id == wanted.run_id)
+        found.append(JobRow.id.in_(runs))
+    if wanted.ids is not None:
+        found.append(JobRow.id.in_(wanted.ids))
+    return found
 
 
 async def list_for_run(session: Session, run_id: str) -> Sequence[JobRow]:

@@ -24,7 +24,11 @@ from palestra.contract.states import JobState
 
 
 async def build_job_views(
-    session: Session, rows: Sequence[JobRow], *, with_places: bool = True
+    session: Session,
+    rows: Sequence[JobRow],
+    *,
+    with_places: bool = True,
+    known_places: Mapping[str, QueuePlace] | None = None,
 ) -> list[JobView]:
     """Returns the views of jobs in the order of their rows.
 
@@ -33,6 +37,8 @@ async def build_job_views(
         rows: Jobs.
         with_places: Whether queued jobs get their place, for which the order of their pools' queues
             is computed. Events omit the place, since each event would cost as much as a whole list.
+        known_places: Places by job ID, where the caller has computed them for the pools of all
+            `rows`.
     """
     if not rows:
         return []
@@ -42,8 +48,9 @@ async def build_job_views(
     names = await load_login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
     queued = [row for row in rows if row.state == JobState.QUEUED]
-    pools = {row.pool for row in queued} if with_places else ()
-    places = await queue_facts.find_places(session, pools)
+    places = known_places or {}
+    if with_places and known_places is None:
+        places = await queue_facts.find_places(session, {row.pool for row in queued})
     sentences = await _sentences(session, queued, places if with_places else None)
     estimates = await start_estimates.load_estimates(session, queued)
     backlogs = await attempt_rows.load_backlogs_by_job(session, ids)

@@ -28,6 +28,26 @@ export interface paths {
         patch: operations["change_account"];
         trace?: never;
     };
+    "/api/v1/account/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Overview
+         * @description Returns the caller's running and failed runs, the next job, and the numbers of jobs.
+         */
+        get: operations["get_overview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/account/password": {
         parameters: {
             query?: never;
@@ -166,7 +186,7 @@ export interface paths {
          * Declare Artifact
          * @description Declares a file with its size and SHA-256. A repeated declaration returns the same artifact.
          *
-         *     `stored` means that no upload is needed.
+         *     `stored` says that no upload is needed.
          */
         post: operations["declare_artifact"];
         delete?: never;
@@ -210,8 +230,8 @@ export interface paths {
          * Take Telemetry
          * @description Takes consecutive records of an attempt, each exactly once. Answers after the commit.
          *
-         *     409 `seq_gap` has the record to continue from in `expected_seq`; 409 `seq_conflict` means that a
-         *     number was used for other content; 409 `stale_attempt` means that the attempt may not write any
+         *     409 `seq_gap` has the record to continue from in `expected_seq`; 409 `seq_conflict` says that a
+         *     number was used for another content; 409 `stale_attempt` says that the attempt may not write any
          *     more.
          */
         post: operations["take_telemetry"];
@@ -281,26 +301,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/definitions/presets": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Presets
-         * @description Returns the submissions that come with Palestra, from which a new one can be begun.
-         */
-        get: operations["get_presets"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/definitions/schema": {
         parameters: {
             query?: never;
@@ -332,7 +332,7 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` means that the log no longer holds the
+         *     A comment comes every 15 s. The event `resync` says that the log no longer holds the
          *     events after the cursor: load the history again.
          */
         get: operations["tail_events"];
@@ -390,11 +390,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /**
-         * Change Experiment
-         * @description Changes how many jobs of an experiment run at the same time; running jobs go on.
-         */
-        patch: operations["change_experiment"];
+        patch?: never;
         trace?: never;
     };
     "/api/v1/experiments/{experiment_id}/runs": {
@@ -451,28 +447,6 @@ export interface paths {
          * @description Restores an archived experiment to lists; a second request changes nothing.
          */
         post: operations["unarchive_experiment"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/experiments:preview": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Preview Submission
-         * @description Returns the jobs that a submission would queue, and when they would start; writes nothing.
-         *
-         *     Takes the body of a submission, and refuses it like a submission.
-         */
-        post: operations["preview_submission"];
         delete?: never;
         options?: never;
         head?: never;
@@ -558,7 +532,7 @@ export interface paths {
         head?: never;
         /**
          * Change Job
-         * @description Changes the class, the priority or limits of a waiting job.
+         * @description Changes the class, the priority or limits of a job that waits.
          */
         patch: operations["change_job"];
         trace?: never;
@@ -659,8 +633,8 @@ export interface paths {
          * Reorder Job
          * @description Moves a waiting job among the jobs of the same person.
          *
-         *     Only maintainers move it before a job of another person; it then gets the class
-         *     `urgent`.
+         *     Before a job of another person it is moved by maintainers alone, who give it the class `urgent`
+         *     by that.
          */
         post: operations["reorder_job"];
         delete?: never;
@@ -685,6 +659,29 @@ export interface paths {
          *     Refused if the workers' code differs from the experiment's, unless `allow_code_change` is set.
          */
         post: operations["resume_job"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/jobs:act": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Act On Jobs
+         * @description Pauses, resumes or cancels many jobs: those named, or all that match.
+         *
+         *     One request acts on 100 jobs at most; the next one goes on with `next_after`. With `dry_run` it
+         *     only counts them. A job for which the action is refused does not keep others from it.
+         */
+        post: operations["act_on_jobs"];
         delete?: never;
         options?: never;
         head?: never;
@@ -935,7 +932,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/pools/{pool}/projects/{slug}/quotas": {
+    "/api/v1/pools/{pool}/queue": {
         parameters: {
             query?: never;
             header?: never;
@@ -943,20 +940,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get Quotas
-         * @description Returns the quotas of a project in a pool, with the used and the remaining amounts.
+         * List Pool Queue
+         * @description Lists the waiting jobs of a pool in the order in which they will start.
+         *
+         *     Those of projects that the caller may read; the places count the others too.
          */
-        get: operations["get_quotas"];
+        get: operations["list_pool_queue"];
         put?: never;
         post?: never;
         delete?: never;
         options?: never;
         head?: never;
-        /**
-         * Change Quotas
-         * @description Changes the quotas of a project in a pool, or of its persons.
-         */
-        patch: operations["change_quotas"];
+        patch?: never;
         trace?: never;
     };
     "/api/v1/pools/{pool}/shares": {
@@ -968,10 +963,10 @@ export interface paths {
         };
         /**
          * Get Pool Shares
-         * @description Returns the shares and the usage of a pool's projects and of the persons in them.
+         * @description Returns what the projects of a pool and their persons are entitled to, and what they used.
          *
-         *     The projects that the caller may not read are summed in one item without persons. A pool that
-         *     shows names has an item for each of these projects. An administrator of the server sees all.
+         *     All projects together that the caller may not read are one item without persons. A pool that
+         *     shows names has an item for each of them. An administrator of the server sees all.
          */
         get: operations["get_pool_shares"];
         put?: never;
@@ -1097,7 +1092,7 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` means that the log no longer holds the
+         *     A comment comes every 15 s. The event `resync` says that the log no longer holds the
          *     events after the cursor: load the history again.
          */
         get: operations["tail_events_of_project"];
@@ -1155,11 +1150,7 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        /**
-         * Change Experiment
-         * @description Changes how many jobs of an experiment run at the same time; running jobs go on.
-         */
-        patch: operations["change_experiment_of_project"];
+        patch?: never;
         trace?: never;
     };
     "/api/v1/projects/{project}/experiments/{experiment_id}/runs": {
@@ -1222,28 +1213,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/projects/{project}/experiments:preview": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Preview Submission
-         * @description Returns the jobs that a submission would queue, and when they would start; writes nothing.
-         *
-         *     Takes the body of a submission, and refuses it like a submission.
-         */
-        post: operations["preview_submission_of_project"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/projects/{project}/jobs": {
         parameters: {
             query?: never;
@@ -1258,6 +1227,29 @@ export interface paths {
         get: operations["list_jobs_of_project"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/jobs:act": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Act On Jobs
+         * @description Pauses, resumes or cancels many jobs: those named, or all that match.
+         *
+         *     One request acts on 100 jobs at most; the next one goes on with `next_after`. With `dry_run` it
+         *     only counts them. A job for which the action is refused does not keep others from it.
+         */
+        post: operations["act_on_jobs_of_project"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1897,7 +1889,7 @@ export interface paths {
         };
         /**
          * Report Usage
-         * @description Returns the usage within a period, in total and by groups.
+         * @description Returns what was used within a period, in total and by groups.
          *
          *     Members see the usage of their projects, administrators of the server that of all projects.
          *     Without `bucket` the period is one part.
@@ -1920,7 +1912,7 @@ export interface paths {
         };
         /**
          * Export Usage
-         * @description Sends the usage of `report_usage` as CSV, with all groups, ordered by time.
+         * @description Sends the same as CSV, with all groups, in the order of time.
          */
         get: operations["export_usage"];
         put?: never;
@@ -1940,7 +1932,7 @@ export interface paths {
         };
         /**
          * List Users
-         * @description Lists the people of the server, page by page; service accounts are left out.
+         * @description Lists all people.
          */
         get: operations["list_users"];
         put?: never;
@@ -2650,11 +2642,10 @@ export interface components {
          *
          *     It is for an environment `ALE/...-v5` without wrappers.
          *
-         *     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Episode
-         *     returns are those of whole games, without clipping, in training and in evaluations:
-         *     `clip_rewards` and `terminal_on_life_loss` change only the transitions that the agent learns
-         *     from. Sticky actions are an argument of the environment:
-         *     `env.kwargs.repeat_action_probability`, 0.25 by default.
+         *     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Returns
+         *     stay those of the game, of whole games, in training and in evaluations: `clip_rewards` and
+         *     `terminal_on_life_loss` change only what the agent learns from. Sticky actions are an argument
+         *     of the environment: `env.kwargs.repeat_action_probability`, 0.25 by default.
          */
         AtariPreprocessing: {
             /**
@@ -3196,7 +3187,7 @@ export interface components {
         };
         /**
          * Cause
-         * @description The cause of the end of an attempt or a job; the retry rule depends on it.
+         * @description Why an attempt or a job ended; the retry rule depends on it.
          * @enum {string}
          */
         Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed" | "dependency";
@@ -4028,27 +4019,6 @@ export interface components {
             wall: number;
         };
         /**
-         * EstimateAccuracy
-         * @description Error and coverage of the estimates that were made when a pool's jobs were queued.
-         */
-        EstimateAccuracy: {
-            /**
-             * Coverage
-             * @description Part of the starts that lay between `earliest` and `latest`, from 0 to 1; 0.8 is aimed at.
-             */
-            coverage: number | null;
-            /**
-             * Median Error Seconds
-             * @description Median distance of the actual start from the estimated median; `null` without starts.
-             */
-            median_error_seconds: number | null;
-            /**
-             * Starts
-             * @description Number of starts that are compared with their first estimate: the latest ones.
-             */
-            starts: number;
-        };
-        /**
          * EvaluateOptions
          * @description Options of the schedules that read a snapshot.
          */
@@ -4305,17 +4275,6 @@ export interface components {
             wall: number;
         };
         /**
-         * ExperimentChange
-         * @description A change of an experiment; members that are left out stay as they are.
-         */
-        ExperimentChange: {
-            /**
-             * Max Running
-             * @description Most of its jobs that run at the same time; `null` removes the limit. Running jobs go on.
-             */
-            max_running?: number | null;
-        };
-        /**
          * ExperimentDetail
          * @description An experiment with its whole definition.
          */
@@ -4362,11 +4321,6 @@ export interface components {
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
-            /**
-             * Max Running
-             * @description Most of its jobs that run at the same time; `null` for no limit.
-             */
-            max_running?: number | null;
             /** Name */
             name: string;
             /** Notes */
@@ -4439,11 +4393,6 @@ export interface components {
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
-            /**
-             * Max Running
-             * @description Most of its jobs that run at the same time; `null` for no limit.
-             */
-            max_running?: number | null;
             /** Name */
             name: string;
             /** Notes */
@@ -5025,11 +4974,9 @@ export interface components {
         };
         /**
          * JobExplanation
-         * @description The reason why a job has not started, with everything that decides its place.
+         * @description Why a job has not started.
          */
         JobExplanation: {
-            /** @description How well earlier starts in its pool were estimated; `null` unless the job is queued. */
-            accuracy?: components["schemas"]["EstimateAccuracy"] | null;
             /**
              * Ahead
              * @description Jobs that start before it and compete with it for a worker.
@@ -5040,8 +4987,6 @@ export interface components {
              * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
              */
             ahead_is_cut: boolean;
-            /** @description When it is expected to start; `null` unless the job is queued. */
-            estimate?: components["schemas"]["StartEstimate"] | null;
             /** Job Id */
             job_id: string;
             /**
@@ -5081,6 +5026,7 @@ export interface components {
              */
             limits: components["schemas"]["Limits"];
             /**
+<<<<<<< HEAD
              * Max Running
              * @description Most jobs of the experiment that run at the same time; `null` sets no limit, and leaves that
              *     of an existing experiment as it is.
@@ -5095,6 +5041,8 @@ export interface components {
              */
             on: "success" | "any";
             /**
+=======
+>>>>>>> 234e7361 (A person's overview, the waiting jobs of a pool in their order and actions on many jobs are one request each)
              * Pool
              * @description Pool of workers.
              * @default default
@@ -5138,6 +5086,18 @@ export interface components {
              * @default []
              */
             then: ("evaluate" | "export")[];
+        };
+        /**
+         * JobRefusal
+         * @description Why the action was refused for one job.
+         */
+        JobRefusal: {
+            /** Code */
+            code: string;
+            /** Detail */
+            detail: string;
+            /** Job Id */
+            job_id: string;
         };
         /**
          * JobReorder
@@ -5217,10 +5177,46 @@ export interface components {
             schedule: components["schemas"]["Schedule"];
         };
         /**
+         * JobSelection
+         * @description Which jobs are meant; members that are left out take all.
+         */
+        JobSelection: {
+            /** Experiment */
+            experiment?: string | null;
+            /**
+             * Jobs
+             * @description IDs.
+             */
+            jobs?: string[] | null;
+            /** Pool */
+            pool?: string | null;
+            priority_class?: components["schemas"]["PriorityClass"] | null;
+            /** Run */
+            run?: string | null;
+            schedule?: components["schemas"]["Schedule"] | null;
+            /**
+             * States
+             * @description Empty takes all states in which the action changes something.
+             * @default []
+             */
+            states: components["schemas"]["JobState"][];
+            /**
+             * User
+             * @description Login name of who submitted them; `me` is the caller.
+             */
+            user?: string | null;
+        };
+        /**
          * JobState
          * @enum {string}
          */
         JobState: "queued" | "starting" | "running" | "pausing" | "paused" | "cancelling" | "preempting" | "lost" | "succeeded" | "failed" | "cancelled";
+        /**
+         * JobVerb
+         * @description What to do with each job.
+         * @enum {string}
+         */
+        JobVerb: "pause" | "resume" | "cancel";
         /**
          * JobView
          * @description A job with its state, its options and its place in the queue.
@@ -5256,11 +5252,6 @@ export interface components {
              * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
              */
             created_by: string;
-            /**
-             * @description When it is expected to start; `null` unless queued, and from a server of schema 0022 or
-             *     before.
-             */
-            estimate?: components["schemas"]["StartEstimate"] | null;
             evaluate: components["schemas"]["EvaluateOptions"] | null;
             /** Experiment Id */
             experiment_id: string;
@@ -5314,7 +5305,75 @@ export interface components {
             /** Worker Id */
             worker_id: string | null;
         };
+        /**
+         * JobsActed
+         * @description What a request to act on many jobs did.
+         */
+        JobsActed: {
+            /**
+             * Done
+             * @description IDs of the jobs that were changed; empty with `dry_run`.
+             */
+            done: string[];
+            /**
+             * Matched
+             * @description Selected jobs on which the caller may act, in a state in which the action changes something:
+             *     counted before it, those after `after` alone.
+             */
+            matched: number;
+            /**
+             * Next After
+             * @description Pass as `after` to act on the next jobs; `null` if none is left.
+             */
+            next_after: string | null;
+            /**
+             * Not Permitted
+             * @description Selected jobs of other persons, on which the caller may not act.
+             */
+            not_permitted: number;
+            /** Refused */
+            refused: components["schemas"]["JobRefusal"][];
+        };
+        /**
+         * JobsAction
+         * @description Body of a request to act on many jobs.
+         */
+        JobsAction: {
+            action: components["schemas"]["JobVerb"];
+            /**
+             * After
+             * @description `next_after` of the request before, to go on with the next jobs.
+             * @default
+             */
+            after: string;
+            /**
+             * Dry Run
+             * @description Counts the jobs and changes none.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            selection: components["schemas"]["JobSelection"];
+        };
         JsonValue: unknown;
+        /**
+         * LaneView
+         * @description The waiting jobs of one class in a pool, of the projects that the caller may read.
+         */
+        LaneView: {
+            /**
+             * Mine
+             * @description Those among them that the caller submitted.
+             */
+            mine: number;
+            priority_class: components["schemas"]["PriorityClass"];
+            /** Waiting */
+            waiting: number;
+        };
         /**
          * LearningRateSchedule
          * @description Changes the learning rate linearly to `final_value` over `env_steps`, then keeps it.
@@ -5828,9 +5887,9 @@ export interface components {
         };
         /**
          * OccupancyBucket
-         * @description Occupancy of the slots of a pool in one part of the period.
+         * @description How the slots of a pool were occupied in one part of the period.
          *
-         *     A part without recorded samples is missing.
+         *     Only what was recorded counts: a part of which nothing was recorded is missing.
          */
         OccupancyBucket: {
             /**
@@ -5872,10 +5931,54 @@ export interface components {
         Order: "continue" | "pause" | "cancel" | "drain" | "stale";
         /**
          * Outcome
-         * @description The outcome of an attempt.
+         * @description How an attempt ended.
          * @enum {string}
          */
         Outcome: "succeeded" | "paused" | "cancelled" | "drained" | "failed" | "lost";
+        /**
+         * OverviewView
+         * @description The caller's own runs and jobs, and the numbers of jobs in the caller's projects.
+         */
+        OverviewView: {
+            /**
+             * Failed
+             * @description Own runs that failed since `failed_since` and were not retried, the latest failure first: at
+             *     most 20. Runs of archived experiments are left out.
+             */
+            failed: components["schemas"]["RunView"][];
+            /**
+             * Failed Since
+             * Format: date-time
+             * @description Seven days ago.
+             */
+            failed_since: string;
+            /** Failed Total */
+            failed_total: number;
+            /** @description The own waiting job that is expected to start first; `null` if none waits. */
+            next_job: components["schemas"]["JobView"] | null;
+            /**
+             * Paused
+             * @description Own jobs that are paused.
+             */
+            paused: number;
+            /**
+             * Projects
+             * @description One for each project of the caller, by slug.
+             */
+            projects: components["schemas"]["ProjectJobsView"][];
+            /**
+             * Running
+             * @description Own runs that train now, the newest first: at most 20.
+             */
+            running: components["schemas"]["RunView"][];
+            /** Running Total */
+            running_total: number;
+            /**
+             * Waiting
+             * @description Own jobs that wait in the queue.
+             */
+            waiting: number;
+        };
         /**
          * OwnedView
          * @description The numbers of objects that a user owns, over all projects.
@@ -5999,16 +6102,6 @@ export interface components {
         Page_PoolView_: {
             /** Items */
             items: components["schemas"]["PoolView"][];
-            /**
-             * Next Cursor
-             * @description Pass as `cursor` for the next page; `null` on the last.
-             */
-            next_cursor: string | null;
-        };
-        /** Page[PresetView] */
-        Page_PresetView_: {
-            /** Items */
-            items: components["schemas"]["PresetView"][];
             /**
              * Next Cursor
              * @description Pass as `cursor` for the next page; `null` on the last.
@@ -6171,27 +6264,8 @@ export interface components {
          */
         Permission: "project.read" | "run.submit" | "run.control_own" | "run.control_any" | "project.settings" | "project.members" | "project.credentials" | "project.audit" | "account" | "server.users" | "server.projects" | "server.pools" | "server.audit" | "server.cancel";
         /**
-         * PersonQuotaView
-         * @description The limits of a person in a project.
-         */
-        PersonQuotaView: {
-            /**
-             * Has Own Limits
-             * @description Whether they replace those of each person.
-             */
-            has_own_limits: boolean;
-            left: components["schemas"]["QuotaView"];
-            limits: components["schemas"]["QuotaView"];
-            used: components["schemas"]["QuotaUseView"];
-            /**
-             * User
-             * @description Login name.
-             */
-            user: string;
-        };
-        /**
          * PersonShareView
-         * @description The share and the usage of a person in a project of a pool.
+         * @description A person's part of a pool within a project.
          */
         PersonShareView: {
             /**
@@ -6286,7 +6360,7 @@ export interface components {
         };
         /**
          * PoolOccupancy
-         * @description Occupancy of the slots of a pool in the period, by whole hours.
+         * @description How the slots of a pool were occupied in the period, by whole hours.
          */
         PoolOccupancy: {
             /** Buckets */
@@ -6373,7 +6447,7 @@ export interface components {
         };
         /**
          * PoolSharesView
-         * @description The shares and the usage of the projects of a pool.
+         * @description What the projects of a pool are entitled to, and what they used.
          */
         PoolSharesView: {
             /**
@@ -6610,42 +6684,6 @@ export interface components {
             value_coefficient: number;
         };
         /**
-         * PresetView
-         * @description A submission that comes with Palestra.
-         */
-        PresetView: {
-            /**
-             * Agent
-             * @description Name of its agent, or of its model function.
-             */
-            agent: string;
-            /**
-             * Description
-             * @description One or a few sentences, from its notes or from the comment at the head of its file.
-             */
-            description: string;
-            /**
-             * Document
-             * @description The file: YAML with comments.
-             */
-            document: string;
-            /**
-             * Env
-             * @description Id of its environment, or name of its input function.
-             */
-            env: string;
-            /**
-             * Name
-             * @description Path of its file below `examples`, without the ending, for example `learning/pendulum-sac`.
-             */
-            name: string;
-            /**
-             * Title
-             * @description Display name of its definition.
-             */
-            title: string;
-        };
-        /**
          * PrioritizedReplay
          * @description Sampling in proportion to errors (Schaul et al. 2016, proportional variant).
          */
@@ -6749,31 +6787,24 @@ export interface components {
             storage_limit?: number | null;
         };
         /**
-         * ProjectQuotasView
-         * @description The quotas of a project in a pool.
+         * ProjectJobsView
+         * @description The unfinished jobs of all persons in a project of the caller.
          */
-        ProjectQuotasView: {
-            /** @description Limits of each person who has no limits of their own. */
-            each_person: components["schemas"]["QuotaView"];
-            /** @description Of the project with all its persons. */
-            of_project: components["schemas"]["QuotaStateView"];
-            /**
-             * Period Seconds
-             * @description Length of the period, which ends now, of the device-hours.
-             */
-            period_seconds: number;
-            /**
-             * Persons
-             * @description The members of the project by login name, each with their use; for the members alone.
-             */
-            persons: components["schemas"]["PersonQuotaView"][];
-            /** Pool */
-            pool: string;
+        ProjectJobsView: {
+            /** Paused */
+            paused: number;
             /**
              * Project
              * @description Slug.
              */
             project: string;
+            /**
+             * Running
+             * @description Jobs that hold a slot.
+             */
+            running: number;
+            /** Waiting */
+            waiting: number;
         };
         /**
          * ProjectRequest
@@ -6814,7 +6845,7 @@ export interface components {
         };
         /**
          * ProjectShareView
-         * @description The share and the usage of a project of a pool.
+         * @description A project's part of a pool.
          */
         ProjectShareView: {
             /** Decayed */
@@ -7110,88 +7141,6 @@ export interface components {
              * @description Device-seconds of the person in the project and the pool, decayed likewise.
              */
             user_usage: number;
-        };
-        /**
-         * QuotaChange
-         * @description A change of the quotas of a project in a pool.
-         */
-        QuotaChange: {
-            /** @description Of each person in the project who has no limits of their own. */
-            each_person?: components["schemas"]["QuotaLimits"] | null;
-            /**
-             * Persons
-             * @description By login name: limits of single persons, which replace those of each person; `null` ends
-             *     them.
-             */
-            persons?: {
-                [key: string]: components["schemas"]["QuotaLimits"] | null;
-            };
-            /** @description Of the project with all its persons. */
-            project?: components["schemas"]["QuotaLimits"] | null;
-        };
-        /**
-         * QuotaLimits
-         * @description Limits in a pool; `null` removes a limit, and members that are left out stay as they are.
-         */
-        QuotaLimits: {
-            /**
-             * Device Hours
-             * @description GPU-hours, or slot-hours of jobs without a GPU, within the last 7 days; once they are used,
-             *     queued jobs wait, and running ones go on.
-             */
-            device_hours?: number | null;
-            /**
-             * Queued
-             * @description Jobs that wait in the queue; a submission beyond it is refused.
-             */
-            queued?: number | null;
-            /**
-             * Running
-             * @description Jobs that run at the same time; further ones wait.
-             */
-            running?: number | null;
-        };
-        /**
-         * QuotaStateView
-         * @description Limits, with the used and the remaining amounts.
-         */
-        QuotaStateView: {
-            left: components["schemas"]["QuotaView"];
-            limits: components["schemas"]["QuotaView"];
-            used: components["schemas"]["QuotaUseView"];
-        };
-        /**
-         * QuotaUseView
-         * @description The amounts that quotas count.
-         */
-        QuotaUseView: {
-            /**
-             * Device Hours
-             * @description Device-hours within the period.
-             */
-            device_hours: number;
-            /**
-             * Queued
-             * @description Jobs that wait in the queue.
-             */
-            queued: number;
-            /**
-             * Running
-             * @description Jobs that are assigned to a worker or run.
-             */
-            running: number;
-        };
-        /**
-         * QuotaView
-         * @description Limits, or the remaining amounts; `null` for no limit.
-         */
-        QuotaView: {
-            /** Device Hours */
-            device_hours: number | null;
-            /** Queued */
-            queued: number | null;
-            /** Running */
-            running: number | null;
         };
         /**
          * RainbowParameters
@@ -7816,7 +7765,7 @@ export interface components {
         };
         /**
          * ResumeQuality
-         * @description Whether a training attempt resumed exactly, statistically, or began anew.
+         * @description How a training attempt began.
          * @enum {string}
          */
         ResumeQuality: "fresh" | "exact" | "statistical";
@@ -8400,7 +8349,7 @@ export interface components {
         };
         /**
          * SeriesInfo
-         * @description A series of a run, with the number of its points and its last value.
+         * @description A series of a run.
          */
         SeriesInfo: {
             /** Last Env Step */
@@ -8737,7 +8686,7 @@ export interface components {
         };
         /**
          * SnapshotReason
-         * @description The reason for which a snapshot was written.
+         * @description Why a snapshot was written.
          * @enum {string}
          */
         SnapshotReason: "periodic" | "best" | "finish" | "stop" | "exception";
@@ -8910,40 +8859,6 @@ export interface components {
             shape: number[];
         };
         /**
-         * StartEstimate
-         * @description The estimated start of a waiting job.
-         *
-         *     An interval: of ten jobs, eight are expected to start between `earliest` and `latest`. The three
-         *     times are `null` together.
-         */
-        StartEstimate: {
-            /**
-             * Earliest
-             * @description The job starts later with a probability of 90 %.
-             */
-            earliest: string | null;
-            /**
-             * Latest
-             * @description The job starts before this time with a probability of 90 %.
-             */
-            latest: string | null;
-            /**
-             * Made At
-             * @description When it was computed; `null` if it was not yet.
-             */
-            made_at: string | null;
-            /**
-             * Median
-             * @description The job starts before and after this time with equal probability.
-             */
-            median: string | null;
-            /**
-             * Unknown
-             * @description Why there is no estimate, in a sentence; `null` if there is one.
-             */
-            unknown: string | null;
-        };
-        /**
          * StopSpec
          * @description Reasons to end a run before its budget.
          */
@@ -8985,8 +8900,11 @@ export interface components {
              *         "stall_seconds": 1800,
              *         "wall_seconds": null
              *       },
+<<<<<<< HEAD
              *       "max_running": null,
              *       "on": "success",
+=======
+>>>>>>> 234e7361 (A person's overview, the waiting jobs of a pool in their order and actions on many jobs are one request each)
              *       "pool": "default",
              *       "priority": 0,
              *       "priority_class": "normal",
@@ -9015,73 +8933,6 @@ export interface components {
             provenance?: {
                 [key: string]: unknown;
             };
-        };
-        /**
-         * SubmissionPreview
-         * @description The jobs that a submission would queue, and when they would start; nothing was written.
-         */
-        SubmissionPreview: {
-            /**
-             * Ahead
-             * @description Jobs that start before the first one and compete with it for a worker.
-             */
-            ahead: number;
-            /**
-             * Ahead Is Cut
-             * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
-             */
-            ahead_is_cut: boolean;
-            /**
-             * Exists
-             * @description Whether the project has this experiment; the submission then adds the seeds that it lacks.
-             */
-            exists: boolean;
-            /** Experiment Id */
-            experiment_id: string;
-            /** @description Start of the job that starts first; `null` if none would be queued. */
-            first: components["schemas"]["StartEstimate"] | null;
-            /**
-             * Jobs
-             * @description Number of jobs that would be queued.
-             */
-            jobs: number;
-            /** @description Start of the job that starts last; `null` if none would be queued. */
-            last: components["schemas"]["StartEstimate"] | null;
-            /**
-             * Packs
-             * @description Number of seeds that each of these jobs trains.
-             */
-            packs: number[];
-            /** Pool */
-            pool: string;
-            priority_class: components["schemas"]["PriorityClass"];
-            /**
-             * Project
-             * @description Slug of the project.
-             */
-            project: string;
-            /** @description Why the first job would wait; `null` if none would be queued. */
-            reason: components["schemas"]["WaitReason"] | null;
-            /**
-             * Seeds
-             * @description Seeds for which jobs would be queued, in their order in the queue.
-             */
-            seeds: number[];
-            /**
-             * Seeds There
-             * @description Seeds of the submission for which none would be queued, since they have runs.
-             */
-            seeds_there: number[];
-            /**
-             * Sentence
-             * @description When the first job would start, behind how many jobs, and otherwise why it would not.
-             */
-            sentence: string;
-            /**
-             * Warnings
-             * @default []
-             */
-            warnings: components["schemas"]["SubmissionWarning"][];
         };
         /**
          * SubmissionWarning
@@ -9145,11 +8996,6 @@ export interface components {
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
-            /**
-             * Max Running
-             * @description Most of its jobs that run at the same time; `null` for no limit.
-             */
-            max_running?: number | null;
             /** Name */
             name: string;
             /** Notes */
@@ -9803,7 +9649,7 @@ export interface components {
         UsageBucketSize: "hour" | "day" | "week";
         /**
          * UsageGroup
-         * @description Device-seconds of one group; the keys of the grouping are set, the others are not.
+         * @description Device-seconds of one group. Of the keys, those are set by which is grouped.
          */
         UsageGroup: {
             /**
@@ -9851,13 +9697,13 @@ export interface components {
         };
         /**
          * UsageKey
-         * @description The keys by which usage can be grouped.
+         * @description What usage can be grouped by.
          * @enum {string}
          */
         UsageKey: "project" | "user" | "experiment" | "environment" | "pool";
         /**
          * UsageReport
-         * @description The usage within a period, as far as the caller may read it.
+         * @description What was used within a period, as far as the caller may read it.
          *
          *     Its own numbers are the sum of all groups.
          */
@@ -10118,10 +9964,32 @@ export interface components {
         };
         /**
          * WaitReason
-         * @description The reason why a queued job has not started, as a code.
+         * @description Why a queued job has not started.
          * @enum {string}
          */
         WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "dependency" | "delayed" | "follows_training" | "interactive_limit" | "no_fitting_worker" | "not_free_long_enough" | "experiment_limit" | "person_limit" | "project_limit" | "device_hours" | "reserved" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";
+        /**
+         * WaitingQueueView
+         * @description A page of the waiting jobs of a pool.
+         *
+         *     First the jobs that were assigned to a worker, then those that have a place, then the others by
+         *     class and age.
+         */
+        WaitingQueueView: {
+            /** Items */
+            items: components["schemas"]["JobView"][];
+            /**
+             * Lanes
+             * @description One for each class, in the order of the classes; they count all jobs, whatever the filters of
+             *     the request.
+             */
+            lanes: components["schemas"]["LaneView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
         /**
          * WorkOrder
          * @description The document from which a trainer executes one attempt. Holds no credential.
@@ -10385,6 +10253,71 @@ export interface operations {
             };
             /** @description Not JSON. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_overview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OverviewView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -11493,71 +11426,6 @@ export interface operations {
             };
         };
     };
-    get_presets: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_PresetView_"];
-                };
-            };
-            /** @description The request could not be read. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No good credential. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not permit this. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Another host name. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not valid. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     get_definition_schema: {
         parameters: {
             query?: never;
@@ -11981,113 +11849,6 @@ export interface operations {
             };
         };
     };
-    change_experiment: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                experiment_id: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ExperimentChange"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExperimentDetail"];
-                };
-            };
-            /** @description The request could not be read. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No good credential. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not permit this. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such resource in this project. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The state does not permit this. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Another host name. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not valid. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     list_experiment_runs: {
         parameters: {
             query?: {
@@ -12333,102 +12094,6 @@ export interface operations {
             };
         };
     };
-    preview_submission: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Submission"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SubmissionPreview"];
-                };
-            };
-            /** @description The request could not be read. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No good credential. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not permit this. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The state does not permit this. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Another host name. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not valid. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     list_invitations: {
         parameters: {
             query?: {
@@ -12596,7 +12261,8 @@ export interface operations {
                 experiment?: string | null;
                 run?: string | null;
                 pool?: string | null;
-                state?: components["schemas"]["JobState"] | null;
+                /** @description May be given several times. */
+                state?: components["schemas"]["JobState"][] | null;
                 schedule?: components["schemas"]["Schedule"] | null;
                 /** @description Login name of who submitted; `me` is the caller. */
                 user?: string | null;
@@ -13412,6 +13078,93 @@ export interface operations {
             };
             /** @description The state does not permit this. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    act_on_jobs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobsAction"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobsActed"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14908,15 +14661,21 @@ export interface operations {
             };
         };
     };
-    get_quotas: {
+    list_pool_queue: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                priority_class?: components["schemas"]["PriorityClass"] | null;
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
+            };
             header?: never;
             path: {
                 /** @description Name of the pool. */
                 pool: string;
-                /** @description Slug of the project. */
-                slug: string;
             };
             cookie?: never;
         };
@@ -14928,7 +14687,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ProjectQuotasView"];
+                    "application/json": components["schemas"]["WaitingQueueView"];
                 };
             };
             /** @description The request could not be read. */
@@ -14960,107 +14719,6 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Another host name. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not valid. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    change_quotas: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Name of the pool. */
-                pool: string;
-                /** @description Slug of the project. */
-                slug: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["QuotaChange"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProjectQuotasView"];
-                };
-            };
-            /** @description The request could not be read. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No good credential. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not permit this. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such resource in this project. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON. */
-            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -16085,115 +15743,6 @@ export interface operations {
             };
         };
     };
-    change_experiment_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                experiment_id: string;
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ExperimentChange"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ExperimentDetail"];
-                };
-            };
-            /** @description The request could not be read. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No good credential. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not permit this. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such resource in this project. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The state does not permit this. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Another host name. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not valid. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     list_experiment_runs_of_project: {
         parameters: {
             query?: {
@@ -16445,114 +15994,6 @@ export interface operations {
             };
         };
     };
-    preview_submission_of_project: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description Slug. */
-                project: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["Submission"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SubmissionPreview"];
-                };
-            };
-            /** @description The request could not be read. */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description No good credential. */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The credential does not permit this. */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description There is no such resource in this project. */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description The state does not permit this. */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Too large. */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not JSON. */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Another host name. */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Not valid. */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
     list_jobs_of_project: {
         parameters: {
             query?: {
@@ -16565,7 +16006,8 @@ export interface operations {
                 experiment?: string | null;
                 run?: string | null;
                 pool?: string | null;
-                state?: components["schemas"]["JobState"] | null;
+                /** @description May be given several times. */
+                state?: components["schemas"]["JobState"][] | null;
                 schedule?: components["schemas"]["Schedule"] | null;
                 /** @description Login name of who submitted; `me` is the caller. */
                 user?: string | null;
@@ -16617,6 +16059,105 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    act_on_jobs_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["JobsAction"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobsActed"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

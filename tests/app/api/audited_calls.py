@@ -391,6 +391,16 @@ JOBS = (
         body={},
         **_OWN,
     ),
+    *(
+        AuditedCall(
+            route=f"POST {path}/jobs:act",
+            action="job.move",
+            about="{new_job}",
+            body={"action": action, "selection": {"jobs": ["{new_job}"]}},
+            **_OWN,
+        )
+        for path, action in (("", "pause"), ("/projects/{project}", "resume"))
+    ),
     AuditedCall(
         route="POST /runs/{run_id}:retry",
         action="run.retry",

@@ -1,0 +1,101 @@
+"""Pauses, resumes or cancels many jobs in one request."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from app.db.engine import Session
+from app.db.repositories import job_batches as rows
+from app.db.repositories.job_batches import Controllable
+from app.db.repositories.jobs import JobFilter
+from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from app.domain.principal import Principal
+from app.services.jobs import jobs
+from palestra.contract.job_batches import (
+    MOST_JOBS_AT_ONCE,
+    JobRefusal,
+    JobsActed,
+    JobsAction,
+    JobVerb,
+)
+from palestra.contract.permissions import Permission
+from palestra.contract.states import FINAL_JOB_STATES, JobState
+
+_STATES: Final[Mapping[JobVerb, frozenset[JobState]]] = {
+    JobVerb.PAUSE: frozenset(
+        {JobState.QUEUED, JobState.STARTING, JobState.RUNNING, JobState.PREEMPTING}
+    ),
+    JobVerb.RESUME: frozenset({JobState.PAUSED}),
+    JobVerb.CANCEL: frozenset(JobState) - FINAL_JOB_STATES - {JobState.CANCELLING},
+}
+"""The states in which an action changes something."""
+
+_ACTIONS: Final[Mapping[JobVerb, Callable[[Session, Principal, str, str], Awaitable[Any]]]] = {
+    JobVerb.PAUSE: jobs.pause,
+    JobVerb.RESUME: jobs.resume,
+    JobVerb.CANCEL: jobs.cancel,
+}
+
+
+async def act(session: Session, principal: Principal, wanted: JobsAction) -> JobsActed:
+    """Acts on the selected jobs, at most 100; counts them alone with `dry_run`.
+
+    A job for which the action is refused does not keep others from it.
+
+    Raises:
+        InvalidError: `invalid_state` if the action changes nothing in a selected state.
+    """
+    chosen = _build_filter(principal, wanted)
+    mine = Controllable(
+        user_id=principal.user_id,
+        all_in=principal.projects_with(Permission.RUN_CONTROL_ANY),
+        own_in=principal.projects_with(Permission.RUN_CONTROL_OWN),
+    )
+    wide = principal.project_ids
+    matched, permitted = await rows.count(session, wide, chosen, mine, wanted.after)
+    most = 0 if wanted.dry_run else MOST_JOBS_AT_ONCE
+    ids = await rows.list_ids(session, wide, chosen, mine, wanted.after, most) if most else ()
+    refused = [
+        refusal
+        for job_id in ids
+        if (refusal := await _act_on_one(session, principal, job_id, wanted)) is not None
+    ]
+    kept = {refusal.job_id for refusal in refused}
+    return JobsActed(
+        matched=permitted,
+        not_permitted=matched - permitted,
+        done=tuple(job_id for job_id in ids if job_id not in kept),
+        refused=tuple(refused),
+        next_after=ids[-1] if 0 < len(ids) < permitted else None,
+    )
+
+
+async def _act_on_one(
+    session: Session, principal: Principal, job_id: str, wanted: JobsAction
+) -> JobRefusal | None:
+    try:
+        await _ACTIONS[wanted.action](session, principal, job_id, wanted.reason)
+    except (ConflictError, ForbiddenError, NotFoundError) as refusal:
+        return JobRefusal(job_id=job_id, code=refusal.code, detail=str(refusal))
+    return None
+
+
+def _build_filter(principal: Principal, wanted: JobsAction) -> JobFilter:
+    selection, possible = wanted.selection, _STATES[wanted.action]
+    without_effect = set(selection.states) - possible
+    if without_effect:
+        raise InvalidError(
+            "invalid_state",
+            f"No job that is {min(without_effect)} can be asked to {wanted.action}. States "
+            f"in which that changes something: {', '.join(sorted(possible))}.",
+            pointer="/selection/states",
+        )
+    return JobFilter(
+        experiment_id=selection.experiment,
+        run_id=selection.run,
+        pool=selection.pool,
+        priority_class=selection.priority_class,
+        states=frozenset(selection.states) or possible,
+        schedule=selection.schedule,
+        user=principal.user if selection.user == "me" else selection.user,
+        ids=selection.jobs,
+    )

@@ -1,0 +1,112 @@
+"""Actions on many jobs at once: what is counted, what is changed, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from app.domain.errors import InvalidError
+from app.domain.principal import Principal
+from app.services.jobs import job_batches
+from palestra.contract.documents import encode_canonical_json
+from palestra.contract.job_batches import MOST_JOBS_AT_ONCE, JobsActed, JobsAction
+from palestra.contract.names import Schedule
+from palestra.contract.permissions import Role
+from palestra.contract.states import JobState
+from tests.app.services.test_retries import make_catalogue_with_digest
+from tests.support.server_fixture import World, make_definition
+
+
+async def act(
+    world: World,
+    action: str,
+    *,
+    by: Principal | None = None,
+    dry_run: bool = False,
+    **chosen: object,
+) -> JobsActed:
+    """Acts on all jobs that match, by as many requests as needed; returns the last answer."""
+    after = ""
+    while True:
+        document = {"action": action, "selection": chosen, "dry_run": dry_run, "after": after}
+        body = JobsAction.model_validate_json(encode_canonical_json(document))
+        async with world.database.write() as session:
+            acted = await job_batches.act(session, by or world.admin, body)
+        if acted.next_after is None:
+            return acted
+        after = acted.next_after
+
+
+def with_role(caller: Principal, role: Role) -> Principal:
+    """Returns a caller with another role in its projects."""
+    changed = tuple(replace(one, role=role) for one in caller.memberships)
+    return replace(caller, memberships=changed)
+
+
+async def count_in(world: World, state: JobState) -> int:
+    return len(await world.list_jobs(state=state))
+
+
+async def test_a_dry_run_counts_and_changes_nothing(world: World) -> None:
+    await world.submit(seeds=[*range(5)])
+    counted = await act(world, "cancel", dry_run=True)
+    assert (counted.matched, counted.not_permitted, counted.done) == (5, 0, ())
+    assert await count_in(world, JobState.QUEUED) == 5
+
+
+async def test_all_that_match_are_cancelled_by_several_requests(world: World) -> None:
+    await world.submit(seeds=[*range(MOST_JOBS_AT_ONCE + 3)])
+    await world.make_pool("other")
+    await world.submit(seeds=[1_000], pool="other")
+    acted = await act(world, "cancel", pool="default")
+    assert (acted.matched, len(acted.done), acted.next_after) == (3, 3, None)
+    assert await count_in(world, JobState.CANCELLED) == MOST_JOBS_AT_ONCE + 3
+    assert await count_in(world, JobState.QUEUED) == 1
+
+
+async def test_named_jobs_in_other_states_are_left_alone(world: World) -> None:
+    first, second = [await world.submit_one_job(seeds=[seed]) for seed in (0, 1)]
+    await world.cancel(first.id)
+    acted = await act(world, "pause", jobs=[first.id, second.id])
+    assert (acted.matched, acted.done) == (1, (second.id,))
+    acted = await act(world, "resume", jobs=[first.id, second.id])
+    assert acted.done == (second.id,)
+
+
+async def test_members_act_on_their_own_jobs_alone(world: World) -> None:
+    await world.submit(seeds=[0, 1])
+    await world.submit(seeds=[2], by=world.other)
+    member = with_role(world.other, Role.MEMBER)
+    acted = await act(world, "pause", by=member)
+    assert (acted.matched, acted.not_permitted, len(acted.done)) == (1, 2, 1)
+    viewer = with_role(world.other, Role.VIEWER)
+    assert (await act(world, "resume", by=viewer)).matched == 0
+
+
+async def test_a_refused_job_keeps_no_other_from_the_action(world: World) -> None:
+    """One job's code differs from the worker's; the other resumes."""
+    await world.register()
+    await world.submit(make_definition(agent={"name": "tiny", "parameters": {}}))
+    (own,) = await world.list_jobs(state=JobState.QUEUED)
+    plain = await world.submit_one_job(seeds=[1])
+    await act(world, "pause")
+    await world.register(catalogue=make_catalogue_with_digest("8"))
+    acted = await act(world, "resume")
+    assert acted.done == (plain.id,)
+    assert [(one.job_id, one.code) for one in acted.refused] == [(own.id, "code_changed")]
+
+
+async def test_states_without_effect_are_refused(world: World) -> None:
+    with pytest.raises(
+        InvalidError, match="No job that is paused can be asked to pause"
+    ) as refusal:
+        await act(world, "pause", states=["paused"])
+    assert (refusal.value.code, refusal.value.pointer) == ("invalid_state", "/selection/states")
+
+
+async def test_the_filter_takes_class_schedule_and_person(world: World) -> None:
+    await world.submit(seeds=[0], priority_class="idle")
+    await world.submit(seeds=[1])
+    assert (await act(world, "cancel", dry_run=True, priority_class="idle")).matched == 1
+    assert (await act(world, "cancel", dry_run=True, user="me")).matched == 2
+    assert (await act(world, "cancel", dry_run=True, user="bea")).matched == 0
+    assert (await act(world, "cancel", dry_run=True, schedule=Schedule.EVALUATE)).matched == 0
