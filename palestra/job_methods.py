@@ -84,17 +84,26 @@ class JobMethods(ClientMethods):
         return self._connection.post(JobView, path, JobReorder(before=before))
 
     def act_on_jobs(
-        self, action: JobVerb, selection: JobSelection, *, reason: str = "", dry_run: bool = False
+        self,
+        action: JobVerb,
+        selection: JobSelection,
+        *,
+        change: JobChange | None = None,
+        reason: str = "",
+        dry_run: bool = False,
     ) -> JobsActed:
-        """Pauses, resumes or cancels many jobs, by as many requests as needed.
+        """Pauses, resumes, cancels or changes many jobs, by as many requests as needed.
 
         Args:
             action: What to do with each job.
             selection: Named jobs, or all that match.
+            change: What to change of waiting jobs; for the action `change` alone.
             reason: Kept in the audit log.
             dry_run: Counts the jobs and changes none.
         """
-        request = JobsAction(action=action, selection=selection, reason=reason, dry_run=dry_run)
+        request = JobsAction(
+            action=action, selection=selection, change=change, reason=reason, dry_run=dry_run
+        )
         path = f"{self._within}/jobs:act"
         first = part = self._connection.post(JobsActed, path, request)
         done, refused = list(part.done), list(part.refused)

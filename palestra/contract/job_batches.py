@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from palestra.contract.documents import Document
+from palestra.contract.job_changes import JobChange
 from palestra.contract.names import PriorityClass, Schedule
 from palestra.contract.states import JobState
 from palestra.contract.views import View
@@ -20,6 +21,8 @@ class JobVerb(StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     CANCEL = "cancel"
+    CHANGE = "change"
+    """Changes class, priority or limits of waiting jobs."""
 
 
 class JobSelection(Document):
@@ -43,6 +46,8 @@ class JobsAction(Document):
 
     action: JobVerb
     selection: JobSelection
+    change: JobChange | None = None
+    """What `change` changes of each job; not given with other actions."""
     reason: Annotated[str, Field(max_length=500)] = ""
     dry_run: bool = False
     """Counts the jobs and changes none."""

@@ -61,7 +61,7 @@ async def act_on_jobs(
     body: Annotated[JobsAction, declare_json_body(JobsAction)],
     session: WriteSession,
 ) -> JobsActed:
-    """Pauses, resumes or cancels many jobs: those named, or all that match.
+    """Pauses, resumes, cancels or changes many jobs: those named, or all that match.
 
     One request acts on 100 jobs at most; the next one goes on with `next_after`. With `dry_run` it
     only counts them. A job for which the action is refused does not keep others from it.

@@ -1,4 +1,4 @@
-"""Pauses, resumes or cancels many jobs in one request."""
+"""Pauses, resumes, cancels or changes many jobs in one request."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -9,7 +9,7 @@ from app.db.repositories.job_batches import Controllable
 from app.db.repositories.jobs import JobFilter
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.principal import Principal
-from app.services.jobs import jobs
+from app.services.jobs import jobs, waiting_jobs
 from palestra.contract.job_batches import (
     MOST_JOBS_AT_ONCE,
     JobRefusal,
@@ -26,6 +26,7 @@ _STATES: Final[Mapping[JobVerb, frozenset[JobState]]] = {
     ),
     JobVerb.RESUME: frozenset({JobState.PAUSED}),
     JobVerb.CANCEL: frozenset(JobState) - FINAL_JOB_STATES - {JobState.CANCELLING},
+    JobVerb.CHANGE: frozenset({JobState.QUEUED}),
 }
 """The states in which an action changes something."""
 
@@ -42,7 +43,8 @@ async def act(session: Session, principal: Principal, wanted: JobsAction) -> Job
     A job for which the action is refused does not keep others from it.
 
     Raises:
-        InvalidError: `invalid_state` if the action changes nothing in a selected state.
+        InvalidError: `invalid_state` if the action changes nothing in a selected state;
+            `change_needed` or `change_without_effect` if `change` does not fit the action.
     """
     chosen = _build_filter(principal, wanted)
     mine = Controllable(
@@ -73,13 +75,17 @@ async def _act_on_one(
     session: Session, principal: Principal, job_id: str, wanted: JobsAction
 ) -> JobRefusal | None:
     try:
-        await _ACTIONS[wanted.action](session, principal, job_id, wanted.reason)
-    except (ConflictError, ForbiddenError, NotFoundError) as refusal:
+        if wanted.change is not None:
+            await waiting_jobs.change(session, principal, job_id, wanted.change)
+        else:
+            await _ACTIONS[wanted.action](session, principal, job_id, wanted.reason)
+    except (ConflictError, ForbiddenError, InvalidError, NotFoundError) as refusal:
         return JobRefusal(job_id=job_id, code=refusal.code, detail=str(refusal))
     return None
 
 
 def _build_filter(principal: Principal, wanted: JobsAction) -> JobFilter:
+    _check_change(wanted)
     selection, possible = wanted.selection, _STATES[wanted.action]
     without_effect = set(selection.states) - possible
     if without_effect:
@@ -99,3 +105,19 @@ def _build_filter(principal: Principal, wanted: JobsAction) -> JobFilter:
         user=principal.user if selection.user == "me" else selection.user,
         ids=selection.jobs,
     )
+
+
+def _check_change(wanted: JobsAction) -> None:
+    if wanted.action is JobVerb.CHANGE and wanted.change is None:
+        raise InvalidError(
+            "change_needed",
+            "Say what to change of the jobs: priority_class, priority or limits.",
+            pointer="/change",
+        )
+    if wanted.action is not JobVerb.CHANGE and wanted.change is not None:
+        raise InvalidError(
+            "change_without_effect",
+            f"The action {wanted.action} changes neither class nor limits. Leave `change` out, or "
+            "give the action change.",
+            pointer="/change",
+        )

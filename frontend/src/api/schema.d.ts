@@ -676,7 +676,7 @@ export interface paths {
         put?: never;
         /**
          * Act On Jobs
-         * @description Pauses, resumes or cancels many jobs: those named, or all that match.
+         * @description Pauses, resumes, cancels or changes many jobs: those named, or all that match.
          *
          *     One request acts on 100 jobs at most; the next one goes on with `next_after`. With `dry_run` it
          *     only counts them. A job for which the action is refused does not keep others from it.
@@ -1244,7 +1244,7 @@ export interface paths {
         put?: never;
         /**
          * Act On Jobs
-         * @description Pauses, resumes or cancels many jobs: those named, or all that match.
+         * @description Pauses, resumes, cancels or changes many jobs: those named, or all that match.
          *
          *     One request acts on 100 jobs at most; the next one goes on with `next_after`. With `dry_run` it
          *     only counts them. A job for which the action is refused does not keep others from it.
@@ -5216,7 +5216,7 @@ export interface components {
          * @description What to do with each job.
          * @enum {string}
          */
-        JobVerb: "pause" | "resume" | "cancel";
+        JobVerb: "pause" | "resume" | "cancel" | "change";
         /**
          * JobView
          * @description A job with its state, its options and its place in the queue.
@@ -5346,6 +5346,8 @@ export interface components {
              * @default
              */
             after: string;
+            /** @description What `change` changes of each job; not given with other actions. */
+            change?: components["schemas"]["JobChange"] | null;
             /**
              * Dry Run
              * @description Counts the jobs and changes none.

@@ -22,12 +22,14 @@ async def act(
     *,
     by: Principal | None = None,
     dry_run: bool = False,
+    change: object = None,
     **chosen: object,
 ) -> JobsActed:
     """Acts on all jobs that match, by as many requests as needed; returns the last answer."""
     after = ""
     while True:
         document = {"action": action, "selection": chosen, "dry_run": dry_run, "after": after}
+        document |= {} if change is None else {"change": change}
         body = JobsAction.model_validate_json(encode_canonical_json(document))
         async with world.database.write() as session:
             acted = await job_batches.act(session, by or world.admin, body)
@@ -110,3 +112,26 @@ async def test_the_filter_takes_class_schedule_and_person(world: World) -> None:
     assert (await act(world, "cancel", dry_run=True, user="me")).matched == 2
     assert (await act(world, "cancel", dry_run=True, user="bea")).matched == 0
     assert (await act(world, "cancel", dry_run=True, schedule=Schedule.EVALUATE)).matched == 0
+
+
+async def test_the_class_of_many_jobs_is_changed(world: World) -> None:
+    await world.submit(seeds=[0, 1])
+    paused = await world.submit_one_job(seeds=[2])
+    await world.pause(paused.id)
+    acted = await act(world, "change", change={"priority_class": "idle"})
+    assert (acted.matched, len(acted.done)) == (2, 2)
+    assert {job.priority_class for job in await world.list_jobs(state=JobState.QUEUED)} == {"idle"}
+    acted = await act(world, "change", change={"priority_class": "interactive"})
+    assert {one.code for one in acted.refused} == {"interactive_too_long"}
+
+
+@pytest.mark.parametrize(
+    ("action", "change", "code"),
+    [("change", None, "change_needed"), ("pause", {"priority": 1}, "change_without_effect")],
+)
+async def test_a_change_belongs_to_its_action(
+    world: World, action: str, change: object, code: str
+) -> None:
+    with pytest.raises(InvalidError) as refusal:
+        await act(world, action, change=change)
+    assert refusal.value.code == code
