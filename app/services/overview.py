@@ -1,6 +1,5 @@
 """What a person's own runs and jobs do now."""
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -9,9 +8,10 @@ from app.db.engine import Session
 from app.db.models.jobs import JobRow
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import overview as rows
+from app.db.repositories import waiting_jobs
+from app.db.repositories.waiting_jobs import WaitingFilter
 from app.domain.principal import Principal
-from app.services.queue.pool_queue import PoolQueue
-from app.services.queue.queue_facts import MOST_PLACES
+from app.services.queue import queue_facts
 from app.services.views.jobs import build_job_views
 from app.services.views.runs import run_views
 from palestra.contract.overview import OverviewView, ProjectJobsView
@@ -67,24 +67,19 @@ async def _find_next_job(session: Session, principal: Principal) -> JobView | No
     Where none has a place, the one that has been queued longest.
     """
     mine, me = principal.project_ids, principal.user_id
-    places: dict[str, int] = {}
-    for pool in await rows.list_pools_of_waiting(session, mine, me):
-        places |= await _find_first_place(session, pool, principal)
+    pools = await rows.list_pools_of_waiting(session, mine, me)
+    places = await queue_facts.find_places(session, set(pools))
+    own: set[str] = set()
+    for pool in pools:
+        wanted = WaitingFilter(pool=pool, project_ids=mine, user_id=me)
+        own |= await waiting_jobs.filter_ids(session, wanted, places)
     job: JobRow | None
-    if places:
-        (job,) = await job_rows.list_by_ids(session, [min(places, key=lambda one: places[one])])
+    if own:
+        first = min(own, key=lambda job_id: (places[job_id].number, job_id))
+        (job,) = await job_rows.list_by_ids(session, [first])
     else:
         job = await rows.find_oldest_queued(session, mine, me)
     if job is None:
         return None
     (view,) = await build_job_views(session, [job], known_places=places)
     return view
-
-
-async def _find_first_place(session: Session, pool: str, principal: Principal) -> Mapping[str, int]:
-    """Returns the place of the caller's first job in a pool's queue, by ID; empty without one."""
-    ordered = await PoolQueue(session, pool).first_jobs(MOST_PLACES)
-    for place, job in enumerate(ordered, start=1):
-        if job.group.user_id == principal.user_id and job.group.project_id in principal.project_ids:
-            return {job.id: place}
-    return {}

@@ -15,8 +15,7 @@ from app.db.repositories.waiting_jobs import RestKey, WaitingFilter
 from app.domain.errors import InvalidError
 from app.domain.paging import PageRequest, build_keyset, encode_cursor
 from app.domain.principal import Principal
-from app.services.queue.pool_queue import PoolQueue
-from app.services.queue.queue_facts import MOST_PLACES
+from app.services.queue import queue_facts
 from app.services.views.jobs import build_job_views
 from app.services.workers import pools
 from palestra.contract.names import PriorityClass
@@ -35,6 +34,8 @@ class QueueFilter:
     priority_class: PriorityClass | None = None
     user: str | None = None
     """Login name of who submitted them."""
+    project: str | None = None
+    """Slug."""
 
 
 async def list_waiting(
@@ -54,7 +55,7 @@ async def list_waiting(
         principal: The caller.
         pool: Name of the pool.
         request: Limit and cursor; the order is that of the queue.
-        chosen: Class and person.
+        chosen: Class, person and project.
 
     Raises:
         NotFoundError: If the pool does not exist for the caller.
@@ -63,20 +64,16 @@ async def list_waiting(
     await pools.find_visible(session, principal, pool)
     wanted = WaitingFilter(
         pool=pool,
-        project_ids=principal.project_ids,
+        project_ids=frozenset(
+            one.project_id for one in principal.memberships if chosen.project in {None, one.slug}
+        ),
         priority_class=chosen.priority_class,
         user_id=None if chosen.user is None else await _find_user_id(session, chosen.user),
     )
     limit, after = _read(request)
-    ordered = await PoolQueue(session, pool).first_jobs(MOST_PLACES)
-    places = {job.id: place for place, job in enumerate(ordered, start=1)}
-    placed = [
-        job.id
-        for job in ordered
-        if wanted.matches(job.group.project_id, job.group.user_id, job.group.priority_class)
-    ]
-    assigned = await rows.list_assigned(session, wanted)
-    front = [*assigned, *(job_id for job_id in placed if job_id not in set(assigned))]
+    places = await queue_facts.find_places(session, {pool})
+    matching = await rows.filter_ids(session, wanted, places)
+    front = sorted(matching, key=lambda job_id: places[job_id].number)
     shown, cursor = await _cut(session, wanted, front, limit, after)
     return WaitingQueueView(
         items=await build_job_views(session, shown, known_places=places),

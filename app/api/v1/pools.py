@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path
+from fastapi import APIRouter, Depends, Path, Query
 
 from app.api.auth import PoolManager, Reader
 from app.api.deps import ReadSession, WriteSession
@@ -41,10 +41,14 @@ def read_queue_page(limit: Limit = 50, cursor: Cursor = None) -> PageRequest:
 
 
 def read_queue_filter(
-    user: SubmittedBy, priority_class: PriorityClass | None = None
+    user: SubmittedBy,
+    priority_class: PriorityClass | None = None,
+    project: Annotated[
+        str | None, Query(max_length=64, description="Slug of the jobs' project.")
+    ] = None,
 ) -> QueueFilter:
     """Reads which waiting jobs to list."""
-    return QueueFilter(priority_class=priority_class, user=user)
+    return QueueFilter(priority_class=priority_class, user=user, project=project)
 
 
 @router.get("")

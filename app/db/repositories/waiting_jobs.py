@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, case, func, or_, select
 
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
-from app.db.repositories import job_queue
+from app.db.repositories.value_lists import split_values
 from palestra.contract.names import PriorityClass
 from palestra.contract.states import JobState
 
@@ -39,14 +39,6 @@ class WaitingFilter:
             found.append(JobRow.created_by == self.user_id)
         return found
 
-    def matches(self, project_id: str, user_id: str, priority_class: PriorityClass) -> bool:
-        """Returns whether a waiting job of the pool matches."""
-        return (
-            project_id in self.project_ids
-            and self.user_id in {None, user_id}
-            and self.priority_class in {None, priority_class}
-        )
-
 
 RestKey = tuple[int, datetime, str]
 """Where a job without a place stands: number of its class, time at which it was queued, ID."""
@@ -69,10 +61,13 @@ async def count_by_class(
     return {name: (int(every), int(own)) for name, every, own in rows}
 
 
-async def list_assigned(session: Session, wanted: WaitingFilter) -> Sequence[str]:
-    """Returns the IDs of the jobs that a worker was told to start, the longest ago first."""
-    query = select(JobRow.id).where(*wanted.conditions(), job_queue.is_assigned())
-    return (await session.scalars(query.order_by(JobRow.assigned_until, JobRow.id))).all()
+async def filter_ids(session: Session, wanted: WaitingFilter, ids: Collection[str]) -> set[str]:
+    """Returns which of the given jobs match."""
+    found: set[str] = set()
+    for some in split_values(ids):
+        query = select(JobRow.id).where(*wanted.conditions(), JobRow.id.in_(some))
+        found |= set(await session.scalars(query))
+    return found
 
 
 async def list_rest(

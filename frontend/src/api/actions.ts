@@ -1,9 +1,19 @@
 /** The requests that change something. */
 
 import type { JobForm } from "@/lib/jobForms";
-import { post, postQuery, remove, setCsrfToken } from "./client";
+import { patch, post, postQuery, remove, setCsrfToken } from "./client";
 import { pathIn } from "./queries";
-import type { Experiment, ExperimentDetail, Job, LinkPreview, Session } from "./types";
+import type {
+  Experiment,
+  ExperimentDetail,
+  Job,
+  JobChange,
+  JobSelection,
+  JobsActed,
+  JobVerb as JobsVerb,
+  LinkPreview,
+  Session,
+} from "./types";
 
 export type JobVerb = "pause" | "resume" | "cancel";
 
@@ -55,6 +65,40 @@ function keep(session: Session): Session {
 
 export function actOnJob(jobId: string, verb: JobVerb): Promise<Job> {
   return post<Job>(`/jobs/${jobId}:${verb}`, {});
+}
+
+/**
+ * Acts on many jobs, by as many requests as needed; counts them alone with `dryRun`. `matched` is
+ * the number of all jobs that were selected.
+ */
+export async function actOnJobs(
+  project: string | null,
+  action: JobsVerb,
+  selection: JobSelection,
+  { change, dryRun = false }: { change?: JobChange; dryRun?: boolean } = {},
+): Promise<JobsActed> {
+  const body = { action, selection, dry_run: dryRun, ...(change ? { change } : {}) };
+  const path = pathIn(project, "/jobs:act");
+  const first = await post<JobsActed>(path, body);
+  const done = [...first.done];
+  const refused = [...first.refused];
+  for (let after = first.next_after; after !== null; ) {
+    const part = await post<JobsActed>(path, { ...body, after });
+    done.push(...part.done);
+    refused.push(...part.refused);
+    after = part.next_after;
+  }
+  return { ...first, done, refused, next_after: null };
+}
+
+/** Changes class, priority or limits of a waiting job. */
+export function changeJob(jobId: string, change: JobChange): Promise<Job> {
+  return patch<Job>(`/jobs/${jobId}`, change);
+}
+
+/** Moves a waiting job directly before another one of its person; `null`: after all of them. */
+export function reorderJob(jobId: string, before: string | null): Promise<Job> {
+  return post<Job>(`/jobs/${jobId}:reorder`, { before });
 }
 
 /** Where a retry starts: at the newest stored snapshot, or at the start of the run. */

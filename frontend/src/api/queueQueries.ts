@@ -1,12 +1,10 @@
 /** The requests that read jobs, workers and pools. */
-import { queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 import { get } from "./client";
 import { keys, pathIn } from "./queries";
 import type * as t from "./types";
 
-const OPEN_STATES: readonly t.JobState[] = [
-  "queued",
-  "lost",
+const ACTIVE_STATES: readonly t.JobState[] = [
   "starting",
   "running",
   "pausing",
@@ -14,30 +12,71 @@ const OPEN_STATES: readonly t.JobState[] = [
   "cancelling",
   "preempting",
 ];
+const MOST_ACTIVE = 500;
 
-export interface OpenJobs {
+export interface ActiveJobs {
   jobs: readonly t.Job[];
-  /** States of which there are more jobs than were read. */
-  cut: ReadonlySet<t.JobState>;
+  /** Whether there are more jobs than were read. */
+  cut: boolean;
 }
 
-/** The open jobs of a project, or of all projects that the caller may read. */
-export function jobsQuery(project: string | null) {
+/** The jobs that hold a slot or are paused, of a project or of all projects of the caller. */
+export function activeJobsQuery(project: string | null) {
   return queryOptions({
     queryKey: [...keys.jobs, project],
-    queryFn: async ({ signal }): Promise<OpenJobs> => {
-      const read = (state: t.JobState) =>
-        get<t.Page<t.Job>>(
-          pathIn(project, "/jobs"),
-          { state, sort: "created_at", limit: 500 },
-          signal,
-        );
-      const pages = await Promise.all(OPEN_STATES.map(read));
-      const cut = OPEN_STATES.filter((_, i) => pages[i]?.next_cursor !== null);
-      return { jobs: pages.flatMap((page) => page.items), cut: new Set(cut) };
+    queryFn: async ({ signal }): Promise<ActiveJobs> => {
+      const page = await get<t.Page<t.Job>>(
+        pathIn(project, "/jobs"),
+        { state: ACTIVE_STATES, sort: "created_at", limit: MOST_ACTIVE },
+        signal,
+      );
+      return { jobs: page.items, cut: page.next_cursor !== null };
     },
   });
 }
+
+export interface WaitingFilter {
+  pool: string;
+  priority_class?: t.PriorityClass | undefined;
+  /** Login name of who submitted; `me` is the caller. */
+  user?: string | undefined;
+  /** Slug of the project. */
+  project?: string | undefined;
+}
+
+/** Jobs of one page of a queue. */
+export const QUEUE_PAGE = 200;
+
+/** The waiting jobs of a pool in the order in which they will start. */
+export function waitingJobsQuery({ pool, ...filter }: WaitingFilter) {
+  return infiniteQueryOptions({
+    queryKey: [...keys.waiting, pool, filter],
+    queryFn: ({ signal, pageParam }) =>
+      get<t.WaitingQueue>(
+        `/pools/${encodeURIComponent(pool)}/queue`,
+        { ...filter, limit: QUEUE_PAGE, cursor: pageParam },
+        signal,
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** What the projects and persons of a pool are entitled to, and what they used. */
+export function poolSharesQuery(pool: string) {
+  return queryOptions({
+    queryKey: [...keys.shares, pool],
+    queryFn: ({ signal }) =>
+      get<t.PoolShares>(`/pools/${encodeURIComponent(pool)}/shares`, {}, signal),
+  });
+}
+
+/** The caller's own runs and jobs, and the numbers of jobs in the caller's projects. */
+export const overviewQuery = queryOptions({
+  queryKey: keys.overview,
+  queryFn: ({ signal }) => get<t.Overview>("/account/overview", {}, signal),
+});
 
 const OPEN_RUN_STATES: readonly t.RunState[] = ["queued", "running", "paused"];
 

@@ -14671,6 +14671,8 @@ export interface operations {
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 priority_class?: components["schemas"]["PriorityClass"] | null;
+                /** @description Slug of the jobs' project. */
+                project?: string | null;
                 /** @description Login name of who submitted; `me` is the caller. */
                 user?: string | null;
             };

@@ -2,6 +2,7 @@
  * Short names for the API's documents. The shapes are generated from the server's OpenAPI document
  * (`npm run generate`).
  */
+import type { StartEstimate } from "@/lib/startEstimate";
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
@@ -12,8 +13,17 @@ export type Score = Schemas["ScoreView"];
 export type Run = Schemas["RunView"];
 export type RunDetail = Schemas["RunDetail"];
 export type Attempt = Schemas["AttemptView"];
-export type Job = Schemas["JobView"];
+export type Job = Schemas["JobView"] & { estimate?: StartEstimate | null };
 export type JobExplanation = Schemas["JobExplanation"];
+export type JobVerb = Schemas["JobVerb"];
+export type JobSelection = Partial<Schemas["JobSelection"]>;
+export type JobsActed = Schemas["JobsActed"];
+export type JobChange = Partial<Schemas["JobChange"]>;
+export type PriorityClass = Schemas["PriorityClass"];
+export type WaitingQueue = Schemas["WaitingQueueView"];
+export type Lane = Schemas["LaneView"];
+export type Overview = Schemas["OverviewView"];
+export type PoolShares = Schemas["PoolSharesView"];
 export type Evaluation = Schemas["EvaluationView"];
 export type Backlog = Schemas["BacklogView"];
 export type Snapshot = Schemas["SnapshotView"];

@@ -36,10 +36,7 @@ export function useShownProject(): string | null {
   return project !== undefined && isMember ? project : chooseFirstProject(session);
 }
 
-/**
- * The pages of the rail. Home and the administration are left out for callers with exactly one
- * project.
- */
+/** The pages of the rail. The administration is left out for callers with exactly one project. */
 export function usePlaces(): readonly Place[] {
   const session = useQuery(sessionQuery).data;
   const single = session?.projects.length === 1;
@@ -69,7 +66,7 @@ export function usePlaces(): readonly Place[] {
       wide: true,
     } as const;
     return [
-      ...(single ? [] : [home]),
+      home,
       ...(project === null ? [] : inProject),
       workers as Place,
       usage as Place,

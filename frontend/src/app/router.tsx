@@ -1,16 +1,16 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
-import { findExperiment, runQuery, sessionQuery } from "@/api/queries";
+import { findExperiment, runQuery } from "@/api/queries";
 import { AccountPage } from "@/features/account/AccountPage";
 import { OwnTokens } from "@/features/credentials/OwnTokens";
 import { ExperimentPage } from "@/features/experiment/ExperimentPage";
 import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
-import { HomePage } from "@/features/experiments/HomePage";
 import { readExperimentsSearch } from "@/features/experiments/search";
 import { readLoginSearch } from "@/features/login/code";
 import { LoginPage } from "@/features/login/LoginPage";
 import { QueuePage } from "@/features/queue/QueuePage";
+import { readQueueSearch } from "@/features/queue/search";
 import { WorkersPage } from "@/features/queue/WorkersPage";
 import { RunPage } from "@/features/run/RunPage";
 import { readRunSearch } from "@/features/run/search";
@@ -21,6 +21,7 @@ import { administrationRoutes, managementRoutes } from "./adminRoutes";
 import { ErrorPage } from "./ErrorPages";
 import { inside, project, root } from "./frames";
 import { chooseFirstSlug, onlySlug } from "./guards";
+import { Home } from "./Home";
 
 const login = createRoute({
   getParentRoute: () => root,
@@ -32,13 +33,7 @@ const login = createRoute({
 const home = createRoute({
   getParentRoute: () => inside,
   path: "/",
-  beforeLoad: async ({ context }) => {
-    const { projects } = await context.client.ensureQueryData(sessionQuery);
-    const [only] = projects;
-    if (only !== undefined && projects.length === 1)
-      throw redirect({ to: "/p/$project/experiments", params: { project: only.slug } });
-  },
-  component: HomePage,
+  component: Home,
 });
 
 const projectIndex = createRoute({
@@ -87,7 +82,12 @@ const run = createRoute({
   },
 });
 
-const queue = createRoute({ getParentRoute: () => project, path: "/queue", component: QueuePage });
+const queue = createRoute({
+  getParentRoute: () => project,
+  path: "/queue",
+  validateSearch: readQueueSearch,
+  component: QueuePage,
+});
 
 const account = createRoute({
   getParentRoute: () => inside,

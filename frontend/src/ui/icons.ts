@@ -1,9 +1,12 @@
 /**
  * The icons in use, each from its module: a build through the package's index reads six thousand.
  */
+export { default as IconAdjustmentsHorizontal } from "tabler-icons/IconAdjustmentsHorizontal.mjs";
 export { default as IconAlertTriangle } from "tabler-icons/IconAlertTriangle.mjs";
 export { default as IconArchive } from "tabler-icons/IconArchive.mjs";
 export { default as IconArchiveOff } from "tabler-icons/IconArchiveOff.mjs";
+export { default as IconArrowBarToDown } from "tabler-icons/IconArrowBarToDown.mjs";
+export { default as IconArrowBarToUp } from "tabler-icons/IconArrowBarToUp.mjs";
 export { default as IconArrowDown } from "tabler-icons/IconArrowDown.mjs";
 export { default as IconArrowsMaximize } from "tabler-icons/IconArrowsMaximize.mjs";
 export { default as IconArrowsMinimize } from "tabler-icons/IconArrowsMinimize.mjs";
@@ -23,6 +26,7 @@ export { default as IconDownload } from "tabler-icons/IconDownload.mjs";
 export { default as IconEqual } from "tabler-icons/IconEqual.mjs";
 export { default as IconFlask } from "tabler-icons/IconFlask.mjs";
 export { default as IconFolderSymlink } from "tabler-icons/IconFolderSymlink.mjs";
+export { default as IconGripVertical } from "tabler-icons/IconGripVertical.mjs";
 export { default as IconHistory } from "tabler-icons/IconHistory.mjs";
 export { default as IconHome } from "tabler-icons/IconHome.mjs";
 export { default as IconHourglassLow } from "tabler-icons/IconHourglassLow.mjs";

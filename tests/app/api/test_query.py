@@ -59,7 +59,7 @@ async def test_every_route_refuses_unknown_query_parameters(
         ("/workers?limit=abc", "unknown_parameter", "query/limit", "takes none"),
         ("/jobs?limit=abc", "invalid_parameter", "query/limit", "must be a whole number"),
         ("/jobs?limit=0", "invalid_parameter", "query/limit", "must be at least 1"),
-        ("/jobs?state=queueing", "invalid_parameter", "query/state", "must be 'queued'"),
+        ("/runs?state=queueing", "invalid_parameter", "query/state", "must be 'queued'"),
         ("/runs?Limit=5", "unknown_parameter", "query/Limit", "did you mean limit?"),
         ("/events?types=run", "unknown_parameter", "query/types", "did you mean type?"),
         ("/catalogue?pool=a%20b", "invalid_parameter", "query/pool", "must match"),

@@ -51,7 +51,7 @@ async def test_assigned_jobs_come_first_then_places_then_the_others(world: World
     await world.assign(assigned.id, worker)
     page = await read(world)
     assert [job.id for job in page.items] == [assigned.id, first.id, middle.id, last.id, large.id]
-    assert [job.position for job in page.items] == [None, 1, 2, 3, None]
+    assert [job.position for job in page.items] == [1, 2, 3, 4, None]
     assert [(lane.priority_class, lane.waiting) for lane in page.lanes] == [
         (PriorityClass.INTERACTIVE, 1),
         (PriorityClass.URGENT, 0),
@@ -65,7 +65,7 @@ async def test_pages_hold_every_job_once(
     world: World, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """Also where only the first jobs have a place."""
-    monkeypatch.setattr(waiting_queue, "MOST_PLACES", 3)
+    monkeypatch.setattr(queue_facts, "MOST_PLACES", 3)
     await world.submit(seeds=[*range(6)])
     other = make_definition(loop={"env_steps": 11})
     await world.submit(other, seeds=[0, 1], priority_class="idle")
@@ -93,6 +93,8 @@ async def test_persons_and_their_numbers(world: World) -> None:
     assert [job.created_by for job in theirs.items] == ["bea"]
     assert [(lane.waiting, lane.mine) for lane in theirs.lanes][2] == (3, 2)
     assert (await read(world, user="nobody")).items == []
+    assert len((await read(world, project="default")).items) == 3
+    assert (await read(world, project="nowhere")).items == []
 
 
 async def test_jobs_of_other_projects_count_for_the_places_alone(world: World) -> None:
@@ -120,7 +122,3 @@ async def test_the_queue_of_an_unknown_pool_does_not_exist(world: World) -> None
             await waiting_queue.list_waiting(
                 session, world.other, "nowhere", PageRequest(), QueueFilter()
             )
-
-
-def test_the_number_of_places_is_that_of_lists() -> None:
-    assert waiting_queue.MOST_PLACES == queue_facts.MOST_PLACES

@@ -1,10 +1,11 @@
-import { Skeleton } from "@mantine/core";
+import { SegmentedControl, Select, Skeleton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
 import { useProject } from "@/api/access";
 import type { ApiError } from "@/api/client";
-import { jobsQuery, type OpenJobs, poolsQuery } from "@/api/queueQueries";
+import { sessionQuery } from "@/api/queries";
+import { activeJobsQuery, poolsQuery } from "@/api/queueQueries";
 import type { Job, Pool } from "@/api/types";
 import { formatCount, formatPlural } from "@/lib/format";
 import { findQueryError } from "@/lib/outage";
@@ -12,119 +13,185 @@ import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
-import { ExplanationDialog } from "./ExplanationDialog";
 import { describeJobPlace } from "./JobName";
 import { jobColumns } from "./jobColumns";
 import { PausedPools } from "./PausedPools";
-import { PoolStrip } from "./PoolStrip";
+import { PoolNumbers } from "./PoolStrip";
+import { CLASSES, type QueueSearch, readQueueSearch } from "./search";
 import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
+import classes from "./Waiting.module.css";
+import { WaitingPanel } from "./WaitingPanel";
 
-const WAITING = new Set(["queued", "lost"]);
 const PAUSED = new Set(["paused", "pausing"]);
+const ANY = "any";
 
+/** The queue of a pool: its waiting jobs in their order, then those that run and are paused. */
 export function QueuePage() {
-  const query = useQuery({ ...jobsQuery(useProject()), refetchInterval: HEARTBEAT_MS });
+  const project = useProject();
   const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
+  const search = readQueueSearch(useSearch({ strict: false }));
   useLiveQueue("queue");
-  const problem = findQueryError(query);
-  const jobs = useMemo(() => query.data?.jobs ?? [], [query.data]);
-  const waiting = useMemo(() => jobs.filter((job) => WAITING.has(job.state)).sort(byPlace), [jobs]);
-  const paused = useMemo(() => jobs.filter((job) => PAUSED.has(job.state)), [jobs]);
-  const active = useMemo(
-    () => jobs.filter((job) => !WAITING.has(job.state) && !PAUSED.has(job.state)),
-    [jobs],
-  );
-  return (
-    <Page title="Queue" facts={<PoolStrip pools={pools.data ?? []} />}>
-      {problem !== null && query.data === undefined ? (
-        <Panel>
-          <Failure error={problem as ApiError} retry={() => void query.refetch()} />
-        </Panel>
-      ) : query.isPending ? (
-        <Skeleton height={280} radius={10} />
-      ) : (
-        <>
-          <PausedPools pools={listPoolsWithWaitingJobs(pools.data ?? [], waiting)} />
-          <Panel
-            title="Waiting"
-            flush
-            aside={waiting.length > 0 && <Count jobs={waiting} cut={query.data?.cut} />}
-          >
-            {waiting.length === 0 ? (
-              <EmptyState
-                title={active.length > 0 ? "No job is waiting" : "The queue is empty"}
-                command="palestra submit examples/cartpole-dqn.yaml --seeds 0-9"
-              >
-                {active.length > 0
-                  ? "Every submitted job has a slot. Jobs beyond the number of slots wait here."
-                  : "Submitted jobs wait here, each with its position and the reason why it waits."}
-              </EmptyState>
-            ) : (
-              <Jobs label="Waiting jobs" rows={waiting} kind="waiting" />
-            )}
+  const problem = findQueryError(pools);
+  const usable = pools.data ?? [];
+  const pool = choosePool(usable, search.pool, project);
+  if (pool === undefined)
+    return (
+      <Page title="Queue">
+        {problem !== null ? (
+          <Panel>
+            <Failure error={problem as ApiError} retry={() => void pools.refetch()} />
           </Panel>
-          {active.length > 0 && (
-            <Panel title="Active" flush aside={<Count jobs={active} cut={query.data?.cut} />}>
-              <Jobs label="Active jobs" rows={active} kind="active" />
-            </Panel>
-          )}
-          {paused.length > 0 && (
-            <Panel title="Paused" flush aside={<Count jobs={paused} cut={query.data?.cut} />}>
-              <Jobs label="Paused jobs" rows={paused} kind="paused" />
-            </Panel>
-          )}
+        ) : pools.isPending ? (
+          <Skeleton height={280} radius={10} />
+        ) : (
+          <Panel>
+            <EmptyState title="No pool admits your projects">
+              Jobs wait in the queue of a pool of workers. Ask an administrator of the server to
+              admit your project to one.
+            </EmptyState>
+          </Panel>
+        )}
+      </Page>
+    );
+  return (
+    <Page
+      title="Queue"
+      facts={
+        <>
+          <b>{pool.name}</b>
+          <PoolNumbers pool={pool} />
         </>
-      )}
+      }
+      actions={<Filters pools={usable} pool={pool.name} search={search} />}
+    >
+      {pool.paused_at !== null && <PausedPools pools={[pool]} />}
+      <WaitingPanel key={pool.name} pool={pool.name} search={search} />
+      <ActiveJobs pool={pool.name} search={search} />
     </Page>
   );
 }
 
-/** The pools in which a job waits. */
-function listPoolsWithWaitingJobs(pools: readonly Pool[], waiting: readonly Job[]): Pool[] {
-  return pools.filter(({ name }) => waiting.some(({ pool }) => pool === name));
+/** The pool that the address names; else the first one in which jobs wait. */
+function choosePool(
+  pools: readonly Pool[],
+  wanted: string | undefined,
+  project: string | null,
+): Pool | undefined {
+  const admitting = pools.filter(
+    (pool) => project === null || pool.projects.some((one) => one.project === project),
+  );
+  const busiest = [...admitting].sort((a, b) => b.queued + b.running - (a.queued + a.running));
+  return pools.find((pool) => pool.name === wanted) ?? busiest[0] ?? pools[0];
 }
 
-/** The number of jobs; "500+" where only the first 500 were read. */
-function Count({ jobs, cut }: { jobs: readonly Job[]; cut: OpenJobs["cut"] | undefined }) {
-  const more = jobs.some((job) => cut?.has(job.state));
+interface FiltersProps {
+  pools: readonly Pool[];
+  pool: string;
+  search: QueueSearch;
+}
+
+function Filters({ pools, pool, search }: FiltersProps) {
+  const navigate = useNavigate();
+  const set = (change: Partial<Record<keyof QueueSearch, string | undefined>>) =>
+    void navigate({
+      to: ".",
+      search: (old: object) => readQueueSearch({ ...old, ...change }) as never,
+      replace: true,
+    });
   return (
-    <span className="faint">
-      {more ? `${formatCount(jobs.length)}+ jobs` : formatPlural(jobs.length, "job")}
-    </span>
+    <div className={classes.filters}>
+      {pools.length > 1 && (
+        <Select
+          aria-label="Pool"
+          w={150}
+          allowDeselect={false}
+          data={pools.map((one) => one.name)}
+          value={pool}
+          onChange={(value) => set({ pool: value ?? undefined })}
+        />
+      )}
+      <SegmentedControl
+        aria-label="Whose jobs"
+        data={[
+          { value: ANY, label: "All" },
+          { value: "project", label: "This project" },
+          { value: "mine", label: "Mine" },
+        ]}
+        value={search.show ?? ANY}
+        onChange={(value) => set({ show: value === ANY ? undefined : value })}
+      />
+      <Select
+        aria-label="Class"
+        w={130}
+        allowDeselect={false}
+        data={[{ value: ANY, label: "All classes" }, ...CLASSES.map(String)]}
+        value={search.class ?? ANY}
+        onChange={(value) => set({ class: value === ANY || value === null ? undefined : value })}
+      />
+    </div>
   );
 }
 
-function Jobs({
-  label,
-  rows,
-  kind,
-}: {
-  label: string;
-  rows: readonly Job[];
-  kind: "waiting" | "active" | "paused";
-}) {
-  const navigate = useNavigate();
-  const [explained, setExplained] = useState<Job | null>(null);
-  const columns = useMemo(() => jobColumns(kind, setExplained), [kind]);
-  const open = (job: Job) => void navigate(describeJobPlace(job));
+/** The jobs of a pool that hold a slot or are paused. */
+function ActiveJobs({ pool, search }: { pool: string; search: QueueSearch }) {
+  const project = useProject();
+  const within = search.show === "project" ? project : null;
+  const query = useQuery({ ...activeJobsQuery(within), refetchInterval: HEARTBEAT_MS });
+  const me = useQuery({ ...sessionQuery, enabled: false }).data?.user;
+  const jobs = useMemo(
+    () =>
+      (query.data?.jobs ?? []).filter(
+        (job) =>
+          job.pool === pool &&
+          (search.show !== "mine" || job.created_by === me) &&
+          (search.class === undefined || job.priority_class === search.class),
+      ),
+    [query.data, pool, search.show, search.class, me],
+  );
+  const active = useMemo(() => jobs.filter((job) => !PAUSED.has(job.state)), [jobs]);
+  const paused = useMemo(() => jobs.filter((job) => PAUSED.has(job.state)), [jobs]);
+  const cut = query.data?.cut ?? false;
   return (
     <>
-      <DataTable
-        label={label}
-        rows={rows}
-        columns={columns}
-        rowId={(job) => job.id}
-        onOpen={open}
-      />
-      <ExplanationDialog jobId={explained?.id ?? null} onClose={() => setExplained(null)} />
+      {active.length > 0 && (
+        <Panel title="Active" flush aside={<Count jobs={active} cut={cut} />}>
+          <Jobs label="Active jobs" rows={active} kind="active" />
+        </Panel>
+      )}
+      {paused.length > 0 && (
+        <Panel title="Paused" flush aside={<Count jobs={paused} cut={cut} />}>
+          <Jobs label="Paused jobs" rows={paused} kind="paused" />
+        </Panel>
+      )}
     </>
   );
 }
 
-function byPlace(a: Job, b: Job): number {
+/** The number of jobs; "500+" where only the first 500 were read. */
+function Count({ jobs, cut }: { jobs: readonly Job[]; cut: boolean }) {
   return (
-    a.pool.localeCompare(b.pool) ||
-    (a.position ?? 1e9) - (b.position ?? 1e9) ||
-    a.created_at.localeCompare(b.created_at)
+    <span className="faint">
+      {cut ? `${formatCount(jobs.length)}+ jobs` : formatPlural(jobs.length, "job")}
+    </span>
+  );
+}
+
+interface JobsProps {
+  label: string;
+  rows: readonly Job[];
+  kind: "active" | "paused";
+}
+
+function Jobs({ label, rows, kind }: JobsProps) {
+  const navigate = useNavigate();
+  const columns = useMemo(() => jobColumns(kind), [kind]);
+  return (
+    <DataTable
+      label={label}
+      rows={rows}
+      columns={columns}
+      rowId={(job) => job.id}
+      onOpen={(job) => void navigate(describeJobPlace(job))}
+    />
   );
 }

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { usePermission } from "@/api/access";
 import type { ApiError } from "@/api/client";
-import { jobsQuery, poolsQuery, workersQuery } from "@/api/queueQueries";
+import { activeJobsQuery, poolsQuery, workersQuery } from "@/api/queueQueries";
 import type { Job, Pool, Worker } from "@/api/types";
 import { findQueryError } from "@/lib/outage";
 import { EmptyState } from "@/ui/EmptyState";
@@ -19,7 +19,7 @@ import { WorkerPanel } from "./WorkerPanel";
 export function WorkersPage() {
   const query = useQuery({ ...workersQuery, refetchInterval: HEARTBEAT_MS });
   const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
-  const jobs = useQuery(jobsQuery(null));
+  const jobs = useQuery(activeJobsQuery(null));
   const manager = usePermission("server.pools");
   useLiveQueue("workers");
   const problem = findQueryError(query);

@@ -12,43 +12,9 @@ import { Permitted } from "@/ui/Permitted";
 import { StateBadge } from "@/ui/StateBadge";
 import { showUndo } from "@/ui/undoNotification";
 import { JobName } from "./JobName";
-import classes from "./Queue.module.css";
 
-/**
- * The columns of the jobs of a kind.
- *
- * @param explain Shows why a waiting job waits.
- */
-export function jobColumns(
-  kind: "waiting" | "active" | "paused",
-  explain: (job: Job) => void,
-): Column<Job>[] {
-  const place: Column<Job> = {
-    id: "position",
-    header: "#",
-    width: 52,
-    hide: "narrow",
-    align: "right",
-    cell: (job) => job.position ?? "–",
-  };
-  const why: Column<Job> = {
-    id: "waiting",
-    header: "Reason",
-    wrap: true,
-    cell: (job) => (
-      <button
-        type="button"
-        className={`${classes.reason} muted`}
-        title={`${job.waiting ?? ""}\nShow what decides its place`}
-        onClick={(event) => {
-          event.stopPropagation();
-          explain(job);
-        }}
-      >
-        {job.waiting ?? "–"}
-      </button>
-    ),
-  };
+/** The columns of the jobs that hold a slot, or of those that are paused. */
+export function jobColumns(kind: "active" | "paused"): Column<Job>[] {
   const state: Column<Job> = {
     id: "state",
     header: "State",
@@ -65,7 +31,6 @@ export function jobColumns(
   };
   const since: Column<Job> = {
     id: "since",
-    ...(kind === "waiting" ? { hide: "narrow" as const } : {}),
     header: kind === "active" ? "Started" : "Queued",
     width: 96,
     align: "right",
@@ -82,9 +47,8 @@ export function jobColumns(
     cell: (job) => <JobButton job={job} />,
   };
   return [
-    ...(kind === "waiting" ? [place] : []),
     { id: "job", header: "Job", cell: (job) => <JobName job={job} /> },
-    ...(kind === "waiting" ? [why] : [state]),
+    state,
     {
       id: "schedule",
       header: "Schedule",
@@ -109,7 +73,7 @@ export function jobColumns(
       cell: (job) => job.priority,
     },
     { id: "needs", header: "Needs", width: 76, hide: "medium", cell: needs },
-    ...(kind === "waiting" ? [] : [attempts]),
+    attempts,
     { id: "by", header: "By", width: 76, hide: "medium", cell: (job) => job.created_by },
     since,
     action,

@@ -11,7 +11,7 @@ export const HEARTBEAT_MS = 5_000;
 export function useLiveQueue(page: string): void {
   const client = useQueryClient();
   const refresh = useThrottle(() => {
-    for (const queryKey of [keys.jobs, keys.openRuns, keys.workers, keys.pools])
+    for (const queryKey of [keys.waiting, keys.jobs, keys.openRuns, keys.workers, keys.pools])
       void client.invalidateQueries({ queryKey });
   }, 1000);
   useLive(page, null, { type: TYPES }, { onEvents: refresh, onResync: refresh });

@@ -1,0 +1,164 @@
+import { Skeleton } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useCallback, useMemo, useState } from "react";
+import { useControl, useProject } from "@/api/access";
+import type { ApiError } from "@/api/client";
+import { sessionQuery } from "@/api/queries";
+import { waitingJobsQuery } from "@/api/queueQueries";
+import type { Job, Lane } from "@/api/types";
+import { formatPlural } from "@/lib/format";
+import { findQueryError } from "@/lib/outage";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
+import { Panel } from "@/ui/Page";
+import { BulkBar } from "./BulkBar";
+import { ChangeDialog } from "./ChangeDialog";
+import { ExplanationDialog } from "./ExplanationDialog";
+import { describeJobPlace } from "./JobName";
+import { SharesPanel } from "./SharesPanel";
+import type { QueueSearch } from "./search";
+import { HEARTBEAT_MS } from "./useLiveQueue";
+import { type Selection, useQueueActions } from "./useQueueActions";
+import { useSelection } from "./useSelection";
+import { WaitingList } from "./WaitingList";
+
+const NO_LANES: readonly Lane[] = [];
+
+/** The shares of a pool, and its waiting jobs with what can be done with them. */
+export function WaitingPanel({ pool, search }: { pool: string; search: QueueSearch }) {
+  const navigate = useNavigate();
+  const project = useProject();
+  const session = useQuery({ ...sessionQuery, enabled: false }).data;
+  const control = useControl();
+  const actions = useQueueActions();
+  const [explained, setExplained] = useState<Job | null>(null);
+  const [changed, setChanged] = useState<Job | null>(null);
+  const within = search.show === "project" ? project : null;
+  const query = useInfiniteQuery({
+    ...waitingJobsQuery({
+      pool,
+      priority_class: search.class,
+      user: search.show === "mine" ? "me" : undefined,
+      project: within ?? undefined,
+    }),
+    refetchInterval: ({ state }) => HEARTBEAT_MS * (state.data?.pages.length ?? 1),
+  });
+  const jobs = useMemo(() => joinPages(query.data?.pages ?? []), [query.data]);
+  const lanes = query.data?.pages[0]?.lanes ?? NO_LANES;
+  const count = search.show === "project" ? null : search.show === "mine" ? "mine" : "waiting";
+  const total = countLanes(lanes, count, search.class);
+  const marked = useSelection(jobs);
+  const target: Selection = {
+    project: within,
+    selection: marked.isAll
+      ? {
+          pool,
+          states: ["queued"],
+          ...(search.class ? { priority_class: search.class } : {}),
+          ...(search.show === "mine" ? { user: "me" } : {}),
+        }
+      : { jobs: marked.selected.map((job) => job.id), states: ["queued"] },
+  };
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
+  const loadMore = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const problem = findQueryError(query);
+  const one = (job: Job): Selection => ({ project: null, selection: { jobs: [job.id] } });
+  return (
+    <>
+      <SharesPanel pool={pool} me={session?.user} />
+      {marked.selected.length > 0 && (
+        <BulkBar
+          selected={marked.selected}
+          isAll={marked.isAll}
+          hasMore={total === null || total > marked.selected.length}
+          total={total}
+          target={target}
+          actions={actions}
+          onAll={marked.takeAll}
+          onClear={marked.clear}
+        />
+      )}
+      <Panel
+        title="Waiting"
+        flush
+        aside={
+          jobs.length > 0 && (
+            <span className="faint">
+              {total === null
+                ? `${formatPlural(jobs.length, "job")} shown`
+                : formatPlural(total, "job")}
+            </span>
+          )
+        }
+      >
+        {problem !== null && query.data === undefined ? (
+          <Failure error={problem as ApiError} retry={() => void query.refetch()} />
+        ) : query.isPending ? (
+          <Skeleton height={280} radius={0} />
+        ) : jobs.length === 0 ? (
+          <NothingWaits search={search} />
+        ) : (
+          <WaitingList
+            jobs={jobs}
+            lanes={lanes as Lane[]}
+            count={count}
+            me={session?.user}
+            hasSeveralProjects={(session?.projects.length ?? 0) > 1}
+            selected={marked.ids}
+            mayControl={(job) => control(job, "move this job").allowed}
+            onSelect={marked.select}
+            onMove={(job, move) => void actions.move(jobs, job, move)}
+            onOpen={(job) => void navigate(describeJobPlace(job))}
+            onExplain={setExplained}
+            onChange={setChanged}
+            onPause={(job) => actions.end("pause", 1, one(job))}
+            onCancel={(job) => actions.end("cancel", 1, one(job))}
+            onEnd={loadMore}
+          />
+        )}
+      </Panel>
+      <ExplanationDialog jobId={explained?.id ?? null} onClose={() => setExplained(null)} />
+      {changed && (
+        <ChangeDialog job={changed} onDone={actions.changed} onClose={() => setChanged(null)} />
+      )}
+    </>
+  );
+}
+
+/** The jobs of all pages, each once: a job may move to a later page between two requests. */
+function joinPages(pages: readonly { items: readonly Job[] }[]): readonly Job[] {
+  const found = new Map<string, Job>();
+  for (const { items } of pages) for (const job of items) found.set(job.id, job);
+  return [...found.values()];
+}
+
+function countLanes(
+  lanes: readonly Lane[],
+  count: "waiting" | "mine" | null,
+  only: string | undefined,
+): number | null {
+  if (count === null) return null;
+  return lanes
+    .filter((lane) => only === undefined || lane.priority_class === only)
+    .reduce((sum, lane) => sum + lane[count], 0);
+}
+
+function NothingWaits({ search }: { search: QueueSearch }) {
+  const isFiltered = search.show !== undefined || search.class !== undefined;
+  return isFiltered ? (
+    <EmptyState title="No job waits that matches" small>
+      Other jobs may wait in this pool: choose All and All classes above.
+    </EmptyState>
+  ) : (
+    <EmptyState
+      title="No job is waiting"
+      command="palestra submit examples/cartpole-dqn.yaml --seeds 0-9"
+    >
+      Jobs beyond the number of slots wait here, each with its place, the reason why it waits and
+      the time at which it is expected to start.
+    </EmptyState>
+  );
+}
