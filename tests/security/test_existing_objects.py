@@ -42,6 +42,8 @@ WITHOUT_OBJECT = {
     "PATCH /account",
     "PUT /account/password",
     "GET /account/sessions",
+    "GET /account/overview",
+    "POST /jobs:act",
     "POST /account:sign-out",
     "GET /openapi.json",
     "GET /tokens",

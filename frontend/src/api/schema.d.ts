@@ -332,7 +332,7 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` says that the log no longer holds the
+         *     A comment comes every 15 s. The event `resync` means that the log no longer holds the
          *     events after the cursor: load the history again.
          */
         get: operations["tail_events"];
@@ -390,7 +390,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Experiment
+         * @description Changes how many jobs of an experiment run at the same time; running jobs go on.
+         */
+        patch: operations["change_experiment"];
         trace?: never;
     };
     "/api/v1/experiments/{experiment_id}/runs": {
@@ -447,6 +451,28 @@ export interface paths {
          * @description Restores an archived experiment to lists; a second request changes nothing.
          */
         post: operations["unarchive_experiment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/experiments:preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Submission
+         * @description Returns the jobs that a submission would queue, and when they would start; writes nothing.
+         *
+         *     Takes the body of a submission, and refuses it like a submission.
+         */
+        post: operations["preview_submission"];
         delete?: never;
         options?: never;
         head?: never;
@@ -633,8 +659,8 @@ export interface paths {
          * Reorder Job
          * @description Moves a waiting job among the jobs of the same person.
          *
-         *     Before a job of another person it is moved by maintainers alone, who give it the class `urgent`
-         *     by that.
+         *     Only maintainers move it before a job of another person; it then gets the class
+         *     `urgent`.
          */
         post: operations["reorder_job"];
         delete?: never;
@@ -932,6 +958,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pools/{pool}/projects/{slug}/quotas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Quotas
+         * @description Returns the quotas of a project in a pool, with what was used and what is left of them.
+         */
+        get: operations["get_quotas"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change Quotas
+         * @description Changes the quotas of a project in a pool, or of its persons.
+         */
+        patch: operations["change_quotas"];
+        trace?: never;
+    };
     "/api/v1/pools/{pool}/queue": {
         parameters: {
             query?: never;
@@ -963,10 +1013,10 @@ export interface paths {
         };
         /**
          * Get Pool Shares
-         * @description Returns what the projects of a pool and their persons are entitled to, and what they used.
+         * @description Returns the shares and the usage of a pool's projects and of the persons in them.
          *
-         *     All projects together that the caller may not read are one item without persons. A pool that
-         *     shows names has an item for each of them. An administrator of the server sees all.
+         *     The projects that the caller may not read are summed in one item without persons. A pool that
+         *     shows names has an item for each of these projects. An administrator of the server sees all.
          */
         get: operations["get_pool_shares"];
         put?: never;
@@ -1092,7 +1142,7 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` says that the log no longer holds the
+         *     A comment comes every 15 s. The event `resync` means that the log no longer holds the
          *     events after the cursor: load the history again.
          */
         get: operations["tail_events_of_project"];
@@ -1150,7 +1200,11 @@ export interface paths {
         delete?: never;
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Change Experiment
+         * @description Changes how many jobs of an experiment run at the same time; running jobs go on.
+         */
+        patch: operations["change_experiment_of_project"];
         trace?: never;
     };
     "/api/v1/projects/{project}/experiments/{experiment_id}/runs": {
@@ -1207,6 +1261,28 @@ export interface paths {
          * @description Restores an archived experiment to lists; a second request changes nothing.
          */
         post: operations["unarchive_experiment_of_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/experiments:preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Preview Submission
+         * @description Returns the jobs that a submission would queue, and when they would start; writes nothing.
+         *
+         *     Takes the body of a submission, and refuses it like a submission.
+         */
+        post: operations["preview_submission_of_project"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1889,7 +1965,7 @@ export interface paths {
         };
         /**
          * Report Usage
-         * @description Returns what was used within a period, in total and by groups.
+         * @description Returns the usage within a period, in total and by groups.
          *
          *     Members see the usage of their projects, administrators of the server that of all projects.
          *     Without `bucket` the period is one part.
@@ -1912,7 +1988,7 @@ export interface paths {
         };
         /**
          * Export Usage
-         * @description Sends the same as CSV, with all groups, in the order of time.
+         * @description Sends the usage of `report_usage` as CSV, with all groups, ordered by time.
          */
         get: operations["export_usage"];
         put?: never;
@@ -1932,7 +2008,7 @@ export interface paths {
         };
         /**
          * List Users
-         * @description Lists all people.
+         * @description Lists the people of the server, page by page; service accounts are left out.
          */
         get: operations["list_users"];
         put?: never;
@@ -2642,10 +2718,11 @@ export interface components {
          *
          *     It is for an environment `ALE/...-v5` without wrappers.
          *
-         *     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Returns
-         *     stay those of the game, of whole games, in training and in evaluations: `clip_rewards` and
-         *     `terminal_on_life_loss` change only what the agent learns from. Sticky actions are an argument
-         *     of the environment: `env.kwargs.repeat_action_probability`, 0.25 by default.
+         *     Observations become the newest frames, uint8 [frame_stack, screen_size, screen_size]. Episode
+         *     returns are those of whole games, without clipping, in training and in evaluations:
+         *     `clip_rewards` and `terminal_on_life_loss` change only the transitions that the agent learns
+         *     from. Sticky actions are an argument of the environment:
+         *     `env.kwargs.repeat_action_probability`, 0.25 by default.
          */
         AtariPreprocessing: {
             /**
@@ -3187,10 +3264,10 @@ export interface components {
         };
         /**
          * Cause
-         * @description Why an attempt or a job ended; the retry rule depends on it.
+         * @description The cause of the end of an attempt or a job; the retry rule depends on it.
          * @enum {string}
          */
-        Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed" | "dependency";
+        Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed";
         /**
          * CemParameters
          * @description The cross-entropy method over the parameters of a policy (Szita & Lorincz 2006).
@@ -4019,6 +4096,27 @@ export interface components {
             wall: number;
         };
         /**
+         * EstimateAccuracy
+         * @description Error and coverage of the estimates that were made when a pool's jobs were queued.
+         */
+        EstimateAccuracy: {
+            /**
+             * Coverage
+             * @description Part of the starts that lay between `earliest` and `latest`, from 0 to 1; 0.8 is aimed at.
+             */
+            coverage: number | null;
+            /**
+             * Median Error Seconds
+             * @description Median distance of the actual start from the estimated median; `null` without starts.
+             */
+            median_error_seconds: number | null;
+            /**
+             * Starts
+             * @description Number of starts that are compared with their first estimate: the latest ones.
+             */
+            starts: number;
+        };
+        /**
          * EvaluateOptions
          * @description Options of the schedules that read a snapshot.
          */
@@ -4275,6 +4373,17 @@ export interface components {
             wall: number;
         };
         /**
+         * ExperimentChange
+         * @description A change of an experiment; members that are left out stay as they are.
+         */
+        ExperimentChange: {
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` removes the limit. Running jobs go on.
+             */
+            max_running?: number | null;
+        };
+        /**
          * ExperimentDetail
          * @description An experiment with its whole definition.
          */
@@ -4321,6 +4430,11 @@ export interface components {
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` for no limit.
+             */
+            max_running?: number | null;
             /** Name */
             name: string;
             /** Notes */
@@ -4393,6 +4507,11 @@ export interface components {
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` for no limit.
+             */
+            max_running?: number | null;
             /** Name */
             name: string;
             /** Notes */
@@ -4974,9 +5093,11 @@ export interface components {
         };
         /**
          * JobExplanation
-         * @description Why a job has not started.
+         * @description The reason why a job has not started, with everything that decides its place.
          */
         JobExplanation: {
+            /** @description How well earlier starts in its pool were estimated; `null` unless the job is queued. */
+            accuracy?: components["schemas"]["EstimateAccuracy"] | null;
             /**
              * Ahead
              * @description Jobs that start before it and compete with it for a worker.
@@ -4987,6 +5108,8 @@ export interface components {
              * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
              */
             ahead_is_cut: boolean;
+            /** @description When it is expected to start; `null` unless the job is queued. */
+            estimate?: components["schemas"]["StartEstimate"] | null;
             /** Job Id */
             job_id: string;
             /**
@@ -5011,12 +5134,6 @@ export interface components {
          */
         JobOptions: {
             /**
-             * After
-             * @description IDs of jobs of the project that have to end before.
-             * @default []
-             */
-            after: string[];
-            /**
              * @default {
              *       "grace_seconds": 120,
              *       "max_attempts": 20,
@@ -5026,23 +5143,12 @@ export interface components {
              */
             limits: components["schemas"]["Limits"];
             /**
-<<<<<<< HEAD
              * Max Running
              * @description Most jobs of the experiment that run at the same time; `null` sets no limit, and leaves that
              *     of an existing experiment as it is.
              */
             max_running?: number | null;
             /**
-             * On
-             * @description Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
-             *     `dependency`), or have to end in `any` way.
-             * @default success
-             * @enum {string}
-             */
-            on: "success" | "any";
-            /**
-=======
->>>>>>> 234e7361 (A person's overview, the waiting jobs of a pool in their order and actions on many jobs are one request each)
              * Pool
              * @description Pool of workers.
              * @default default
@@ -5080,12 +5186,6 @@ export interface components {
              *     ]
              */
             seeds: number[];
-            /**
-             * Then
-             * @description Jobs to queue for each run after its training, each once the one before has succeeded.
-             * @default []
-             */
-            then: ("evaluate" | "export")[];
         };
         /**
          * JobRefusal
@@ -5117,12 +5217,6 @@ export interface components {
          */
         JobRequest: {
             /**
-             * After
-             * @description IDs of jobs of the project that have to end before.
-             * @default []
-             */
-            after: string[];
-            /**
              * @default {
              *       "delay_seconds": 0,
              *       "episodes": null,
@@ -5143,14 +5237,6 @@ export interface components {
              *     }
              */
             limits: components["schemas"]["Limits"];
-            /**
-             * On
-             * @description Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
-             *     `dependency`), or have to end in `any` way.
-             * @default success
-             * @enum {string}
-             */
-            on: "success" | "any";
             /**
              * Pool
              * @description Pool of workers; `null` takes the one of the run's training.
@@ -5229,11 +5315,6 @@ export interface components {
              */
             afresh: boolean;
             /**
-             * After
-             * @description IDs of the jobs that had to end, or have to, before it starts.
-             */
-            after?: string[];
-            /**
              * Allow Code Change
              * @description Whether it may go on with other code than the experiment's.
              * @default false
@@ -5252,6 +5333,11 @@ export interface components {
              * @description Login name; `(deleted user)` if the user was deleted while the answer was made.
              */
             created_by: string;
+            /**
+             * @description When it is expected to start; `null` unless queued, and from a server of schema 0022 or
+             *     before.
+             */
+            estimate?: components["schemas"]["StartEstimate"] | null;
             evaluate: components["schemas"]["EvaluateOptions"] | null;
             /** Experiment Id */
             experiment_id: string;
@@ -5266,13 +5352,6 @@ export interface components {
              *     refuses them; `null` otherwise.
              */
             not_uploaded: components["schemas"]["BacklogView"] | null;
-            /**
-             * On
-             * @description Whether they have to succeed, or to end in any way.
-             * @default success
-             * @enum {string}
-             */
-            on: "success" | "any";
             /** Pool */
             pool: string;
             /**
@@ -5891,7 +5970,7 @@ export interface components {
          * OccupancyBucket
          * @description How the slots of a pool were occupied in one part of the period.
          *
-         *     Only what was recorded counts: a part of which nothing was recorded is missing.
+         *     A part without recorded samples is missing.
          */
         OccupancyBucket: {
             /**
@@ -5933,7 +6012,7 @@ export interface components {
         Order: "continue" | "pause" | "cancel" | "drain" | "stale";
         /**
          * Outcome
-         * @description How an attempt ended.
+         * @description The outcome of an attempt.
          * @enum {string}
          */
         Outcome: "succeeded" | "paused" | "cancelled" | "drained" | "failed" | "lost";
@@ -6266,8 +6345,27 @@ export interface components {
          */
         Permission: "project.read" | "run.submit" | "run.control_own" | "run.control_any" | "project.settings" | "project.members" | "project.credentials" | "project.audit" | "account" | "server.users" | "server.projects" | "server.pools" | "server.audit" | "server.cancel";
         /**
+         * PersonQuotaView
+         * @description The limits of a person in a project.
+         */
+        PersonQuotaView: {
+            /**
+             * Has Own Limits
+             * @description Whether they replace those of each person.
+             */
+            has_own_limits: boolean;
+            left: components["schemas"]["QuotaView"];
+            limits: components["schemas"]["QuotaView"];
+            used: components["schemas"]["QuotaUseView"];
+            /**
+             * User
+             * @description Login name.
+             */
+            user: string;
+        };
+        /**
          * PersonShareView
-         * @description A person's part of a pool within a project.
+         * @description The share and the usage of a person in a project of a pool.
          */
         PersonShareView: {
             /**
@@ -6449,7 +6547,7 @@ export interface components {
         };
         /**
          * PoolSharesView
-         * @description What the projects of a pool are entitled to, and what they used.
+         * @description The shares and the usage of the projects of a pool.
          */
         PoolSharesView: {
             /**
@@ -6809,6 +6907,33 @@ export interface components {
             waiting: number;
         };
         /**
+         * ProjectQuotasView
+         * @description The quotas of a project in a pool.
+         */
+        ProjectQuotasView: {
+            /** @description Limits of each person who has no limits of their own. */
+            each_person: components["schemas"]["QuotaView"];
+            /** @description Of the project with all its persons. */
+            of_project: components["schemas"]["QuotaStateView"];
+            /**
+             * Period Seconds
+             * @description Length of the period, which ends now, of the device-hours.
+             */
+            period_seconds: number;
+            /**
+             * Persons
+             * @description The members of the project by login name, each with their use; for the members alone.
+             */
+            persons: components["schemas"]["PersonQuotaView"][];
+            /** Pool */
+            pool: string;
+            /**
+             * Project
+             * @description Slug.
+             */
+            project: string;
+        };
+        /**
          * ProjectRequest
          * @description A new project, whose creator becomes a maintainer.
          */
@@ -6847,7 +6972,7 @@ export interface components {
         };
         /**
          * ProjectShareView
-         * @description A project's part of a pool.
+         * @description The share and the usage of a project of a pool.
          */
         ProjectShareView: {
             /** Decayed */
@@ -7143,6 +7268,88 @@ export interface components {
              * @description Device-seconds of the person in the project and the pool, decayed likewise.
              */
             user_usage: number;
+        };
+        /**
+         * QuotaChange
+         * @description A change of the quotas of a project in a pool.
+         */
+        QuotaChange: {
+            /** @description Of each person in the project who has no limits of their own. */
+            each_person?: components["schemas"]["QuotaLimits"] | null;
+            /**
+             * Persons
+             * @description By login name: limits of single persons, which replace those of each person; `null` ends
+             *     them.
+             */
+            persons?: {
+                [key: string]: components["schemas"]["QuotaLimits"] | null;
+            };
+            /** @description Of the project with all its persons. */
+            project?: components["schemas"]["QuotaLimits"] | null;
+        };
+        /**
+         * QuotaLimits
+         * @description Limits in a pool; `null` removes a limit, and members that are left out stay as they are.
+         */
+        QuotaLimits: {
+            /**
+             * Device Hours
+             * @description GPU-hours, or slot-hours of jobs without a GPU, within the last 7 days; once they are used,
+             *     queued jobs wait, and running ones go on.
+             */
+            device_hours?: number | null;
+            /**
+             * Queued
+             * @description Jobs that wait in the queue; a submission beyond it is refused.
+             */
+            queued?: number | null;
+            /**
+             * Running
+             * @description Jobs that run at the same time; further ones wait.
+             */
+            running?: number | null;
+        };
+        /**
+         * QuotaStateView
+         * @description Limits, what was used of them, and what is left.
+         */
+        QuotaStateView: {
+            left: components["schemas"]["QuotaView"];
+            limits: components["schemas"]["QuotaView"];
+            used: components["schemas"]["QuotaUseView"];
+        };
+        /**
+         * QuotaUseView
+         * @description What quotas count.
+         */
+        QuotaUseView: {
+            /**
+             * Device Hours
+             * @description Device-hours within the period.
+             */
+            device_hours: number;
+            /**
+             * Queued
+             * @description Jobs that wait in the queue.
+             */
+            queued: number;
+            /**
+             * Running
+             * @description Jobs that are assigned to a worker or run.
+             */
+            running: number;
+        };
+        /**
+         * QuotaView
+         * @description Limits, or what is left of them; `null` for no limit.
+         */
+        QuotaView: {
+            /** Device Hours */
+            device_hours: number | null;
+            /** Queued */
+            queued: number | null;
+            /** Running */
+            running: number | null;
         };
         /**
          * RainbowParameters
@@ -7741,9 +7948,8 @@ export interface components {
             memory_mib?: number | null;
             /**
              * Pack
-             * @description Seeds that one job trains as one batch, at most: `off` makes a job per seed; `auto` spreads
-             *     the seeds of the submission over the slots of the pool's workers, at most 16 per job, where the
-             *     agent can be packed. The job shows the size that was chosen: another one may change roundings.
+             * @description Seeds that one job trains as one batch, at most: `auto` packs 16 where the agent can be
+             *     packed, `off` makes a job per seed.
              * @default off
              */
             pack: ("auto" | "off") | number;
@@ -7767,7 +7973,7 @@ export interface components {
         };
         /**
          * ResumeQuality
-         * @description How a training attempt began.
+         * @description Whether a training attempt resumed exactly, statistically, or began anew.
          * @enum {string}
          */
         ResumeQuality: "fresh" | "exact" | "statistical";
@@ -8351,7 +8557,7 @@ export interface components {
         };
         /**
          * SeriesInfo
-         * @description A series of a run.
+         * @description A series of a run, with the number of its points and its last value.
          */
         SeriesInfo: {
             /** Last Env Step */
@@ -8688,7 +8894,7 @@ export interface components {
         };
         /**
          * SnapshotReason
-         * @description Why a snapshot was written.
+         * @description The reason for which a snapshot was written.
          * @enum {string}
          */
         SnapshotReason: "periodic" | "best" | "finish" | "stop" | "exception";
@@ -8861,6 +9067,40 @@ export interface components {
             shape: number[];
         };
         /**
+         * StartEstimate
+         * @description The estimated start of a waiting job.
+         *
+         *     An interval: of ten jobs, eight are expected to start between `earliest` and `latest`. The three
+         *     times are `null` together.
+         */
+        StartEstimate: {
+            /**
+             * Earliest
+             * @description The job starts later with a probability of 90 %.
+             */
+            earliest: string | null;
+            /**
+             * Latest
+             * @description The job starts before this time with a probability of 90 %.
+             */
+            latest: string | null;
+            /**
+             * Made At
+             * @description When it was computed; `null` if it was not yet.
+             */
+            made_at: string | null;
+            /**
+             * Median
+             * @description The job starts before and after this time with equal probability.
+             */
+            median: string | null;
+            /**
+             * Unknown
+             * @description Why there is no estimate, in a sentence; `null` if there is one.
+             */
+            unknown: string | null;
+        };
+        /**
          * StopSpec
          * @description Reasons to end a run before its budget.
          */
@@ -8895,18 +9135,13 @@ export interface components {
             definition: components["schemas"]["RlDefinitionInput"] | components["schemas"]["SupervisedDefinitionInput"];
             /**
              * @default {
-             *       "after": [],
              *       "limits": {
              *         "grace_seconds": 120,
              *         "max_attempts": 20,
              *         "stall_seconds": 1800,
              *         "wall_seconds": null
              *       },
-<<<<<<< HEAD
              *       "max_running": null,
-             *       "on": "success",
-=======
->>>>>>> 234e7361 (A person's overview, the waiting jobs of a pool in their order and actions on many jobs are one request each)
              *       "pool": "default",
              *       "priority": 0,
              *       "priority_class": "normal",
@@ -8921,8 +9156,7 @@ export interface components {
              *       "schedule": "train",
              *       "seeds": [
              *         0
-             *       ],
-             *       "then": []
+             *       ]
              *     }
              */
             options: components["schemas"]["JobOptions"];
@@ -8935,6 +9169,73 @@ export interface components {
             provenance?: {
                 [key: string]: unknown;
             };
+        };
+        /**
+         * SubmissionPreview
+         * @description The jobs that a submission would queue, and when they would start; nothing was written.
+         */
+        SubmissionPreview: {
+            /**
+             * Ahead
+             * @description Jobs that start before the first one and compete with it for a worker.
+             */
+            ahead: number;
+            /**
+             * Ahead Is Cut
+             * @description Whether only the first jobs of the queue were looked at, so that more may be ahead.
+             */
+            ahead_is_cut: boolean;
+            /**
+             * Exists
+             * @description Whether the project has this experiment; the submission then adds the seeds that it lacks.
+             */
+            exists: boolean;
+            /** Experiment Id */
+            experiment_id: string;
+            /** @description Start of the job that starts first; `null` if none would be queued. */
+            first: components["schemas"]["StartEstimate"] | null;
+            /**
+             * Jobs
+             * @description Number of jobs that would be queued.
+             */
+            jobs: number;
+            /** @description Start of the job that starts last; `null` if none would be queued. */
+            last: components["schemas"]["StartEstimate"] | null;
+            /**
+             * Packs
+             * @description Number of seeds that each of these jobs trains.
+             */
+            packs: number[];
+            /** Pool */
+            pool: string;
+            priority_class: components["schemas"]["PriorityClass"];
+            /**
+             * Project
+             * @description Slug of the project.
+             */
+            project: string;
+            /** @description Why the first job would wait; `null` if none would be queued. */
+            reason: components["schemas"]["WaitReason"] | null;
+            /**
+             * Seeds
+             * @description Seeds for which jobs would be queued, in their order in the queue.
+             */
+            seeds: number[];
+            /**
+             * Seeds There
+             * @description Seeds of the submission for which none would be queued, since they have runs.
+             */
+            seeds_there: number[];
+            /**
+             * Sentence
+             * @description When the first job would start, behind how many jobs, and otherwise why it would not.
+             */
+            sentence: string;
+            /**
+             * Warnings
+             * @default []
+             */
+            warnings: components["schemas"]["SubmissionWarning"][];
         };
         /**
          * SubmissionWarning
@@ -8998,6 +9299,11 @@ export interface components {
             kind: string;
             /** @description Over the runs' latest evaluations. */
             latest_evaluation: components["schemas"]["ScoreView"] | null;
+            /**
+             * Max Running
+             * @description Most of its jobs that run at the same time; `null` for no limit.
+             */
+            max_running?: number | null;
             /** Name */
             name: string;
             /** Notes */
@@ -9651,7 +9957,7 @@ export interface components {
         UsageBucketSize: "hour" | "day" | "week";
         /**
          * UsageGroup
-         * @description Device-seconds of one group. Of the keys, those are set by which is grouped.
+         * @description Device-seconds of one group; the keys of the grouping are set, the others are not.
          */
         UsageGroup: {
             /**
@@ -9699,13 +10005,13 @@ export interface components {
         };
         /**
          * UsageKey
-         * @description What usage can be grouped by.
+         * @description The keys by which usage can be grouped.
          * @enum {string}
          */
         UsageKey: "project" | "user" | "experiment" | "environment" | "pool";
         /**
          * UsageReport
-         * @description What was used within a period, as far as the caller may read it.
+         * @description The usage within a period, as far as the caller may read it.
          *
          *     Its own numbers are the sum of all groups.
          */
@@ -9966,10 +10272,10 @@ export interface components {
         };
         /**
          * WaitReason
-         * @description Why a queued job has not started.
+         * @description The reason why a queued job has not started, as a code.
          * @enum {string}
          */
-        WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "dependency" | "delayed" | "follows_training" | "interactive_limit" | "no_fitting_worker" | "not_free_long_enough" | "experiment_limit" | "person_limit" | "project_limit" | "device_hours" | "reserved" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";
+        WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "delayed" | "follows_training" | "interactive_limit" | "no_fitting_worker" | "not_free_long_enough" | "experiment_limit" | "person_limit" | "project_limit" | "device_hours" | "reserved" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";
         /**
          * WaitingQueueView
          * @description A page of the waiting jobs of a pool.
@@ -11851,6 +12157,113 @@ export interface operations {
             };
         };
     };
+    change_experiment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExperimentChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_experiment_runs: {
         parameters: {
             query?: {
@@ -12069,6 +12482,102 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_submission: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Submission"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubmissionPreview"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -14663,6 +15172,186 @@ export interface operations {
             };
         };
     };
+    get_quotas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+                /** @description Slug of the project. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectQuotasView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_quotas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+                /** @description Slug of the project. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuotaChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectQuotasView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_pool_queue: {
         parameters: {
             query?: {
@@ -15747,6 +16436,115 @@ export interface operations {
             };
         };
     };
+    change_experiment_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: string;
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExperimentChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExperimentDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_experiment_runs_of_project: {
         parameters: {
             query?: {
@@ -15971,6 +16769,114 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_submission_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Submission"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubmissionPreview"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -2,7 +2,6 @@
  * Short names for the API's documents. The shapes are generated from the server's OpenAPI document
  * (`npm run generate`).
  */
-import type { StartEstimate } from "@/lib/startEstimate";
 import type { components } from "./schema";
 
 type Schemas = components["schemas"];
@@ -13,7 +12,7 @@ export type Score = Schemas["ScoreView"];
 export type Run = Schemas["RunView"];
 export type RunDetail = Schemas["RunDetail"];
 export type Attempt = Schemas["AttemptView"];
-export type Job = Schemas["JobView"] & { estimate?: StartEstimate | null };
+export type Job = Schemas["JobView"];
 export type JobExplanation = Schemas["JobExplanation"];
 export type JobVerb = Schemas["JobVerb"];
 export type JobSelection = Partial<Schemas["JobSelection"]>;
