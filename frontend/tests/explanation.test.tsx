@@ -32,6 +32,7 @@ const waiting: Partial<Job> = {
   pool: "default",
   priority_class: "normal",
   priority: 0,
+  limits: {} as Job["limits"],
   resources: { gpus: 0, cpu_threads: 1 } as Job["resources"],
   attempts: 0,
   created_by: "ada",
@@ -57,17 +58,30 @@ const explanation: JobExplanation = {
   ahead_is_cut: false,
   own_ahead: ["job_first"],
 };
+const POOL = {
+  name: "default",
+  paused_at: null,
+  projects: [{ project: "lab" }],
+  slots: 2,
+  free_slots: 0,
+  queued: 1,
+  running: 2,
+};
 let answer: { status: number; body: object };
 
 async function serve(url: string): Promise<Response> {
-  const { pathname, searchParams } = new URL(url, "http://x");
+  const { pathname } = new URL(url, "http://x");
   const path = pathname.replace("/api/v1", "");
   if (path.endsWith("/events")) return new Promise(() => undefined);
   if (path === "/session") return new Response(JSON.stringify(session));
   if (path === "/jobs/job_waiting/explain")
     return new Response(JSON.stringify(answer.body), { status: answer.status });
-  const isQueued = path === "/projects/lab/jobs" && searchParams.get("state") === "queued";
-  return new Response(JSON.stringify({ items: isQueued ? [waiting] : [], next_cursor: null }));
+  const body: object = {
+    "/pools": { items: [POOL], next_cursor: null },
+    "/pools/default/queue": { items: [waiting], next_cursor: null, lanes: [] },
+    "/pools/default/shares": { projects: [], period_seconds: 604_800 },
+  }[path] ?? { items: [], next_cursor: null };
+  return new Response(JSON.stringify(body));
 }
 
 beforeEach(() => {

@@ -54,6 +54,8 @@ function open(path: string, preview: object | { code: string; detail: string }):
       Promise.resolve(new Response(JSON.stringify(body), { status }));
     if (url.endsWith("/session:options")) return answer(200, { password: hasPasswords });
     if (url.endsWith("/session")) return known ? answer(200, SESSION) : answer(401, {});
+    if (url.endsWith("/account/overview"))
+      return answer(200, { running: [], failed: [], projects: [], next_job: null });
     if (!url.endsWith("/session:redeem")) return answer(200, { items: [], next_cursor: null });
     const body = JSON.parse(String(init.body)) as Body;
     if ("code" in preview) return answer(401, preview);
@@ -99,7 +101,7 @@ describe("an invitation", () => {
     await userEvent.type(password, "four unrelated owls");
     await waitFor(() => expect(screen.queryByText(TAKEN.message)).toBeNull());
     await userEvent.click(screen.getByRole("button", { name: "Join" }));
-    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    expect(await screen.findByText("From here to your first curve")).toBeVisible();
     expect(window.location.hash).toBe("");
     expect(redeemed).toEqual([
       {
@@ -143,7 +145,7 @@ describe("the link of a new password", () => {
     const password = screen.getByLabelText(/^Password/, { selector: "input" });
     await userEvent.type(password, "four unrelated owls");
     await userEvent.click(screen.getByRole("button", { name: "Set the password" }));
-    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    expect(await screen.findByText("From here to your first curve")).toBeVisible();
     expect(redeemed).toEqual([
       {
         code: "pll_reset",

@@ -46,7 +46,7 @@ function serve(routes: Routes): void {
     calls.push({ url, init });
     if (url.includes("/events")) return new Promise(() => undefined);
     const key = `${init.method ?? "GET"} ${url.replace("/api/v1", "").split("?")[0]}`;
-    const found = routes[key] ?? problem(404, "There is no such route.");
+    const found = routes[key] ?? OF_HOME[key] ?? problem(404, "There is no such route.");
     const { status = 200, body } = await (typeof found === "function" ? found(init) : found);
     return new Response(JSON.stringify(body), { status });
   });
@@ -67,6 +67,25 @@ const LOGIN_LINK = {
   problems: [],
 };
 const empty = { body: { items: [], next_cursor: null } };
+const OVERVIEW = {
+  body: {
+    running: [],
+    running_total: 0,
+    failed: [],
+    failed_total: 0,
+    failed_since: "2026-10-02T08:00:00Z",
+    waiting: 0,
+    paused: 0,
+    next_job: null,
+    projects: [],
+  },
+};
+const OF_HOME: Routes = {
+  "GET /account/overview": OVERVIEW,
+  "GET /workers": empty,
+  "GET /pools": empty,
+  "GET /experiments": empty,
+};
 
 beforeEach(() => {
   window.localStorage.clear();
@@ -143,7 +162,7 @@ describe("login", () => {
       "GET /projects/default/experiments": empty,
     });
     open("/login#code=pll_secret");
-    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    expect(await screen.findByText("From here to your first curve")).toBeVisible();
     expect(redeemed()).toEqual([
       { code: "pll_secret", user: null, display_name: null, password: null },
     ]);
@@ -165,7 +184,7 @@ describe("login", () => {
     open("/login");
     await screen.findByText("palestra login-link");
     window.location.hash = "code=pll_later";
-    expect(await screen.findByText("No experiments yet")).toBeVisible();
+    expect(await screen.findByText("From here to your first curve")).toBeVisible();
     expect(redeemed()).toEqual([
       { code: "pll_later", user: null, display_name: null, password: null },
     ]);
@@ -316,13 +335,13 @@ describe("projects", () => {
       "GET /runs/run_7": { body: { id: "run_7", project: "beta" } },
     });
 
-  it("begins with the only project, and shows no switcher", async () => {
+  it("begins at Home, and shows no switcher of a single project", async () => {
     serve({ "GET /session": { body: SESSION }, "GET /projects/default/experiments": empty });
     open("/");
-    expect(await screen.findByText("No experiments yet")).toBeVisible();
-    expect(window.location.pathname).toBe("/p/default/experiments");
+    expect(await screen.findByText("From here to your first curve")).toBeVisible();
+    expect(window.location.pathname).toBe("/");
     expect(screen.queryByRole("button", { name: "Project" })).toBeNull();
-    expect(screen.queryByRole("link", { name: /Home/ })).toBeNull();
+    expect(screen.getByRole("link", { name: /Home/ })).toBeVisible();
   });
 
   it("lists several projects at Home, and follows the events of all of them", async () => {

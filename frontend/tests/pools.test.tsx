@@ -70,7 +70,7 @@ const token = (id: string, name: string, changes: object = {}) => ({
   ...changes,
 });
 
-function answer({ pathname, searchParams }: URL, ofServer: string[]): object | undefined {
+function answer({ pathname }: URL, ofServer: string[]): object | undefined {
   const lab = { project_id: "prj_lab", slug: "lab", name: "Lab", role: "member", archived: false };
   const parts = pathname.replace("/api/v1/", "").split("/");
   if (parts[0] === "session")
@@ -82,8 +82,8 @@ function answer({ pathname, searchParams }: URL, ofServer: string[]): object | u
       csrf_token: "x",
       scopes: [],
     };
-  if (parts[2] === "jobs")
-    return { items: searchParams.get("state") === "queued" ? jobs : [], next_cursor: null };
+  if (parts[2] === "queue") return { items: jobs, next_cursor: null, lanes: [] };
+  if (parts[2] === "shares") return { projects: [], period_seconds: 604_800 };
   if (parts[2] === "enrolment-tokens") return { items: tokens, next_cursor: null };
   if (parts[0] === "pools" && parts.length === 2)
     return pools.find((one) => (one as { name: string }).name === parts[1]);
@@ -355,6 +355,8 @@ describe("the queue", () => {
         pool: "gpu",
         priority: 0,
         resources: {},
+        limits: {},
+        priority_class: "normal",
         attempts: 0,
         created_at: "2026-11-01T09:00:00Z",
         created_by: "eva",

@@ -186,7 +186,7 @@ export interface paths {
          * Declare Artifact
          * @description Declares a file with its size and SHA-256. A repeated declaration returns the same artifact.
          *
-         *     `stored` says that no upload is needed.
+         *     `stored` means that no upload is needed.
          */
         post: operations["declare_artifact"];
         delete?: never;
@@ -230,8 +230,8 @@ export interface paths {
          * Take Telemetry
          * @description Takes consecutive records of an attempt, each exactly once. Answers after the commit.
          *
-         *     409 `seq_gap` has the record to continue from in `expected_seq`; 409 `seq_conflict` says that a
-         *     number was used for another content; 409 `stale_attempt` says that the attempt may not write any
+         *     409 `seq_gap` has the record to continue from in `expected_seq`; 409 `seq_conflict` means that a
+         *     number was used for other content; 409 `stale_attempt` means that the attempt may not write any
          *     more.
          */
         post: operations["take_telemetry"];
@@ -293,6 +293,26 @@ export interface paths {
          * @description Returns the agents and environments that a pool's workers reported.
          */
         get: operations["get_catalogue"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/definitions/presets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Presets
+         * @description Returns the submissions that come with Palestra, from which a new one can be begun.
+         */
+        get: operations["get_presets"];
         put?: never;
         post?: never;
         delete?: never;
@@ -558,7 +578,7 @@ export interface paths {
         head?: never;
         /**
          * Change Job
-         * @description Changes the class, the priority or limits of a job that waits.
+         * @description Changes the class, the priority or limits of a waiting job.
          */
         patch: operations["change_job"];
         trace?: never;
@@ -967,7 +987,7 @@ export interface paths {
         };
         /**
          * Get Quotas
-         * @description Returns the quotas of a project in a pool, with what was used and what is left of them.
+         * @description Returns the quotas of a project in a pool, with the used and the remaining amounts.
          */
         get: operations["get_quotas"];
         put?: never;
@@ -5968,7 +5988,7 @@ export interface components {
         };
         /**
          * OccupancyBucket
-         * @description How the slots of a pool were occupied in one part of the period.
+         * @description Occupancy of the slots of a pool in one part of the period.
          *
          *     A part without recorded samples is missing.
          */
@@ -6183,6 +6203,16 @@ export interface components {
         Page_PoolView_: {
             /** Items */
             items: components["schemas"]["PoolView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
+        /** Page[PresetView] */
+        Page_PresetView_: {
+            /** Items */
+            items: components["schemas"]["PresetView"][];
             /**
              * Next Cursor
              * @description Pass as `cursor` for the next page; `null` on the last.
@@ -6460,7 +6490,7 @@ export interface components {
         };
         /**
          * PoolOccupancy
-         * @description How the slots of a pool were occupied in the period, by whole hours.
+         * @description Occupancy of the slots of a pool in the period, by whole hours.
          */
         PoolOccupancy: {
             /** Buckets */
@@ -6782,6 +6812,42 @@ export interface components {
              * @default 0.5
              */
             value_coefficient: number;
+        };
+        /**
+         * PresetView
+         * @description A submission that comes with Palestra.
+         */
+        PresetView: {
+            /**
+             * Agent
+             * @description Name of its agent, or of its model function.
+             */
+            agent: string;
+            /**
+             * Description
+             * @description One or a few sentences, from its notes or from the comment at the head of its file.
+             */
+            description: string;
+            /**
+             * Document
+             * @description The file: YAML with comments.
+             */
+            document: string;
+            /**
+             * Env
+             * @description Id of its environment, or name of its input function.
+             */
+            env: string;
+            /**
+             * Name
+             * @description Path of its file below `examples`, without the ending, for example `learning/pendulum-sac`.
+             */
+            name: string;
+            /**
+             * Title
+             * @description Display name of its definition.
+             */
+            title: string;
         };
         /**
          * PrioritizedReplay
@@ -7311,7 +7377,7 @@ export interface components {
         };
         /**
          * QuotaStateView
-         * @description Limits, what was used of them, and what is left.
+         * @description Limits, with the used and the remaining amounts.
          */
         QuotaStateView: {
             left: components["schemas"]["QuotaView"];
@@ -7320,7 +7386,7 @@ export interface components {
         };
         /**
          * QuotaUseView
-         * @description What quotas count.
+         * @description The amounts that quotas count.
          */
         QuotaUseView: {
             /**
@@ -7341,7 +7407,7 @@ export interface components {
         };
         /**
          * QuotaView
-         * @description Limits, or what is left of them; `null` for no limit.
+         * @description Limits, or the remaining amounts; `null` for no limit.
          */
         QuotaView: {
             /** Device Hours */
@@ -11685,6 +11751,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CatalogueView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_presets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_PresetView_"];
                 };
             };
             /** @description The request could not be read. */

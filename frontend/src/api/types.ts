@@ -22,7 +22,6 @@ export type PriorityClass = Schemas["PriorityClass"];
 export type WaitingQueue = Schemas["WaitingQueueView"];
 export type Lane = Schemas["LaneView"];
 export type Overview = Schemas["OverviewView"];
-export type PoolShares = Schemas["PoolSharesView"];
 export type Evaluation = Schemas["EvaluationView"];
 export type Backlog = Schemas["BacklogView"];
 export type Snapshot = Schemas["SnapshotView"];
