@@ -3287,7 +3287,7 @@ export interface components {
          * @description The cause of the end of an attempt or a job; the retry rule depends on it.
          * @enum {string}
          */
-        Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed";
+        Cause: "budget" | "success_score" | "user" | "drain" | "preempted" | "user_exception" | "import_error" | "diverged" | "cuda_out_of_memory" | "host_out_of_memory" | "time_limit" | "stalled" | "disk_full" | "no_result" | "trainer_killed" | "worker_lost" | "lease_expired" | "poison" | "stale" | "code_changed" | "dependency";
         /**
          * CemParameters
          * @description The cross-entropy method over the parameters of a policy (Szita & Lorincz 2006).
@@ -5154,6 +5154,12 @@ export interface components {
          */
         JobOptions: {
             /**
+             * After
+             * @description IDs of jobs of the project that have to end before.
+             * @default []
+             */
+            after: string[];
+            /**
              * @default {
              *       "grace_seconds": 120,
              *       "max_attempts": 20,
@@ -5168,6 +5174,14 @@ export interface components {
              *     of an existing experiment as it is.
              */
             max_running?: number | null;
+            /**
+             * On
+             * @description Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
+             *     `dependency`), or have to end in `any` way.
+             * @default success
+             * @enum {string}
+             */
+            on: "success" | "any";
             /**
              * Pool
              * @description Pool of workers.
@@ -5206,6 +5220,12 @@ export interface components {
              *     ]
              */
             seeds: number[];
+            /**
+             * Then
+             * @description Jobs to queue for each run after its training, each once the one before has succeeded.
+             * @default []
+             */
+            then: ("evaluate" | "export")[];
         };
         /**
          * JobRefusal
@@ -5237,6 +5257,12 @@ export interface components {
          */
         JobRequest: {
             /**
+             * After
+             * @description IDs of jobs of the project that have to end before.
+             * @default []
+             */
+            after: string[];
+            /**
              * @default {
              *       "delay_seconds": 0,
              *       "episodes": null,
@@ -5257,6 +5283,14 @@ export interface components {
              *     }
              */
             limits: components["schemas"]["Limits"];
+            /**
+             * On
+             * @description Whether they have to succeed (one that fails or is cancelled cancels the job, with the cause
+             *     `dependency`), or have to end in `any` way.
+             * @default success
+             * @enum {string}
+             */
+            on: "success" | "any";
             /**
              * Pool
              * @description Pool of workers; `null` takes the one of the run's training.
@@ -5335,6 +5369,11 @@ export interface components {
              */
             afresh: boolean;
             /**
+             * After
+             * @description IDs of the jobs that had to end, or have to, before it starts.
+             */
+            after?: string[];
+            /**
              * Allow Code Change
              * @description Whether it may go on with other code than the experiment's.
              * @default false
@@ -5372,6 +5411,13 @@ export interface components {
              *     refuses them; `null` otherwise.
              */
             not_uploaded: components["schemas"]["BacklogView"] | null;
+            /**
+             * On
+             * @description Whether they have to succeed, or to end in any way.
+             * @default success
+             * @enum {string}
+             */
+            on: "success" | "any";
             /** Pool */
             pool: string;
             /**
@@ -8014,8 +8060,9 @@ export interface components {
             memory_mib?: number | null;
             /**
              * Pack
-             * @description Seeds that one job trains as one batch, at most: `auto` packs 16 where the agent can be
-             *     packed, `off` makes a job per seed.
+             * @description Seeds that one job trains as one batch, at most: `off` makes a job per seed; `auto` spreads
+             *     the seeds of the submission over the slots of the pool's workers, at most 16 per job, where the
+             *     agent can be packed. The job shows the size that was chosen: another one may change roundings.
              * @default off
              */
             pack: ("auto" | "off") | number;
@@ -9201,6 +9248,7 @@ export interface components {
             definition: components["schemas"]["RlDefinitionInput"] | components["schemas"]["SupervisedDefinitionInput"];
             /**
              * @default {
+             *       "after": [],
              *       "limits": {
              *         "grace_seconds": 120,
              *         "max_attempts": 20,
@@ -9208,6 +9256,7 @@ export interface components {
              *         "wall_seconds": null
              *       },
              *       "max_running": null,
+             *       "on": "success",
              *       "pool": "default",
              *       "priority": 0,
              *       "priority_class": "normal",
@@ -9222,7 +9271,8 @@ export interface components {
              *       "schedule": "train",
              *       "seeds": [
              *         0
-             *       ]
+             *       ],
+             *       "then": []
              *     }
              */
             options: components["schemas"]["JobOptions"];
@@ -10341,7 +10391,7 @@ export interface components {
          * @description The reason why a queued job has not started, as a code.
          * @enum {string}
          */
-        WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "delayed" | "follows_training" | "interactive_limit" | "no_fitting_worker" | "not_free_long_enough" | "experiment_limit" | "person_limit" | "project_limit" | "device_hours" | "reserved" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";
+        WaitReason: "project_not_admitted" | "pool_paused" | "no_worker_registered" | "no_worker_online" | "too_many_gpus" | "work_order_version" | "dependency" | "delayed" | "follows_training" | "interactive_limit" | "no_fitting_worker" | "not_free_long_enough" | "experiment_limit" | "person_limit" | "project_limit" | "device_hours" | "reserved" | "assigned" | "behind_jobs" | "slots_busy" | "starts_now";
         /**
          * WaitingQueueView
          * @description A page of the waiting jobs of a pool.
