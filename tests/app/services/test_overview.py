@@ -63,8 +63,8 @@ async def test_old_retried_and_archived_failures_are_left_out(world: World) -> N
 
 
 async def test_a_job_without_a_place_is_the_next_one_if_there_is_no_other(world: World) -> None:
-    await world.register(slots=1)
     large = await world.submit_one_job(seeds=[1], resources={"gpus": 8})
+    await world.register(slots=1)
     found = await show(world)
     assert found.next_job is not None
     assert (found.next_job.id, found.next_job.position) == (large.id, None)

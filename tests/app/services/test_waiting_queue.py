@@ -42,9 +42,9 @@ async def read_all(world: World, limit: int, **wanted: Any) -> list[str]:
 
 
 async def test_assigned_jobs_come_first_then_places_then_the_others(world: World) -> None:
+    large = await world.submit_one_job(seeds=[1], resources={"gpus": 8})
     worker = (await world.register(slots=1)).worker_id
     last = await world.submit_one_job(seeds=[0], priority_class="idle")
-    large = await world.submit_one_job(seeds=[1], resources={"gpus": 8})
     middle = await world.submit_one_job(seeds=[2])
     first = await world.submit_one_job(seeds=[3], **INTERACTIVE)
     assigned = await world.submit_one_job(seeds=[4])
