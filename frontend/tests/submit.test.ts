@@ -4,7 +4,7 @@ import { ApiError } from "@/api/client";
 import { dropDraft, keepDraft, readDraft } from "@/features/submit/draft";
 import { describePlace, findFault, listFaults } from "@/features/submit/faults";
 import { nameMember, showFallback } from "@/features/submit/form";
-import { parseIntegers, parseNumber } from "@/features/submit/numbers";
+import { parseIntegers, parseNumber, parseTexts } from "@/features/submit/numbers";
 import {
   chooseVariant,
   findUnion,
@@ -45,6 +45,8 @@ describe("the fields of the schema", () => {
     ["RlDefinitionInput", "hooks", "variants"],
     ["RlDefinitionInput", "name", "text"],
     ["ExportSpec", "formats", "choices"],
+    ["JobOptions", "after", "texts"],
+    ["JobOptions", "then", "choices"],
     ["Resources", "pack", "choiceOrInteger"],
     ["Sb3Parameters", "parameters", "yaml"],
     ["EnvDefinition", "kwargs", "yaml"],
@@ -268,6 +270,8 @@ describe("typed values", () => {
     ]);
     expect(parseIntegers("64, 32")).toEqual([64, 32]);
     expect(parseIntegers("64,")).toBeNull();
+    expect(parseTexts(" job_1, job_2,")).toEqual(["job_1", "job_2"]);
+    expect(parseTexts(" ")).toBeUndefined();
   });
 
   it("are seeds, with ranges", () => {

@@ -148,3 +148,8 @@ export function nameSchedule(schedule: string): string {
 export function nameCause(cause: string): string {
   return cause.replaceAll("_", " ");
 }
+
+/** Begins a text with a capital letter. */
+export function capitalize(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -101,6 +101,9 @@ export const theme = createTheme({
     SegmentedControl: { defaultProps: { size: "xs" } },
     Switch: { defaultProps: { size: "xs", withThumbIndicator: false } },
     Checkbox: { defaultProps: { size: "xs" } },
+    NumberInput: { defaultProps: { size: "xs" } },
+    Radio: { defaultProps: { size: "xs" } },
+    Autocomplete: { defaultProps: { size: "xs", comboboxProps: { shadow: "md" } } },
     Slider: { defaultProps: { size: "xs" } },
     Modal: {
       defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.35 }, padding: "lg" },

@@ -9,7 +9,7 @@ import { findFaultAt, findFaultBeside } from "@/api/client";
 import { keys } from "@/api/queries";
 import { poolsQuery } from "@/api/queueQueries";
 import type { ExperimentDetail, Run } from "@/api/types";
-import { formatPlural } from "@/lib/format";
+import { capitalize, formatPlural } from "@/lib/format";
 import { JOB_FIELDS, type JobForm } from "@/lib/jobForms";
 import { EvaluateDialog } from "@/ui/EvaluateDialog";
 import { ExportDialog } from "@/ui/ExportDialog";
@@ -111,7 +111,7 @@ function JobsDialog({
       snapshots={[]}
       pools={(pools ?? []).map((pool) => pool.name)}
       isPending={queue.isPending}
-      faultAt={(pointer) => findFaultAt(queue.error, pointer)}
+      faultAt={(pointer) => capitalize(findFaultAt(queue.error, pointer) ?? "") || undefined}
       problem={queue.error && findFaultBeside(queue.error, JOB_FIELDS)}
       onSubmit={(request) => queue.mutate(request)}
       onClose={onClose}

@@ -8,7 +8,7 @@ import { findFaultAt, findFaultBeside } from "@/api/client";
 import { keys, snapshotsQuery } from "@/api/queries";
 import { poolsQuery } from "@/api/queueQueries";
 import type { RunDetail, Snapshot } from "@/api/types";
-import { formatCount, formatValue, nameSchedule } from "@/lib/format";
+import { capitalize, formatCount, formatValue, nameSchedule } from "@/lib/format";
 import { JOB_FIELDS, type JobForm } from "@/lib/jobForms";
 import { EvaluateDialog } from "@/ui/EvaluateDialog";
 import { ExportDialog } from "@/ui/ExportDialog";
@@ -101,7 +101,7 @@ function Dialog({ run, kind, error, isPending, onSubmit, onClose }: DialogProps)
       snapshots={(snapshots ?? []).filter(isReadable).map(describeSnapshot)}
       pools={(pools ?? []).map((pool) => pool.name)}
       isPending={isPending}
-      faultAt={(pointer) => findFaultAt(error, pointer)}
+      faultAt={(pointer) => capitalize(findFaultAt(error, pointer) ?? "") || undefined}
       problem={error === null ? null : findFaultBeside(error, JOB_FIELDS)}
       onSubmit={onSubmit}
       onClose={onClose}

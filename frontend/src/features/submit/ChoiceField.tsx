@@ -49,7 +49,6 @@ export function ChoiceField({ field, path }: FieldProps) {
       <Autocomplete
         {...common}
         inputWrapperOrder={[...order.inputWrapperOrder]}
-        size="xs"
         data={field.choices}
         filter={({ options }) => options}
         placeholder={showFallback(field.fallback)}

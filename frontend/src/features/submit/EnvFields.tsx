@@ -23,7 +23,6 @@ export function EnvFields({ schema }: { schema: Schema }) {
     <>
       <div className={classes.lead}>
         <Autocomplete
-          size="xs"
           label="Environment"
           placeholder="CartPole-v1"
           data={names}

@@ -93,7 +93,6 @@ function SeedFields() {
   return (
     <>
       <NumberInput
-        size="xs"
         label="Number of runs"
         description="One run per seed; several show how much luck a result is"
         inputWrapperOrder={["label", "input", "error", "description"]}

@@ -1,13 +1,13 @@
 import { Button, Skeleton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { SubmissionPreview } from "@/api/types";
-import { formatPlural } from "@/lib/format";
+import { capitalize, formatPlural } from "@/lib/format";
 import { formatSeeds } from "@/lib/seeds";
 import { IconAlertTriangle, IconPlayerPlay } from "@/ui/icons";
 import { Message } from "@/ui/Message";
 import { Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
-import { capitalize, describePlace, type Fault } from "./faults";
+import { describePlace, type Fault } from "./faults";
 import classes from "./Submit.module.css";
 
 interface StartPanelProps {

@@ -4,7 +4,7 @@ import { IconBan } from "@/ui/icons";
 import { Message } from "@/ui/Message";
 import { findFault } from "./faults";
 import { labelMember, showFallback, showValue, useForm, useMember } from "./form";
-import { parseIntegers, parseNumber } from "./numbers";
+import { parseIntegers, parseNumber, parseTexts } from "./numbers";
 import { type Field, isEqual } from "./schema";
 import type { Path } from "./text";
 
@@ -29,6 +29,7 @@ const TYPES: Record<
     fault: "Write a number, such as 0.001 or 1e-3.",
     mode: "decimal",
   },
+  texts: { parse: parseTexts, fault: "", mode: "text" },
   integers: {
     parse: parseIntegers,
     fault: "Write whole numbers with commas between them, such as 64, 64.",

@@ -1,7 +1,7 @@
 import { Button, FileButton, Textarea } from "@mantine/core";
+import { capitalize } from "@/lib/format";
 import { CopyButton } from "@/ui/Copy";
 import { Panel } from "@/ui/Page";
-import { capitalize } from "./faults";
 import classes from "./Submit.module.css";
 import type { Reading } from "./text";
 

@@ -1,5 +1,6 @@
 /** Places the faults that the server found at the fields of the form. */
 import { ApiError } from "@/api/client";
+import { capitalize } from "@/lib/format";
 
 export interface Fault {
   pointer: string;
@@ -29,10 +30,6 @@ export function findFault(
     (one) => one.pointer === pointer || (!hasFields && one.pointer.startsWith(`${pointer}/`)),
   );
   return found && capitalize(found.message);
-}
-
-export function capitalize(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** Where a fault is, as a path with dots, without the name of the document's part. */

@@ -34,6 +34,8 @@ export type Kind =
   /** Several of `choices`. */
   | "choices"
   | "integers"
+  /** Several texts without commas. */
+  | "texts"
   /** An object with fields of its own. */
   | "object"
   /** A list of objects, each with the fields of one variant. */
@@ -148,6 +150,7 @@ function chooseKind(root: Schema, schema: Schema): { kind: Kind; choices: readon
   const items = resolve(root, schema.items ?? {});
   if (schema.type === "array") {
     if (items.type === "integer") return { kind: "integers", choices };
+    if (items.type === "string" && items.enum === undefined) return { kind: "texts", choices };
     if (items.enum !== undefined) return { kind: "choices", choices: items.enum.map(String) };
     if (items.discriminator !== undefined || items.properties !== undefined)
       return { kind: "variants", choices: Object.keys(items.discriminator?.mapping ?? {}) };

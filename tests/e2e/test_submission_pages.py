@@ -1,0 +1,103 @@
+"""The pages on which one submits, in a browser: form and YAML, faults, drafts, clones, dialogs."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+
+from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.support.server_fixture import make_definition
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(180),
+]
+
+UNNAMED = """
+() => [...document.querySelectorAll("main input, main textarea, main button, main [role=switch]")]
+  .filter((one) => one.type !== "hidden" && one.type !== "file" && one.offsetParent !== null)
+  .filter((one) => one.tabIndex >= 0)
+  .filter((one) => !one.labels?.length && !one.ariaLabel && !one.innerText?.trim())
+  .map((one) => one.outerHTML)
+"""
+"""Controls without a name for a screen reader."""
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def site(
+    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[DashboardSite]:
+    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("submit")) as opened:
+        await opened.served.world.register(slots=2, name="form")
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module", autouse=True)
+async def close_pages(site: DashboardSite) -> AsyncIterator[None]:
+    yield
+    await site.close_pages()
+
+
+async def test_the_form_and_the_yaml_follow_each_other(site: DashboardSite) -> None:
+    page = await site.page("/p/default/new?preset=cartpole-dqn")
+    text = page.get_by_role("textbox", name="Submission as YAML")
+    rate = page.get_by_role("textbox", name="Learning rate")
+    await rate.fill("3e-4")
+    await expect(text).to_have_value(re.compile("Balances.*learning_rate: 0.0003", re.DOTALL))
+    await text.fill((await text.input_value()).replace("learning_rate: 0.0003", "gama: 1"))
+    await expect(rate).to_have_value("")
+    await expect(page.get_by_role("alert")).to_contain_text("agent.gama")
+    await text.fill("definition: [")
+    await expect(page.get_by_text("Line 1: ")).to_be_visible()
+    await expect(rate).to_be_disabled()
+    assert await page.evaluate(UNNAMED) == []
+
+
+async def test_faults_are_at_their_fields_and_keep_the_form_from_being_sent(
+    site: DashboardSite,
+) -> None:
+    page = await site.page("/p/default/new")
+    await page.get_by_role("textbox", name="Minibatch size").fill("100000")
+    await page.get_by_role("textbox", name="Seeds").fill("0, x")
+    await expect(page.get_by_role("alert")).to_contain_text("agent.minibatch_size")
+    await page.get_by_role("button", name="Submit 3 runs").click()
+    await expect(page.get_by_role("heading", name="New experiment")).to_be_visible()
+    await expect(page.get_by_text("Write numbers and ranges, such as 0-2, 7.")).to_be_visible()
+
+
+async def test_a_draft_survives_a_reload_until_it_is_discarded(site: DashboardSite) -> None:
+    page = await site.page("/p/default/new")
+    name = page.get_by_role("textbox", name="Name", exact=True)
+    await name.fill("Not yet submitted")
+    await page.wait_for_timeout(500)
+    page.on("dialog", lambda dialog: dialog.accept())
+    await page.reload()
+    await expect(name).to_have_value("Not yet submitted")
+    await page.get_by_role("button", name="Discard the draft").click()
+    await expect(name).to_have_value("CartPole PPO")
+
+
+async def test_a_clone_shows_what_differs_and_seeds_are_added(site: DashboardSite) -> None:
+    world = site.served.world
+    document = make_definition(name="Original", loop={"env_steps": 1_777})
+    original, _ = await world.submit(document, seeds=(0, 4))
+    page = await site.page(f"/p/default/experiments/{original.id}")
+    await page.get_by_role("link", name="Clone with changes").click()
+    await expect(page.get_by_role("textbox", name="Seeds")).to_have_value("0, 4")
+    await expect(page.get_by_text("Nothing differs yet")).to_be_visible()
+    await expect(page.get_by_text("exists already, with seeds 0, 4")).to_be_visible()
+    await page.get_by_role("textbox", name="Gamma").fill("0.9")
+    await expect(page.get_by_test_id("changes")).to_have_text("agent.gamma0.99 0.9")
+    await page.get_by_role("button", name="Submit 2 runs").click()
+    await expect(page.get_by_role("heading", name="Original")).to_be_visible()
+    assert original.id not in page.url
+    await page.goto(f"/p/default/experiments/{original.id}")
+    await page.get_by_role("button", name="New job").click()
+    await page.get_by_role("menuitem", name="Train more seeds…").click()
+    await expect(page.get_by_role("textbox", name="Seeds")).to_have_value("1, 2")
+    await page.get_by_role("button", name="Submit 2 runs").click()
+    await expect(page.get_by_text("4 runs").first).to_be_visible()
