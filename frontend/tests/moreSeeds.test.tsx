@@ -1,8 +1,9 @@
 /** Jobs of a whole experiment: more seeds, and an evaluation of all runs. */
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { ExperimentDetail, Run } from "@/api/types";
+import { LimitDialog } from "@/features/experiment/LimitDialog";
 import { MoreSeedsDialog } from "@/features/experiment/MoreSeedsDialog";
 import { buildEvaluation, buildExport, NEW_EVALUATION, NEW_EXPORT } from "@/lib/jobForms";
 import { answers, job, mockServer, sent, show } from "./runFixtures";
@@ -63,6 +64,26 @@ describe("more seeds", () => {
     open();
     expect(await screen.findByRole("alert")).toHaveTextContent("would make another experiment");
     expect(screen.getByRole("button", { name: "Submit 2 runs" })).toBeDisabled();
+  });
+});
+
+describe("the limit on running jobs", () => {
+  it.each([
+    ["3", 3, "Set the limit"],
+    ["", null, "Set no limit"],
+  ])("is %j", async (typed, most, button) => {
+    const changed = { status: 200, body: { ...experiment, max_running: most } };
+    answers.set(`${PATH}/pole-1`, changed);
+    const fetched = vi.spyOn(globalThis, "fetch");
+    show(<LimitDialog experiment={{ ...experiment, max_running: 2 }} onClose={() => undefined} />);
+    await userEvent.clear(screen.getByLabelText("Most jobs that run at the same time"));
+    if (typed)
+      await userEvent.type(screen.getByLabelText("Most jobs that run at the same time"), typed);
+    await userEvent.click(screen.getByRole("button", { name: button }));
+    const request = fetched.mock.calls
+      .map(([, init]) => init)
+      .find((one) => one?.method === "PATCH");
+    expect(JSON.parse(String(request?.body))).toEqual({ max_running: most });
   });
 });
 

@@ -133,6 +133,12 @@ export function unarchive({ project, id }: ExperimentName): Promise<Experiment> 
   return post<Experiment>(pathIn(project, `/experiments/${encodeURIComponent(id)}:unarchive`));
 }
 
+/** Limits how many jobs of an experiment run at the same time; `null` removes the limit. */
+export function limitExperiment({ project, id }: ExperimentName, most: number | null) {
+  const path = pathIn(project, `/experiments/${encodeURIComponent(id)}`);
+  return patch<ExperimentDetail>(path, { max_running: most });
+}
+
 /** Moves an experiment whose jobs have ended to another project, named by its slug. */
 export function moveExperiment({ project, id }: ExperimentName, to: string) {
   const path = pathIn(project, `/experiments/${encodeURIComponent(id)}:move`);

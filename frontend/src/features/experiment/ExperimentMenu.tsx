@@ -8,10 +8,18 @@ import { keys } from "@/api/queries";
 import type { Experiment, Run } from "@/api/types";
 import { formatPlural } from "@/lib/format";
 import { FormDialog } from "@/ui/FormDialog";
-import { IconArchive, IconArchiveOff, IconBan, IconDots, IconFolderSymlink } from "@/ui/icons";
+import {
+  IconArchive,
+  IconArchiveOff,
+  IconBan,
+  IconDots,
+  IconFolderSymlink,
+  IconListNumbers,
+} from "@/ui/icons";
 import { Permitted } from "@/ui/Permitted";
 import { showUndo } from "@/ui/undoNotification";
 import type { Controllable } from "./Actions";
+import { LimitDialog } from "./LimitDialog";
 import { MoveDialog } from "./MoveDialog";
 
 const UNFINISHED: readonly Run["state"][] = ["queued", "running", "paused"];
@@ -23,9 +31,9 @@ interface ExperimentMenuProps {
   onCancel(): void;
 }
 
-/** The rarer actions on an experiment: cancel, archive, move. */
+/** The rarer actions on an experiment: cancel, limit, archive, move. */
 export function ExperimentMenu({ experiment, runs, cancellable, onCancel }: ExperimentMenuProps) {
-  const [asked, setAsked] = useState<"cancel" | "move" | null>(null);
+  const [asked, setAsked] = useState<"cancel" | "limit" | "move" | null>(null);
   const mayAct = useControl();
   const put = useArchive(experiment);
   const move = useMoveTargets(experiment.project);
@@ -53,6 +61,14 @@ export function ExperimentMenu({ experiment, runs, cancellable, onCancel }: Expe
               {cancellable.found === 0
                 ? "Cancel runs…"
                 : `Cancel ${formatPlural(cancellable.runs.length || cancellable.found, "run")}…`}
+            </Menu.Item>
+          </Permitted>
+          <Permitted reason={mayAct(experiment, "limit the jobs of this experiment").reason}>
+            <Menu.Item
+              leftSection={<IconListNumbers size={15} />}
+              onClick={() => setAsked("limit")}
+            >
+              Limit running jobs…
             </Menu.Item>
           </Permitted>
           <Permitted reason={mayAct(experiment, `${verb} this experiment`).reason}>
@@ -91,6 +107,7 @@ export function ExperimentMenu({ experiment, runs, cancellable, onCancel }: Expe
           snapshots stay.
         </p>
       </FormDialog>
+      {asked === "limit" && <LimitDialog experiment={experiment} onClose={close} />}
       {asked === "move" && (
         <MoveDialog experiment={experiment} targets={move.targets} onClose={close} />
       )}
