@@ -1,12 +1,13 @@
 """Assignments of queued jobs to workers, and the slots that they leave free."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, bindparam, func, literal_column, select, update
+from sqlalchemy import ColumnElement, Text, bindparam, cast, func, literal_column, select, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
@@ -45,12 +46,18 @@ async def list_worker_slots(session: Session, pools: Collection[str]) -> list[Wo
             slots=slots,
             free_slots=max(0, slots - busy),
             gpus=gpus,
-            versions=frozenset(versions),
+            versions=_read_versions(versions),
         )
         for worker_id, pool, registered_at, slots, busy, gpus, versions in await fetch(
             session, _select_worker_slots(), pools=list(pools)
         )
     ]
+
+
+@cache
+def _read_versions(text: str) -> frozenset[int]:
+    """Returns stored work order versions; most workers have the same ones."""
+    return frozenset(json.loads(text))
 
 
 @cache
@@ -77,7 +84,7 @@ def _select_worker_slots() -> Any:
         WorkerRow.slots,
         live + assigned,
         WorkerRow.gpu_count,
-        WorkerRow.work_order_versions,
+        cast(WorkerRow.work_order_versions, Text),
     ).where(
         WorkerRow.pool.in_(bindparam("pools", expanding=True)),
         WorkerRow.draining.is_(False),

@@ -24,6 +24,7 @@ _KEY_COLUMNS: Final = (
     QueueGroupRow.project_id,
     QueueGroupRow.user_id,
 )
+_CLASSES: Final = {one.value: one for one in PriorityClass}
 GROUP_KEY: Final = tuple_(*_KEY_COLUMNS)
 """Identifies a group of a pool."""
 
@@ -95,13 +96,15 @@ async def drop_empty_groups(session: Session, pool: str, groups: Collection[Grou
 
 async def list_open_pools(session: Session) -> Sequence[str]:
     """Returns the names of the pools in which jobs may be queued, without paused ones."""
-    query = (
-        select(QueueGroupRow.pool)
-        .join(PoolRow, PoolRow.name == QueueGroupRow.pool)
-        .where(PoolRow.paused_at.is_(None))
-        .distinct()
+    return [pool for (pool,) in await fetch(session, _select_open_pools())]
+
+
+@cache
+def _select_open_pools() -> Any:
+    has_groups = exists().where(QueueGroupRow.pool == PoolRow.name)
+    return (
+        select(PoolRow.name).where(PoolRow.paused_at.is_(None), has_groups).order_by(PoolRow.name)
     )
-    return (await session.scalars(query.order_by(QueueGroupRow.pool))).all()
 
 
 async def list_groups(session: Session, pool: str) -> dict[Group, datetime]:
@@ -136,4 +139,4 @@ def build_keys(groups: Collection[Group]) -> list[tuple[str, str, str]]:
 
 def build_group(priority_class: str, project_id: str, user_id: str) -> Group:
     """Returns the group of a value of `GROUP_KEY`."""
-    return Group(PriorityClass(priority_class), project_id, user_id)
+    return Group(_CLASSES[priority_class], project_id, user_id)

@@ -49,7 +49,8 @@ _COLUMNS: Final = (
     JobRow.experiment_id,
     JobRow.schedule,
     JobRow.allow_code_change,
-    JobRow.limits,
+    JobRow.limits["wall_seconds"].as_integer().label("wall_seconds"),
+    JobRow.limits["grace_seconds"].as_integer().label("grace_seconds"),
 )
 _ORDER: Final = (
     JobRow.priority.desc(),
@@ -61,6 +62,7 @@ _ORDER: Final = (
 
 _GRACE_SECONDS: Final = Limits().grace_seconds
 
+_CLASSES: Final = {one.value: one for one in PriorityClass}
 _GROUP_COLUMNS: Final = Group._fields
 
 _FEW_GROUPS: Final = 8
@@ -136,7 +138,7 @@ async def load_live_usage(session: Session, pool: str) -> list[LiveUsage]:
     return [
         LiveUsage(
             account=UsageAccount(project_id, user_id),
-            priority_class=PriorityClass(name),
+            priority_class=_CLASSES[name],
             devices=int(count),
             weight=float(weight),
         )
@@ -279,7 +281,6 @@ def _select_queued(conditions: Sequence[ColumnElement[bool]], *, excludes: bool)
 def _to_job(row: Any) -> LoadedJob:
     # Exports of an experiment may differ in their formats.
     shared = row.id if row.schedule == Schedule.EXPORT else f"{row.experiment_id} {row.schedule}"
-    wall_seconds = row.limits.get("wall_seconds")
     # The time limit of an evaluation that follows a training does not count while that trains.
     is_bounded = not Schedule(row.schedule).follows_training
     job = QueuedJob(
@@ -294,13 +295,13 @@ def _to_job(row: Any) -> LoadedJob:
         version=row.work_order_version,
         requirements=f"{row.project_id} {shared} {row.allow_code_change}",
         experiment_id=row.experiment_id,
-        wall_seconds=wall_seconds if is_bounded else None,
-        grace_seconds=row.limits.get("grace_seconds", _GRACE_SECONDS),
+        wall_seconds=row.wall_seconds if is_bounded else None,
+        grace_seconds=_GRACE_SECONDS if row.grace_seconds is None else row.grace_seconds,
     )
     return LoadedJob(
         job=job,
         schedule=row.schedule,
-        wall_seconds=wall_seconds or 0,
+        wall_seconds=row.wall_seconds or 0,
         allow_code_change=row.allow_code_change,
     )
 
