@@ -39,6 +39,7 @@ _HOLDS_ALIKE: Final = {
     HoldReason.NO_FITTING_WORKER,
     HoldReason.NOT_FREE_LONG_ENOUGH,
     HoldReason.EXPERIMENT_LIMIT,
+    HoldReason.RESERVED,
 }
 """Reasons that hold other jobs with the same requirement as well."""
 

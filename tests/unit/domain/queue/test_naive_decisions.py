@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.queue import usage
-from app.domain.queue.decision import PoolState, decide, jobs_ahead
+from app.domain.queue.decision import Decider, LoadedHeads, PoolState, decide, jobs_ahead
 from app.domain.queue.holds import Hold, HoldReason, RunningLimit, RunningLimits
 from app.domain.queue.placement import WorkerOffer
 from app.domain.queue.start_order import ExperimentKey, QueuedJob, UsageAccount
@@ -223,7 +223,7 @@ def decide_naively(state: PoolState) -> list[str]:
     return [one.id for one in started]
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(JOBS, WORKERS, USAGE, SHARES, LIMITS)
 def test_decisions_equal_the_naive_ones(
     jobs: list[QueuedJob],
@@ -236,7 +236,7 @@ def test_decisions_equal_the_naive_ones(
     assert [one.job.id for one in decide(state).assignments] == decide_naively(state)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(JOBS, WORKERS, USAGE, SHARES, LIMITS)
 def test_a_job_starts_next_once_the_jobs_ahead_of_it_have_run(
     jobs: list[QueuedJob],
@@ -265,3 +265,30 @@ def test_a_job_starts_next_once_the_jobs_ahead_of_it_have_run(
         ]
         decision = decide(make_state(rest, roomy, charged, shares, limits=limits))
         assert job.id in [one.job.id for one in decision.assignments]
+
+
+@settings(max_examples=300, deadline=None)
+@given(JOBS, WORKERS, USAGE, SHARES, LIMITS, st.integers(1, 3))
+def test_a_decision_that_loads_jobs_step_by_step_equals_one_on_all_jobs(
+    jobs: list[QueuedJob],
+    workers: list[WorkerOffer],
+    used: dict[tuple[str, str], float],
+    shares: dict[str, float],
+    limits: RunningLimits,
+    step: int,
+) -> None:
+    state = make_state(jobs, workers, used, shares, limits=limits)
+    unloaded = {
+        group: heads._replace(jobs=(), is_complete=False) for group, heads in state.heads.items()
+    }
+    decider, loaded = Decider(replace(state, heads=unloaded)), dict.fromkeys(state.heads, 0)
+    while (found := decider.run()).unloaded is not None:
+        wanted = {found.unloaded, *decider.list_wanted(1)}
+        heads = {}
+        for group in wanted:
+            loaded[group] += step
+            every = state.heads[group]
+            is_complete = loaded[group] > len(every.jobs)
+            heads[group] = every._replace(jobs=every.jobs[: loaded[group]], is_complete=is_complete)
+        decider.load(LoadedHeads(heads=heads, equipped={}, experiments={}))
+    assert found.assignments == decide(state).assignments
