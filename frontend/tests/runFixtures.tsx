@@ -65,7 +65,7 @@ export function mockServer(): void {
   answers.clear();
   vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
     const path = url.replace("/api/v1", "").split("?")[0] ?? "";
-    if (init.method === "POST")
+    if (init.method === "POST" || init.method === "PATCH")
       sent.push({ url: path, body: init.body ? JSON.parse(String(init.body)) : null });
     const { status, body } = answers.get(path) ?? {
       status: 200,

@@ -87,4 +87,4 @@ class ProjectQuotasView(View):
     each_person: QuotaView
     """Limits of each person who has no limits of their own."""
     persons: list[PersonQuotaView]
-    """The members of the project by login name, each with their use; for the members alone."""
+    """The members of the project, with what each uses."""

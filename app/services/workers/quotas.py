@@ -43,7 +43,7 @@ async def show(
         raise NotFoundError("project")
     if pool is None or not await pool_rows.admits(session, pool.id, project.id):
         raise NotFoundError("project of this pool" if manages else "pool")
-    return await _view(session, pool, project, shows_persons=project.id in readable)
+    return await _view(session, pool, project)
 
 
 async def change(
@@ -80,8 +80,7 @@ async def change(
         _record(session, principal, pool, project, request)
         announce(session, QUEUE)
         event_log.record(session, "pool", {"pool": pool.name, "deleted": False}, project_id=None)
-    shows_persons = project.id in principal.projects_with(Permission.PROJECT_READ)
-    return await _view(session, pool, project, shows_persons=shows_persons)
+    return await _view(session, pool, project)
 
 
 def _merge(quota: Quota, wanted: QuotaLimits) -> Quota:
@@ -102,9 +101,7 @@ async def _find_member(session: Session, project: ProjectRow, name: str) -> str:
     return user.id
 
 
-async def _view(
-    session: Session, pool: PoolRow, project: ProjectRow, *, shows_persons: bool
-) -> ProjectQuotasView:
+async def _view(session: Session, pool: PoolRow, project: ProjectRow) -> ProjectQuotasView:
     found = await rows.load(session, pool.name)
     use = await quotas.read_use(session, pool.name, found)
     queued = await rows.count_queued(session, pool.name, project.id)
@@ -127,7 +124,7 @@ async def _view(
             found.of_project(project.id), quotas.sum_use(use, accounts, sum(queued.values()))
         ),
         each_person=quotas.build_limits(found.each_person.get(project.id, NO_QUOTA)),
-        persons=persons if shows_persons else [one for one in persons if one.has_own_limits],
+        persons=persons,
     )
 
 

@@ -7034,7 +7034,7 @@ export interface components {
             period_seconds: number;
             /**
              * Persons
-             * @description The members of the project by login name, each with their use; for the members alone.
+             * @description The members of the project, with what each uses.
              */
             persons: components["schemas"]["PersonQuotaView"][];
             /** Pool */

@@ -10,6 +10,7 @@ import { type Column, DataTable } from "@/ui/DataTable";
 import { IconX } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import classes from "./Pools.module.css";
+import { QuotaDialog } from "./QuotaDialog";
 import { usePoolAction } from "./usePoolRefresh";
 
 /** The projects whose jobs run in a pool, with their shares. */
@@ -18,8 +19,9 @@ export function PoolProjects({ pool }: { pool: Pool }) {
     admitProject(pool.name, project, share),
   );
   const remove = usePoolAction((project: string) => removeProject(pool.name, project));
+  const [limited, setLimited] = useState<string | null>(null);
   const columns = useMemo(
-    () => projectColumns(admit.mutate, remove.mutate),
+    () => projectColumns(admit.mutate, remove.mutate, setLimited),
     [admit.mutate, remove.mutate],
   );
   return (
@@ -45,6 +47,9 @@ export function PoolProjects({ pool }: { pool: Pool }) {
         isPending={admit.isPending}
         add={(project) => admit.mutate({ project, share: 1 })}
       />
+      {limited !== null && (
+        <QuotaDialog pool={pool.name} project={limited} onClose={() => setLimited(null)} />
+      )}
     </Panel>
   );
 }
@@ -88,6 +93,7 @@ function AddProject({ pool, isPending, add }: AddProjectProps) {
 function projectColumns(
   admit: (of: { project: string; share: number }) => void,
   remove: (project: string) => void,
+  limit: (project: string) => void,
 ): Column<PoolProject>[] {
   return [
     {
@@ -114,6 +120,22 @@ function projectColumns(
       align: "right",
       hide: "narrow",
       cell: (row) => <span title={formatMoment(row.since)}>{formatDay(row.since)}</span>,
+    },
+    {
+      id: "quotas",
+      header: "",
+      width: 88,
+      align: "right",
+      cell: (row) => (
+        <Button
+          variant="subtle"
+          size="compact-xs"
+          aria-label={`Quotas of ${row.project}`}
+          onClick={() => limit(row.project)}
+        >
+          Quotas…
+        </Button>
+      ),
     },
     {
       id: "remove",
