@@ -1,7 +1,8 @@
 """Attempts a second through dispatcher, Celery and claim, beside a bare Celery task and `rq`.
 
 Attempts of Palestra hold a slot for no time and have no trainer: what remains is the decision, the
-assignment, the message, the claim and the release, each committed. The bare tasks have the same
+assignment, the message, the claim and the release, each committed. Two servers share a PostgreSQL,
+each with one worker. The bare tasks have the same
 payload, go through the same Valkey, and do nothing. Then a few trainings go through real processes.
 
     python -m benchmarks.queue_throughput [--jobs 600] [--trainings 10]
@@ -144,10 +145,12 @@ def run(jobs: int, trainings: int) -> bool:
         database_url("postgresql") as url,
         tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as directory,
         SeveralServers(
-            Path(directory), url, servers=1, slots=SLOTS, hold_seconds=(0.0, 0.0)
+            Path(directory), url, servers=WORKERS, slots=SLOTS, hold_seconds=(0.0, 0.0)
         ) as stack,
     ):
-        stack.start_worker("second")
+        stack.start_worker("second", stack.address("server-2"))
+        stack.stop("worker")
+        stack.start_worker("first", stack.address("server-1"))
         rate = measure_attempts(stack, "no-op warm-up", 100, 1_000)
         rate = measure_attempts(stack, "no-op", jobs, 1_001)
         verdict = "ok" if rate >= LEAST_RATE else f"UNDER {LEAST_RATE:g}"

@@ -117,6 +117,8 @@ class Dispatcher:
         self._assignment_seconds = assignment_seconds
         self._equipped = EquippedWorkers()
         self.lease: Final = lease or DispatcherLease(database)
+        self._known_epoch: int | None = None
+        """Epoch of the lease in which the messages of the dispatcher before were sent again."""
 
     async def run(self, bus: Bus) -> None:
         """Dispatches jobs whenever the queue changes, and at least once a second.
@@ -147,6 +149,7 @@ class Dispatcher:
         """
         if not await self.lease.hold():
             return 0
+        await self._take_over()
         async with self._database.read() as session:
             decisions = await dispatch_plan.decide(session, self._equipped)
         if not decisions:
@@ -163,6 +166,19 @@ class Dispatcher:
         if sent:
             _log.info("dispatcher.sent", jobs=[job.job_id for job in assigned])
         return sent
+
+    async def _take_over(self) -> None:
+        """Sends messages again that the dispatcher before may have left unsent, once per lease.
+
+        Otherwise their slots would stay unused until the assignments expire.
+        """
+        if self._known_epoch == self.lease.epoch:
+            return
+        async with self._database.read() as session:
+            assigned = await dispatch_plan.list_unclaimed(session)
+        for job in assigned:
+            await asyncio.to_thread(self._queue.send, job)
+        self._known_epoch = self.lease.epoch
 
     @asynccontextmanager
     async def _write(self) -> AsyncIterator[Session]:

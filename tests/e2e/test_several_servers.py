@@ -77,10 +77,10 @@ def test_a_dispatcher_stopped_past_its_lease_writes_nothing_when_it_goes_on(
     stack = two_dispatchers
     with psycopg.connect(stack.database_url, autocommit=True) as connection:
         connection.execute(_RECORD_WRITES.encode())
-    stack.submit(make_held_definition(0), seeds=list(range(240)), resources={"pack": "off"})
-    for _ in range(2):
+    for number in range(2):
+        queue_jobs(stack, 2 * number)
         stopped = wait_for(stack.find_holder, 10, "a dispatcher holds the lease")
-        wait_for(lambda who=stopped: count_writes(stack, who, "jobs"), 20, f"{stopped} assigns")
+        wait_for(lambda who=stopped: count_writes(stack, who, "jobs"), 30, f"{stopped} assigns")
         epoch = read_epoch(stack)
         stack.processes[stopped].send_signal(signal.SIGSTOP)
         begin = time.monotonic()
@@ -90,7 +90,8 @@ def test_a_dispatcher_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         assert seconds < 8
         other = ({"daemons-1", "daemons-2"} - {stopped}).pop()
         assigned = count_writes(stack, other, "jobs")
-        wait_for(lambda who=other, n=assigned: count_writes(stack, who, "jobs") > n, 10, "assigns")
+        queue_jobs(stack, 2 * number + 1)
+        wait_for(lambda who=other, n=assigned: count_writes(stack, who, "jobs") > n, 30, "assigns")
         written = read_last_write(stack, stopped)
         stack.processes[stopped].send_signal(signal.SIGCONT)
         wait_for(lambda who=stopped: "dispatcher.lease_lost" in stack.log(who), 10, "it notices")
@@ -98,6 +99,12 @@ def test_a_dispatcher_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         assert read_last_write(stack, stopped) == written
         assert read_epoch(stack) == epoch + 1
     wait_for(lambda: not count_unfinished(stack), 120, "all jobs end")
+
+
+def queue_jobs(stack: SeveralServers, number: int) -> None:
+    """Queues jobs that keep the dispatchers at work for some seconds."""
+    definition = make_held_definition(number)
+    stack.submit(definition, seeds=list(range(60)), resources={"pack": "off"})
 
 
 def read_epoch(stack: SeveralServers) -> int:
@@ -150,12 +157,22 @@ class Submitter(threading.Thread):
             time.sleep(0.05)
 
 
+def read_place(stack: SeveralServers, name: str) -> str | None:
+    """Returns where jobs are assigned, as one server says."""
+    ready = stack.readiness(name)
+    return None if ready is None else ready["dispatcher"]
+
+
 def test_a_rolling_restart_under_load_loses_nothing(directory: Path, servers_url: str) -> None:
     with SeveralServers(directory, servers_url, hold_seconds=(0.1, 0.5)) as stack:
         submitter = Submitter(stack)
         submitter.start()
         for name in ("server-1", "server-2"):
             time.sleep(2)
+            holder = wait_for(stack.find_holder, 8, "a server assigns jobs")
+            assert {one: read_place(stack, one) for one in stack.ports} == {
+                one: "here" if one == holder else "elsewhere" for one in stack.ports
+            }
             assert stack.stop(name) == 0, stack.log(name)
             wait_for(stack.find_holder, 8, "a server assigns jobs")
             stack.start_one(name)

@@ -48,13 +48,17 @@ class SeveralServers(Stack):
         self.worker_module = HELD
         self.ports = {f"server-{number + 1}": find_free_port() for number in range(servers)}
         self.proxy = BalancingProxy(list(self.ports.values()))
-        self.url = self.worker_url = self.proxy.url
+        self.url = self.worker_url = self.proxy.url if servers > 1 else self.address("server-1")
         self._http.close()
         self._http = httpx.Client(base_url=self.url, timeout=20, trust_env=False)
 
     def __exit__(self, *arguments: object) -> None:
         super().__exit__(*arguments)
         self.proxy.close()
+
+    def address(self, name: str) -> str:
+        """Returns the address of one server."""
+        return f"http://127.0.0.1:{self.ports[name]}"
 
     def start_server(self) -> None:
         """Starts all servers."""
@@ -79,9 +83,7 @@ class SeveralServers(Stack):
     def readiness(self, name: str) -> dict[str, Any] | None:
         """Returns what `/readyz` of one server answers; `None` if it is not ready."""
         try:
-            answer = httpx.get(
-                f"http://127.0.0.1:{self.ports[name]}/readyz", timeout=2, trust_env=False
-            )
+            answer = httpx.get(f"{self.address(name)}/readyz", timeout=2, trust_env=False)
         except httpx.HTTPError:
             return None
         found: dict[str, Any] | None = answer.json() if answer.is_success else None

@@ -119,6 +119,11 @@ async def assign(
     await connection.execute(statement, rows)
 
 
+async def list_unclaimed(session: Session) -> list[str]:
+    """Returns the IDs of queued jobs that are assigned to a worker, of all pools."""
+    return list(await session.scalars(select(JobRow.id).where(job_queue.is_assigned())))
+
+
 async def filter_assigned(session: Session, job_ids: Collection[str]) -> set[str]:
     """Returns which queued jobs are assigned to a worker."""
     query = select(JobRow.id).where(JobRow.id.in_(job_ids), job_queue.is_assigned())

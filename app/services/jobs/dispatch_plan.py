@@ -10,6 +10,7 @@ from app.db.models.jobs import JobRow
 from app.db.repositories import assignments, queue_groups
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import snapshots as snapshot_rows
+from app.db.repositories.assignments import AssignmentTarget
 from app.domain.queue import usage
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
@@ -69,10 +70,23 @@ async def assign(
         await queue_groups.drop_empty_groups(session, one.pool, one.made.empty_groups)
     held = await assignments.load_targets(session, list(chosen))
     return [
-        AssignedJob(job_id=job_id, expected_attempt=held[job_id].attempt, queue=held[job_id].queue)
+        _build_assigned_job(job_id, held[job_id])
         for job_id, worker_id in chosen.items()
         if job_id in held and held[job_id].worker_id == worker_id
     ]
+
+
+async def list_unclaimed(session: Session) -> list[AssignedJob]:
+    """Returns the jobs that are assigned and not claimed yet.
+
+    The dispatcher that assigned them may have ended before it sent their messages.
+    """
+    held = await assignments.load_targets(session, await assignments.list_unclaimed(session))
+    return [_build_assigned_job(job_id, target) for job_id, target in held.items()]
+
+
+def _build_assigned_job(job_id: str, target: AssignmentTarget) -> AssignedJob:
+    return AssignedJob(job_id=job_id, expected_attempt=target.attempt, queue=target.queue)
 
 
 async def unassign(session: Session, jobs: Sequence[AssignedJob]) -> None:

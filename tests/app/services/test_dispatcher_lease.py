@@ -266,3 +266,17 @@ async def test_a_dispatcher_stopped_within_a_transaction_is_replaced_within_eigh
     with pytest.raises(LeaseLostError):
         async with database.write() as session:
             await first.lease.confirm(session)
+
+
+async def test_messages_that_a_dispatcher_left_unsent_are_sent_by_the_next_one(
+    world: World, database: Database, first: OneDispatcher, second: OneDispatcher
+) -> None:
+    await world.register(slots=1)
+    job = await world.submit_one_job()
+    assert await first.tick() == 1
+    first.sent.clear()  # as if the process had been stopped before it sent the message
+    await hand_over(first, second)
+    assert await second.tick() == 0
+    assert second.sent == [job.id]
+    assert await second.tick() == 0
+    assert second.sent == [job.id]
