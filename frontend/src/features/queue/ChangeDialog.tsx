@@ -7,7 +7,6 @@ import { formatHours, parseHours } from "@/lib/hours";
 import { FormDialog } from "@/ui/FormDialog";
 import { CLASSES } from "./search";
 import { CLASS_HINTS } from "./WaitingMenu";
-import { WhatIf } from "./WhatIf";
 
 interface ChangeDialogProps {
   job: Job;
@@ -15,7 +14,7 @@ interface ChangeDialogProps {
   onClose(): void;
 }
 
-/** Changes class, priority and limits of a waiting job, and shows what its place would be. */
+/** Changes class, priority and limits of a waiting job. */
 export function ChangeDialog({ job, onDone, onClose }: ChangeDialogProps) {
   const [priorityClass, setPriorityClass] = useState<PriorityClass>(job.priority_class);
   const [priority, setPriority] = useState<number | string>(job.priority);
@@ -72,7 +71,6 @@ export function ChangeDialog({ job, onDone, onClose }: ChangeDialogProps) {
         value={attempts}
         onChange={setAttempts}
       />
-      {!isUnchanged && !isWrong && <WhatIf job={job} change={change} />}
     </FormDialog>
   );
 }

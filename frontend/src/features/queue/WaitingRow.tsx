@@ -68,8 +68,14 @@ export function WaitingRow(props: WaitingRowProps) {
         </button>
       </div>
       <span className={classes.start} title={hintStart(job.estimate)}>
-        {start === null ? <span className="faint">no estimate</span> : start}
-        <span className="faint">expected start</span>
+        {start === null ? (
+          <span className="faint">no estimate yet</span>
+        ) : (
+          <>
+            {start}
+            <span className="faint">expected start</span>
+          </>
+        )}
       </span>
       <span className={classes.terms}>
         <span className="clip">
