@@ -104,6 +104,7 @@ async def forget(session: Session, seconds: float) -> int:
 async def list_compared(session: Session, pool: str, most: int) -> Sequence[ComparedStart]:
     """Returns the latest starts of a pool's jobs with their first estimates, at most `most`."""
     columns = (
+        StartEstimateRow.first_made_at,
         StartEstimateRow.first_earliest,
         StartEstimateRow.first_median,
         StartEstimateRow.first_latest,

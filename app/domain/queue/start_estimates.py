@@ -3,16 +3,19 @@
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import NamedTuple
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
 from app.domain.queue.decision import PoolState
 from app.domain.queue.start_order import Group, Heads, QueuedJob
+
+_SHORTEST_WAIT: Final = timedelta(minutes=1)
 
 
 class ComparedStart(NamedTuple):
     """The first estimate of a start, and the actual start."""
 
+    made_at: datetime
     earliest: datetime
     median: datetime
     latest: datetime
@@ -30,12 +33,17 @@ class Accuracy(NamedTuple):
 
 
 def measure_accuracy(starts: Sequence[ComparedStart]) -> Accuracy:
-    """Returns error and coverage of the estimates of the given starts."""
-    if not starts:
+    """Returns how well some starts were estimated.
+
+    Jobs that were to start within a minute are left out: the interval of such an estimate is as
+    short as the moment that a worker takes to claim the job.
+    """
+    waited = [one for one in starts if one.median - one.made_at >= _SHORTEST_WAIT]
+    if not waited:
         return Accuracy(0, None, None)
-    errors = [abs((one.started_at - one.median).total_seconds()) for one in starts]
-    inside = sum(one.earliest <= one.started_at <= one.latest for one in starts)
-    return Accuracy(len(starts), statistics.median(errors), inside / len(starts))
+    errors = [abs((one.started_at - one.median).total_seconds()) for one in waited]
+    inside = sum(one.earliest <= one.started_at <= one.latest for one in waited)
+    return Accuracy(len(waited), statistics.median(errors), inside / len(waited))
 
 
 def add_jobs(state: PoolState, jobs: Sequence[QueuedJob]) -> PoolState:

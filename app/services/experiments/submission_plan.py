@@ -14,7 +14,9 @@ from app.domain.principal import Principal
 from app.domain.queue.equipment import Needs
 from app.domain.queue.start_order import Group, QueuedJob
 from app.services.experiments import experiments, unapplied_options
+from app.services.jobs import dependencies
 from app.services.jobs.job_creation import group_into_packs
+from app.services.queue import quotas
 from palestra.contract import advice
 from palestra.contract.identity import compute_experiment_id, hash_identity
 from palestra.contract.job_options import Submission
@@ -72,6 +74,12 @@ async def plan(session: Session, principal: Principal, submission: Submission) -
     seeds, earlier = await _find_seeds_to_train(session, experiment, submission)
     needs = _needs_of(submission)
     packs = group_into_packs(seeds, options, needs.agent)
+    queued = len(packs) + len(seeds) * len(options.then)
+    if packs:
+        await quotas.check_queued(
+            session, project_id, principal.user_id, options.pool, queued, "/options/pool"
+        )
+        await dependencies.check(session, project_id, options.after, options.on, "/options")
     warnings = list(advice.list_warnings(definition, options))
     if experiment is not None:
         warnings += await _list_unapplied_options(session, experiment, submission, seeds)

@@ -159,9 +159,14 @@ async def test_estimates_are_forgotten_a_month_after_the_start(
     world: World, estimator: StartEstimator
 ) -> None:
     worker = (await world.register(slots=1)).worker_id
-    await finish_some(world, worker, 60, range(3))
+    await finish_some(world, worker, 600, range(3))
+    running = await world.submit_one_job(seeds=[9])
+    attempt = (await world.start(running.id, worker)).work_order.attempt_id
     job = await world.submit_one_job(seeds=[10])
     await estimator.tick()
+    advance_clock(600)
+    await world.release(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
+    await world.send_heartbeat(worker)
     await world.start(job.id, worker)
     await estimator.tick()
     assert (await world.job(job.id)).state is JobState.RUNNING

@@ -232,7 +232,9 @@ def test_jobs_are_added_to_the_loaded_part_of_a_queue() -> None:
 
 def test_errors_and_coverage_compare_first_estimates_with_starts() -> None:
     assert measure_accuracy([]).coverage is None
-    moments = [NOW + timedelta(seconds=seconds) for seconds in (0, 10, 30)]
-    early, inside = NOW - timedelta(seconds=5), NOW + timedelta(seconds=12)
-    found = measure_accuracy([ComparedStart(*moments, early), ComparedStart(*moments, inside)])
-    assert found == (2, 8.5, 0.5)
+    made, earliest, median, latest, early, inside = (
+        NOW + timedelta(seconds=seconds) for seconds in (0, 100, 110, 130, 95, 112)
+    )
+    at_once = ComparedStart(made, made, made, made, inside)
+    compared = [ComparedStart(made, earliest, median, latest, at) for at in (early, inside)]
+    assert measure_accuracy([*compared, at_once]) == (2, 8.5, 0.5)

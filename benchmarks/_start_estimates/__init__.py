@@ -1,0 +1,1 @@
+"""Runtimes of trainings, and pools that are simulated with them."""
