@@ -141,7 +141,7 @@ async def test_a_pool_gets_a_worker_by_the_token_that_the_page_shows(page: Page)
     await page.goto("/admin/pools/gpu")
     await page.get_by_role("button", name="Delete…").click()
     await page.get_by_role("button", name="Delete", exact=True).click()
-    await expect(page.get_by_role("alert")).to_contain_text("1 workers of the pool are alive")
+    await expect(page.get_by_role("alert")).to_contain_text("The pool has 1 live worker and")
 
 
 async def test_an_experiment_is_moved_and_another_page_that_shows_it_leads_there(

@@ -169,14 +169,18 @@ async def delete(session: Session, principal: Principal, name: str) -> None:
     if alive or jobs:
         raise ConflictError(
             "pool_in_use",
-            f"{len(alive)} workers of the pool are alive and {jobs} of its jobs have not ended. "
-            "Stop the workers and cancel the jobs first, or pause the pool instead.",
+            f"The pool has {_count(len(alive), 'live worker')} and {_count(jobs, 'job')} not ended "
+            "yet. Stop the workers and cancel the jobs first, or pause the pool instead.",
             workers=len(alive),
             jobs=jobs,
         )
     _record(session, principal, "pool.delete", pool)
     _announce(session, pool, is_deleted=True)
     await rows.delete_pool(session, pool)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 async def admit(
