@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
+from palestra.contract.pool_windows import PoolWindowRequest, PoolWindowView
 from palestra.contract.pools import (
     EnrolmentTokenRequest,
     EnrolmentTokenView,
@@ -101,6 +102,18 @@ class PoolMethods(ClientMethods):
         """Changes the members that are set in `change`, explicit `None` included; others stay."""
         path = _quotas_path(name, project)
         return self._connection.send(ProjectQuotasView, "PATCH", path, body=change)[0]
+
+    def pool_windows(self, name: str) -> Iterator[PoolWindowView]:
+        """Yields the maintenance windows and reservations of a pool that have not ended."""
+        return self._connection.pages(PoolWindowView, f"{_path(name)}/windows")
+
+    def plan_pool_window(self, name: str, request: PoolWindowRequest) -> PoolWindowView:
+        """Plans a maintenance window or a reservation."""
+        return self._connection.post(PoolWindowView, f"{_path(name)}/windows", request)
+
+    def cancel_pool_window(self, name: str, window_id: str) -> None:
+        """Cancels a window, also one that has begun."""
+        self._connection.delete(f"{_path(name)}/windows/{encode_path_part(window_id)}")
 
     def enrolment_tokens(self, name: str) -> Iterator[EnrolmentTokenView]:
         """Yields the tokens with which workers enrol in a pool."""

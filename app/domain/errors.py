@@ -9,7 +9,15 @@ STORAGE_RETRY_SECONDS: Final = 10
 """Seconds after which to retry a request that was refused because a disk is full."""
 
 _OF_NO_PROJECT: Final = frozenset(
-    {"user", "invitation", "login", "enrolment token", "deleted project", "project of this pool"}
+    {
+        "user",
+        "invitation",
+        "login",
+        "enrolment token",
+        "deleted project",
+        "project of this pool",
+        "window of this pool",
+    }
 )
 
 _NO_PROJECT: Final = (

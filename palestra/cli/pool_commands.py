@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from palestra.cli import quota_commands
+from palestra.cli import quota_commands, window_commands
 from palestra.cli.output import (
     build_table,
     emit_json,
@@ -59,6 +59,7 @@ def register(app: typer.Typer) -> None:
     pools.command("token")(create_token)
     pools.command("revoke-token")(revoke_token)
     quota_commands.register(pools)
+    window_commands.register(pools)
     app.add_typer(pools, name="pools")
 
 

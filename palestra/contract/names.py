@@ -54,6 +54,7 @@ IdPrefix = Literal[
     "pol",
     "ent",
     "use",
+    "win",
 ]
 
 

@@ -41,6 +41,11 @@ _SUBMISSION = {
     "definition": make_definition(loop={"env_steps": 7}),
     "options": {"pool": "{project}"},
 }
+WINDOW = {
+    "kind": "maintenance",
+    "start": "2999-01-01T00:00:00Z",
+    "end": "2999-01-02T00:00:00Z",
+}
 _TOKEN = {"name": "x", "scopes": ["read"]}
 _CURVE = {"run_id": "{run}", "series": "loss"}
 
@@ -136,6 +141,9 @@ CALLS = {
     "DELETE /pools/{pool}/projects/{slug}": Call(204, Audience.ALL),
     "GET /pools/{pool}/shares": Call(200, _ANY),
     "GET /pools/{pool}/queue": Call(200, _ANY),
+    "GET /pools/{pool}/windows": Call(200, _ANY),
+    "POST /pools/{pool}/windows": Call(201, Audience.ALL, WINDOW),
+    "DELETE /pools/{pool}/windows/{window_id}": Call(204, Audience.ALL),
     "GET /pools/{pool}/enrolment-tokens": Call(200, Audience.ALL),
     "POST /pools/{pool}/enrolment-tokens": Call(
         201, Audience.ALL, {"name": "x", "expires_in_days": None}

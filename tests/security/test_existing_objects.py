@@ -19,7 +19,7 @@ from app.db.models import LoginSessionRow, MembershipRow, ProjectRow, TokenRow, 
 from palestra.contract.names import new_id
 from palestra.contract.permissions import Role
 from tests.app.api.serving import AppServer
-from tests.security.existing_objects import CALLS, Audience, Call
+from tests.security.existing_objects import CALLS, WINDOW, Audience, Call
 from tests.security.test_matrix import (
     ATTEMPT,
     ENROL,
@@ -113,6 +113,8 @@ async def _make_objects(shared: AppServer, side: str) -> Objects:
         made["invitation_id"] = invited["items"][0]["id"]
         path, body = f"/api/v1/pools/{side}/enrolment-tokens", {"name": "x", "expires_in_days": 1}
         made["enrolment_id"] = (await client.post(path, json=body)).json()["id"]
+        path = f"/api/v1/pools/{side}/windows"
+        made["window_id"] = (await client.post(path, json=WINDOW)).json()["id"]
     async with shared.client("maintainer" if ours else "foreign") as client:
         path = f"/api/v1/projects/{side}/service-accounts"
         answer = await client.post(path, json={"name": f"robot-{side}"})

@@ -13,8 +13,9 @@ from app.domain.paging import PageRequest
 from app.services import waiting_queue
 from app.services.usage import shares
 from app.services.waiting_queue import QueueFilter
-from app.services.workers import enrolment_tokens, pools, quotas
+from app.services.workers import enrolment_tokens, pool_windows, pools, quotas
 from palestra.contract.names import PriorityClass
+from palestra.contract.pool_windows import PoolWindowRequest, PoolWindowView
 from palestra.contract.pools import (
     EnrolmentTokenRequest,
     EnrolmentTokenView,
@@ -175,6 +176,37 @@ async def list_pool_queue(
     Those of projects that the caller may read; the places count the others too.
     """
     return await waiting_queue.list_waiting(session, principal, pool, page, chosen)
+
+
+@router.get("/{pool}/windows")
+async def list_pool_windows(
+    pool: PoolName, principal: Reader, session: ReadSession
+) -> Page[PoolWindowView]:
+    """Lists the maintenance windows and reservations of a pool that have not ended."""
+    return await pool_windows.list_windows(session, principal, pool)
+
+
+@router.post("/{pool}/windows", status_code=201, responses={409: {}})
+async def plan_pool_window(
+    pool: PoolName,
+    principal: PoolManager,
+    body: Annotated[PoolWindowRequest, declare_json_body(PoolWindowRequest)],
+    session: WriteSession,
+) -> PoolWindowView:
+    """Plans a maintenance window or a reservation.
+
+    Jobs start on its workers only if their time limit ends before it. While it lasts nothing
+    starts, or only jobs of the project or person that a reservation is for. What runs goes on.
+    """
+    return await pool_windows.plan(session, principal, pool, body)
+
+
+@router.delete("/{pool}/windows/{window_id}", status_code=204)
+async def cancel_pool_window(
+    pool: PoolName, window_id: str, principal: PoolManager, session: WriteSession
+) -> None:
+    """Cancels a window, also one that has begun."""
+    await pool_windows.cancel(session, principal, pool, window_id)
 
 
 @router.get("/{pool}/enrolment-tokens")

@@ -23,7 +23,7 @@ from app.db.models.jobs import (
     JobRunRow,
 )
 from app.db.models.logs import LogBlockRow
-from app.db.models.pools import EnrolmentTokenRow, PoolRow, ProjectPoolRow, QuotaRow
+from app.db.models.pools import EnrolmentTokenRow, PoolRow, PoolWindowRow, ProjectPoolRow, QuotaRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.start_estimates import StartEstimateRow
@@ -57,6 +57,7 @@ __all__ = [
     "MembershipRow",
     "PoolHourRow",
     "PoolRow",
+    "PoolWindowRow",
     "ProjectPoolRow",
     "ProjectRow",
     "QueueGroupRow",

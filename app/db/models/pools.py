@@ -1,6 +1,7 @@
 """Pools of workers, the projects that may use them, and their enrolment tokens."""
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import ForeignKey, Index, String, Text, false
 from sqlalchemy.orm import Mapped, mapped_column
@@ -62,6 +63,33 @@ class QuotaRow(Base):
     queued: Mapped[int | None]
     running: Mapped[int | None]
     device_hours: Mapped[float | None]
+
+
+class PoolWindowRow(Base):
+    """A time in which workers of a pool start nothing, or only jobs of a project or a person."""
+
+    __tablename__ = "pool_windows"
+    __table_args__ = (Index(None, "pool_id", "ends_at"),)
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    pool_id: Mapped[str] = mapped_column(String(64), ForeignKey("pools.id", ondelete="CASCADE"))
+    kind: Mapped[str] = mapped_column(String(16))
+    starts_at: Mapped[datetime]
+    ends_at: Mapped[datetime]
+    workers: Mapped[list[Any]]
+    """IDs of its workers; empty for all workers of the pool."""
+    project_id: Mapped[str | None] = mapped_column(
+        String(64), ForeignKey("projects.id", ondelete="CASCADE")
+    )
+    """Project that a reservation is for."""
+    user_id: Mapped[str | None] = mapped_column(
+        String(64), ForeignKey("users.id", ondelete="CASCADE")
+    )
+    """Person that a reservation is for."""
+    reason: Mapped[str] = mapped_column(Text, default="", server_default="")
+    created_by: Mapped[str] = mapped_column(String(64))
+    """ID of the user who planned it. Information only: that user may be gone."""
+    created_at: Mapped[Created]
 
 
 class EnrolmentTokenRow(Base):

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
@@ -13,11 +13,12 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.workers import WorkerRow
-from app.db.repositories import job_queue
+from app.db.repositories import job_queue, pool_windows
 from app.db.repositories.attempts import LIVE as LIVE_ATTEMPTS
 from app.db.repositories.built_statements import fetch
 from app.domain.queue.placement import WorkerOffer
 from app.domain.queue.start_order import QueuedJob
+from app.domain.queue.windows import FreeTime, PlannedWindow, find_free_time
 from palestra.contract.names import PriorityClass
 
 _LIVE_ATTEMPTS: Final[list[ColumnElement[str]]] = [
@@ -37,8 +38,12 @@ class WorkerSlots(WorkerOffer):
 
 
 async def list_worker_slots(session: Session, pools: Collection[str]) -> list[WorkerSlots]:
-    """Returns the workers of the given pools that are online and not draining."""
-    return [
+    """Returns the workers of the given pools that are online and not draining.
+
+    Each with until when windows leave it free.
+    """
+    windows = await pool_windows.list_planned(session, pools)
+    workers = [
         WorkerSlots(
             worker_id=worker_id,
             pool=pool,
@@ -52,6 +57,19 @@ async def list_worker_slots(session: Session, pools: Collection[str]) -> list[Wo
             session, _select_worker_slots(), pools=list(pools)
         )
     ]
+    return [_limit_in_time(worker, windows) for worker in workers] if windows else workers
+
+
+def _limit_in_time(worker: WorkerSlots, windows: Sequence[PlannedWindow]) -> WorkerSlots:
+    free = find_free_time(worker.worker_id, [one for one in windows if one.pool == worker.pool])
+    if free == FreeTime():
+        return worker
+    return replace(
+        worker,
+        free_until=free.free_until,
+        free_until_by_project=free.free_until_by_project,
+        free_until_by_user=free.free_until_by_user,
+    )
 
 
 @cache

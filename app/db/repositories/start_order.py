@@ -311,3 +311,8 @@ async def load_job(session: Session, job_id: str) -> LoadedJob | None:
     query = select(*_COLUMNS).where(JobRow.id == job_id, job_queue.is_queued())
     row = (await session.execute(query)).first()
     return None if row is None else _to_job(row)
+
+
+def to_queued_job(row: JobRow) -> QueuedJob:
+    """Returns the properties of a queued job that decide when and where it starts."""
+    return _to_job(row).job

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from app.domain.queue.holds import Hold, HoldReason
-from app.domain.queue.start_order import QueuedJob
+from app.domain.queue.start_order import Group, QueuedJob
 
 Equipped = Mapping[str, frozenset[str]]
 """By key of requirements, the workers that have the code, agent, environment and formats.
@@ -43,6 +43,8 @@ class WorkerOffer:
     """
     free_until_by_project: Mapping[str, datetime | None] = field(default_factory=dict)
     """The same for projects for which it differs, such as those that a reservation is for."""
+    free_until_by_user: Mapping[str, datetime | None] = field(default_factory=dict)
+    """The same for persons, by user ID. Of two times for a job, the later one counts."""
 
     def count_slots(self, gpus: int) -> int:
         """Returns how many slots together have some GPUs, whichever of its slots they are.
@@ -69,8 +71,15 @@ class WorkerOffer:
             job: The job.
             start: When it starts; `None` if that is not known.
         """
-        end = self.free_until_by_project.get(job.group.project_id, self.free_until)
+        end = self._find_end(job.group)
         return end is None or (start is not None and job.ends_by(end, start))
+
+    def _find_end(self, group: Group) -> datetime | None:
+        ends = (
+            self.free_until_by_project.get(group.project_id, self.free_until),
+            self.free_until_by_user.get(group.user_id, self.free_until),
+        )
+        return None if None in ends else max(end for end in ends if end is not None)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from app.domain.queue.holds import Hold, HoldReason
+from app.domain.queue.windows import PlannedWindow, describe
 from palestra.contract.queue import WaitReason
 
 
@@ -52,6 +53,9 @@ class WaitingJob:
     """Whether those jobs have to succeed."""
     hold: Hold | None = None
     """Why it could not start now even on a free slot, if the decision says so."""
+    window: PlannedWindow | None = None
+    """The first window, planned or begun, that is not for the job and takes a worker that could
+    take it."""
     ahead: int | None = None
     """Number of jobs that start before it and compete with it; `None` if that is not known."""
     ahead_is_cut: bool = False
@@ -171,12 +175,18 @@ def _not_yet(job: WaitingJob, pool: PoolFacts) -> Waiting:
     if job.has_other_interactive:
         return _held(HoldReason.INTERACTIVE_LIMIT)
     if job.hold is not None:
-        return _held(job.hold.reason)
+        return _held(job.hold.reason, job.window)
     return _behind(job, pool)
 
 
-def _held(reason: HoldReason) -> Waiting:
-    return Waiting(WaitReason(reason), _HELD[reason])
+def _held(reason: HoldReason, window: PlannedWindow | None = None) -> Waiting:
+    sentence = _HELD[reason]
+    if reason is HoldReason.NOT_FREE_LONG_ENOUGH and window is not None:
+        sentence = (
+            f"{describe(window)}: starts after that, or before on a worker that is free until its "
+            "limits.wall_seconds have passed."
+        )
+    return Waiting(WaitReason(reason), sentence)
 
 
 def _behind(job: WaitingJob, pool: PoolFacts) -> Waiting:

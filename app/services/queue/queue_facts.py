@@ -2,20 +2,28 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from app.db import clock
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
-from app.db.repositories import assignments, dependencies, job_queue
+from app.db.repositories import (
+    assignments,
+    dependencies,
+    job_queue,
+    pool_windows,
+    start_order,
+)
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
 from app.db.repositories.assignments import WorkerSlots
 from app.db.repositories.queue_groups import build_group
-from app.domain.queue.holds import Hold, RunningJobs
+from app.domain.queue.holds import Hold, HoldReason, RunningJobs
 from app.domain.queue.start_order import ExperimentKey
 from app.domain.queue.waiting import PoolFacts, WaitingJob
+from app.domain.queue.windows import PlannedWindow, find_blocking
 from app.services.queue import running_limits
 from app.services.queue.pool_queue import PoolQueue
 from palestra.contract.names import PriorityClass, Schedule
@@ -72,6 +80,8 @@ async def read_waiting_jobs(
     holds = await _find_holds(session, queued)
     dependent = [row.id for row in queued if row.open_dependencies]
     before = await dependencies.list_for_jobs(session, dependent)
+    windows = await pool_windows.list_planned(session, pools)
+    now = await clock.now(session)
     found = {}
     for row in queued:
         fitting = [one for one in workers if _could_take(one, row)]
@@ -90,10 +100,33 @@ async def read_waiting_jobs(
             needs_success=all(
                 one.condition == dependencies.SUCCESS for one in before.get(row.id, ())
             ),
-            hold=holds[row.id],
+            hold=holds[row.id] or _find_hold_by_time(fitting, row, now),
+            window=_find_window(windows, fitting, row),
         )
         found[row.id] = job, facts[row.pool]
     return found
+
+
+def _find_hold_by_time(fitting: Sequence[WorkerSlots], row: JobRow, now: datetime) -> Hold | None:
+    """Returns the hold of a job that no worker is free long enough for."""
+    if all(worker.free_until is None for worker in fitting):
+        return None
+    job = start_order.to_queued_job(row)
+    if any(worker.is_free_for(job, now) for worker in fitting):
+        return None
+    return Hold(HoldReason.NOT_FREE_LONG_ENOUGH)
+
+
+def _find_window(
+    windows: Sequence[PlannedWindow], fitting: Sequence[WorkerSlots], row: JobRow
+) -> PlannedWindow | None:
+    """Returns the first window that is not for a job and takes a worker that could take the job."""
+    taken = [
+        window
+        for window in windows
+        if window.pool == row.pool and any(window.covers(one.worker_id) for one in fitting)
+    ]
+    return find_blocking(taken, row.project_id, row.created_by)
 
 
 async def _find_holds(session: Session, queued: Sequence[JobRow]) -> dict[str, Hold | None]:

@@ -1047,6 +1047,53 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pools/{pool}/windows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Pool Windows
+         * @description Lists the maintenance windows and reservations of a pool that have not ended.
+         */
+        get: operations["list_pool_windows"];
+        put?: never;
+        /**
+         * Plan Pool Window
+         * @description Plans a maintenance window or a reservation.
+         *
+         *     Jobs start on its workers only if their time limit ends before it. While it lasts nothing
+         *     starts, or only jobs of the project or person that a reservation is for. What runs goes on.
+         */
+        post: operations["plan_pool_window"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pools/{pool}/windows/{window_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Cancel Pool Window
+         * @description Cancels a window, also one that has begun.
+         */
+        delete: operations["cancel_pool_window"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pools/{pool}:pause": {
         parameters: {
             query?: never;
@@ -6255,6 +6302,16 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        /** Page[PoolWindowView] */
+        Page_PoolWindowView_: {
+            /** Items */
+            items: components["schemas"]["PoolWindowView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
         /** Page[PresetView] */
         Page_PresetView_: {
             /** Items */
@@ -6741,6 +6798,98 @@ export interface components {
              * @description Workers that are online and not draining.
              */
             workers: number;
+        };
+        /**
+         * PoolWindowRequest
+         * @description A time in which workers of a pool start nothing, or only jobs of a project or a person.
+         *
+         *     Jobs start before it only if their time limit ends before it; what runs is not stopped.
+         */
+        PoolWindowRequest: {
+            /**
+             * End
+             * Format: date-time
+             */
+            end: string;
+            kind: components["schemas"]["WindowKind"];
+            /**
+             * Project
+             * @description Whom a reservation is for: a project that the pool admits,
+             */
+            project?: string | null;
+            /**
+             * Reason
+             * @description Everybody whose jobs wait for the pool reads it.
+             * @default
+             */
+            reason: string;
+            /**
+             * Start
+             * Format: date-time
+             * @description May lie in the past: the window has begun then.
+             */
+            start: string;
+            /**
+             * User
+             * @description or a person, by login name.
+             */
+            user?: string | null;
+            /**
+             * Workers
+             * @description Names of workers of the pool; none stands for all workers, later ones included.
+             * @default []
+             */
+            workers: string[];
+        };
+        /**
+         * PoolWindowView
+         * @description A maintenance window or a reservation that has not ended.
+         */
+        PoolWindowView: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Created By
+             * @description Login name; only for administrators of the server.
+             */
+            created_by: string | null;
+            /**
+             * End
+             * Format: date-time
+             */
+            end: string;
+            /** Has Begun */
+            has_begun: boolean;
+            /** Id */
+            id: string;
+            kind: components["schemas"]["WindowKind"];
+            /** Pool */
+            pool: string;
+            /**
+             * Project
+             * @description Slug of the project that a reservation is for; `null` where the caller may not read it.
+             */
+            project: string | null;
+            /** Reason */
+            reason: string;
+            /**
+             * Start
+             * Format: date-time
+             */
+            start: string;
+            /**
+             * User
+             * @description Login name of the person that a reservation is for; for administrators and that person.
+             */
+            user: string | null;
+            /**
+             * Workers
+             * @description Names of the workers; empty for all workers of the pool.
+             */
+            workers: string[];
         };
         /**
          * PpoParameters
@@ -10414,6 +10563,12 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        /**
+         * WindowKind
+         * @description What a window is for.
+         * @enum {string}
+         */
+        WindowKind: "maintenance" | "reservation";
         /**
          * WorkOrder
          * @description The document from which a trainer executes one attempt. Holds no credential.
@@ -15640,6 +15795,267 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["PoolSharesView"];
                 };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_pool_windows: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_PoolWindowView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    plan_pool_window: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PoolWindowRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PoolWindowView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_pool_window: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+                window_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description The request could not be read. */
             400: {

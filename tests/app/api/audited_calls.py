@@ -259,6 +259,22 @@ POOLS = (
         **_OWN,
     ),
     AuditedCall(
+        route="POST /pools/{pool}/windows",
+        action="pool.plan_window",
+        about="{pool_id}",
+        body={
+            "kind": "maintenance",
+            "start": "2999-01-01T00:00:00Z",
+            "end": "2999-01-02T00:00:00Z",
+        },
+        keeps={"window_id": "id"},
+    ),
+    AuditedCall(
+        route="DELETE /pools/{pool}/windows/{window_id}",
+        action="pool.cancel_window",
+        about="{pool_id}",
+    ),
+    AuditedCall(
         route="POST /pools/{pool}/enrolment-tokens",
         action="enrolment_token.create",
         about="{enrolment_id}",

@@ -47,6 +47,7 @@ SUBSTITUTES = {
     "name": "x",
     "pool": "x",
     "enrolment_id": "x",
+    "window_id": "x",
 }
 """Values of path parameters: a project of the caller, and IDs that do not exist."""
 

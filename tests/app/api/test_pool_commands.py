@@ -101,3 +101,44 @@ async def test_wrong_usage_is_named(
     code, _, err = await palestra("pools", *arguments)  # type: ignore[misc]
     assert code == 2
     assert said in err
+
+
+async def test_windows_of_a_pool_are_planned_listed_and_cancelled(palestra: Command) -> None:
+    code, out, err = await palestra(
+        *("pools", "window", "add", "default", "--from", "2h", "--to", "4h", "--reason", "drivers")
+    )
+    assert (code, err) == (0, "")
+    assert out.startswith("planned win_")
+    assert ": maintenance from " in out
+    code, out, _ = await palestra(
+        *("pools", "window", "add", "default", "--to", "2999-01-01T00:00:00Z", "--json"),
+        *("--for-project", "default", "--worker", "w1"),
+    )
+    assert code == 0
+    made = json.loads(out)
+    assert (made["kind"], made["has_begun"], made["workers"]) == ("reservation", True, ["w1"])
+    _, out, _ = await palestra("pools", "window", "list", "default")
+    assert "reservation for default" in out
+    assert "drivers" in out
+    _, out, _ = await palestra("pools", "window", "list", "default", "--json")
+    for one in json.loads(out):
+        code, out, _ = await palestra("pools", "window", "cancel", "default", one["id"])
+        assert (code, out) == (0, f"cancelled {one['id']}\n")
+    assert (await palestra("pools", "window", "list", "default", "--json"))[1] == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "said"),
+    [
+        (("--to", "tomorrow"), 2, "--to must be a time with its zone"),
+        (("--from", "2h", "--to", "1h"), 1, "before it begins"),
+        (("--to", "1h", "--worker", "w0"), 1, "has no worker w0"),
+        (("--to", "1h", "--for-user", "nobody"), 1, "There is no user nobody"),
+    ],
+)
+async def test_faulty_windows_are_named(
+    palestra: Command, arguments: tuple[str, ...], exit_code: int, said: str
+) -> None:
+    code, out, err = await palestra("pools", "window", "add", "default", *arguments)
+    assert (code, out) == (exit_code, "")
+    assert said in err
