@@ -161,9 +161,10 @@ async def test_faulty_windows_are_refused(
 ) -> None:
     await world.register()
     await make_other_project(world)
-    start, end = values.pop("start", 60), values.pop("end", HOUR)
+    times = {"start": 60, "end": HOUR} | values
+    others = {name: value for name, value in values.items() if name not in {"start", "end"}}
     with pytest.raises(InvalidError) as refused:
-        await plan(world, start, end, **values)
+        await plan(world, times["start"], times["end"], **others)
     assert (refused.value.code, refused.value.pointer) == (code, pointer)
 
 
