@@ -13,7 +13,7 @@ from app.db.engine import Session
 from app.db.models.jobs import JobRow
 from app.db.models.pools import PoolRow
 from app.db.models.usage import PoolHourRow
-from app.db.repositories import job_queue
+from app.db.repositories import dependencies, job_queue
 from app.db.repositories.jobs import may_start_now
 from app.db.repositories.pools import is_admitted
 from app.db.upsert import insert_new
@@ -35,8 +35,8 @@ class PoolSample:
 async def list_waiting(session: Session, pools: Collection[str]) -> dict[str, list[WaitingJobs]]:
     """Returns the queued jobs of the given pools that could start, grouped by their needs.
 
-    Jobs of paused pools count; jobs that are assigned, delayed, or of a project that the pool does
-    not admit, do not.
+    Jobs of paused pools count; jobs that are assigned, delayed, wait for other jobs, or are of a
+    project that the pool does not admit, do not.
     """
     needs = (JobRow.pool, JobRow.gpus, JobRow.work_order_version)
     query = (
@@ -44,6 +44,7 @@ async def list_waiting(session: Session, pools: Collection[str]) -> dict[str, li
         .where(
             JobRow.pool.in_(pools),
             job_queue.is_unassigned(),
+            dependencies.has_none_open(),
             may_start_now(),
             ~job_queue.is_idle_evaluation(),
             is_admitted(),

@@ -72,6 +72,11 @@ async def test_jobs_that_do_not_fit_or_may_not_start_make_no_slot_idle(
     async with database.write() as session:
         mine = JobRow.project_id == world.project_id
         await session.execute(update(JobRow).where(mine).values(gpus=8))
+    later = await world.submit_one_job(seeds=[3])
+    async with database.write() as session:
+        await session.execute(
+            update(JobRow).where(JobRow.id == later.id).values(open_dependencies=1)
+        )
     await tick(database)
     found = await occupancy(world)
     assert found.recorded_seconds > 0
