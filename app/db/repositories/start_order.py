@@ -6,6 +6,7 @@ The cost does not depend on the length of the queue.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
+from types import SimpleNamespace
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -315,4 +316,6 @@ async def load_job(session: Session, job_id: str) -> LoadedJob | None:
 
 def to_queued_job(row: JobRow) -> QueuedJob:
     """Returns the properties of a queued job that decide when and where it starts."""
-    return _to_job(row).job
+    columns = {column.key: getattr(row, column.key, None) for column in _COLUMNS}
+    limits = {name: row.limits.get(name) for name in ("wall_seconds", "grace_seconds")}
+    return _to_job(SimpleNamespace(**{**columns, **limits})).job
