@@ -25,6 +25,7 @@ _ROUNDS: Final = 5
 """Iterations of the fit where jobs were stopped before they ended."""
 _SHORTEST_SECONDS: Final = 0.01
 _FAR_TAIL: Final = 1e-9
+_LARGEST_LOGARITHM: Final = 700.0
 _NORMAL: Final = statistics.NormalDist()
 
 
@@ -61,14 +62,14 @@ class DrawnRuntimes(NamedTuple):
             if longer:
                 return source.choice(longer)
         if elapsed <= _SHORTEST_SECONDS:
-            return math.exp(self.mean + self.deviation * _NORMAL.inv_cdf(_open(source.random())))
+            return _exp(self.mean + self.deviation * _NORMAL.inv_cdf(_open(source.random())))
         reached = (math.log(elapsed) - self.mean) / self.deviation
         left = 1 - _NORMAL.cdf(reached)
         if left > _FAR_TAIL:
             exceeded = _NORMAL.inv_cdf(_open(1 - left * source.random()))
-            return max(elapsed, math.exp(self.mean + self.deviation * exceeded))
+            return max(elapsed, _exp(self.mean + self.deviation * exceeded))
         # Far beyond all that was observed the tail of a normal distribution is exponential.
-        return elapsed * math.exp(self.deviation * source.expovariate(1.0) / reached)
+        return elapsed * _exp(self.deviation * source.expovariate(1.0) / reached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +150,11 @@ def _expect_beyond(bound: float, mean: float, deviation: float) -> tuple[float, 
     hazard = _NORMAL.pdf(standard) / left if left > _FAR_TAIL else standard
     spread = max(0.0, 1 + standard * hazard - hazard**2)
     return mean + deviation * hazard, deviation**2 * spread
+
+
+def _exp(logarithm: float) -> float:
+    """Returns the exponential, infinity where it is too large for a float."""
+    return math.exp(logarithm) if logarithm < _LARGEST_LOGARITHM else math.inf
 
 
 def _open(probability: float) -> float:

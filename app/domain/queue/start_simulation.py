@@ -26,6 +26,12 @@ _TOGETHER: Final = 0.02
 """Slots that become free within this part of the simulated time are assigned by one decision."""
 _TOGETHER_SECONDS: Final = 1.0
 
+_HORIZON_SECONDS: Final = 366 * 86_400.0
+"""A job that ends later counts as one that never ends.
+
+Few observations that differ much allow for runtimes of any length, and usage grows exponentially.
+"""
+
 _EARLIEST: Final = 0.1
 _LATEST: Final = 0.9
 
@@ -226,6 +232,8 @@ class _Draw:
 
     def _begin(self, job: LiveJob, runtime: JobRuntime, started: float | None) -> None:
         at = (started or 0.0) + self._draw(runtime)
+        if at > _HORIZON_SECONDS:
+            at = math.inf
         end = _End(
             at=at,
             number=next(self._numbers),

@@ -189,6 +189,18 @@ def test_jobs_that_were_stopped_count_as_longer_than_they_ran() -> None:
     assert fit(Runtimes(stopped=[10.0, 20.0])) is None
 
 
+@pytest.mark.parametrize("seen", [(0.01, 1e6), (1.0, 1e7), (1e-2, 1e8)])
+def test_runtimes_that_differ_without_bounds_break_nothing(seen: tuple[float, float]) -> None:
+    model = fit(Runtimes(succeeded=seen))
+    assert model is not None
+    jobs = [make_job(f"job {number}", age=9 - number) for number in range(6)]
+    running = [live(make_job("running"), model, elapsed=elapsed) for elapsed in (0.0, 1e9)]
+    workers = [worker(free_slots=1)]
+    found = simulate(jobs, model, running, workers=workers, draws=200)
+    assert found["job 0"].is_known
+    assert not found["job 5"].is_known
+
+
 def test_failures_are_drawn_as_often_as_they_were_seen() -> None:
     source = random.Random(0)
     model = fit(Runtimes(succeeded=[100.0] * 30, failed=[2.0] * 10))
