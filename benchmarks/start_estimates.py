@@ -1,11 +1,11 @@
 """Whether estimates of starts and explanations of waiting jobs are right, in simulated pools.
 
-Runtimes are those of `benchmarks/_start_estimates/runtimes.json`, times 1,000: 20 for each of
-eight definitions, drawn from a lognormal distribution with a spread of 20 %. (The program
-`python -m benchmarks._start_estimates.record` records those of real short trainings in the same
-form.) Half of them are those of jobs that have ended, from which the estimator learns, and the
-other half, which it has not seen, is what live and waiting jobs really take. Two of the definitions
-have no ended jobs: their runtimes are estimated from those with the same agent and environment.
+Runtimes are those of real short trainings (`benchmarks/_start_estimates/runtimes.json`, recorded by
+`python -m benchmarks._start_estimates.record` on a machine with other work), times 1,000: 20 for
+each of eight definitions. Half of them are those of jobs that have ended, from which the estimator
+learns, and the other half, which it has not seen, is what live and waiting jobs really take. Two of
+the definitions have no ended jobs: their runtimes are estimated from those with the same agent and
+environment.
 
 Estimates: pools with queued and live jobs are drawn; each start is estimated once, and compared
 with the start that the unseen runtimes give. Nobody submits further jobs meanwhile.
