@@ -139,6 +139,7 @@ def _build_row(plan: SubmissionPlan) -> JobRow:
         pool=options.pool,
         priority_class=options.priority_class.value,
         gpus=job.gpus,
+        limits={"wall_seconds": job.wall_seconds, "grace_seconds": job.grace_seconds},
         work_order_version=job.version,
         created_by=plan.user_id,
     )

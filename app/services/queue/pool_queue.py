@@ -130,7 +130,9 @@ class PoolQueue:
             if order.unloaded is None or len(jobs) == limit:
                 return state, jobs
             wanted = order.list_wanted(limit - len(jobs), self._count_spare_groups())
-            await self._load(wanted, order.unloaded)
+            # Groups of added jobs alone have no stored jobs to load.
+            stored = {group: number for group, number in wanted.items() if group in self._groups}
+            await self._load(stored, order.unloaded)
 
     async def find_place(self, job_id: str, limit: int) -> Place | None:
         """Returns where a queued job stands.

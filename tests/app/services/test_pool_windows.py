@@ -9,6 +9,7 @@ from app.db.clock import now
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.queue.windows import PlannedWindow, describe, find_blocking, find_free_time
+from app.services.experiments import submission_plan, submission_preview
 from app.services.jobs import explanation
 from app.services.workers import pool_windows
 from palestra.contract.pool_windows import PoolWindowRequest, PoolWindowView, WindowKind
@@ -19,7 +20,7 @@ from tests.app.services.test_pools import (
     make_other_project,
     submit_definition,
 )
-from tests.support.server_fixture import World, advance_clock
+from tests.support.server_fixture import World, advance_clock, make_submission
 
 HOUR = 3_600
 
@@ -71,6 +72,22 @@ async def test_jobs_start_only_if_they_end_before_the_maintenance(world: World) 
     )
     (listed,) = [job for job in await world.list_jobs() if job.id == long.id]
     assert listed.waiting == found.sentence
+
+
+async def test_the_preview_of_a_submission_knows_the_windows(world: World) -> None:
+    await world.register(slots=4)
+    await plan(world, 2 * HOUR, 4 * HOUR)
+    reasons = {}
+    for seconds in (HOUR, 3 * HOUR):
+        body = make_submission(seeds=[1], **limited(seconds))
+        async with world.database.write() as session:
+            planned = await submission_plan.plan(session, world.admin, body)
+        async with world.database.read() as session:
+            found = await submission_preview.preview(session, planned)
+        reasons[seconds] = found.reason
+        assert ("Maintenance of the pool default" in found.sentence) == (seconds > HOUR)
+    assert reasons[HOUR] is WaitReason.STARTS_NOW
+    assert reasons[3 * HOUR] is WaitReason.NOT_FREE_LONG_ENOUGH
 
 
 async def test_nothing_starts_in_a_maintenance_and_all_start_after_it(world: World) -> None:
