@@ -84,6 +84,7 @@ function answer({ pathname }: URL, ofServer: string[]): object | undefined {
     };
   if (parts[2] === "queue") return { items: jobs, next_cursor: null, lanes: [] };
   if (parts[2] === "shares") return { projects: [], period_seconds: 604_800 };
+  if (parts[2] === "windows") return { items: [], next_cursor: null };
   if (parts[2] === "enrolment-tokens") return { items: tokens, next_cursor: null };
   if (parts[0] === "pools" && parts.length === 2)
     return pools.find((one) => (one as { name: string }).name === parts[1]);

@@ -2,7 +2,16 @@
 import { queryOptions } from "@tanstack/react-query";
 import { get, patch, post, put, remove } from "./client";
 import { keys } from "./queries";
-import type { EnrolmentToken, Page, Pool, PoolChange, PoolRequest, Worker } from "./types";
+import type {
+  EnrolmentToken,
+  Page,
+  Pool,
+  PoolChange,
+  PoolRequest,
+  PoolWindow,
+  PoolWindowRequest,
+  Worker,
+} from "./types";
 
 function poolPath(name: string, part = ""): string {
   return `/pools/${encodeURIComponent(name)}${part}`;
@@ -26,6 +35,23 @@ export function enrolmentTokensQuery(pool: string) {
     queryFn: async ({ signal }) =>
       (await get<Page<EnrolmentToken>>(poolPath(pool, "/enrolment-tokens"), {}, signal)).items,
   });
+}
+
+/** The maintenance windows and reservations of a pool that have not ended. */
+export function poolWindowsQuery(pool: string) {
+  return queryOptions({
+    queryKey: [...keys.pools, pool, "windows"],
+    queryFn: async ({ signal }) =>
+      (await get<Page<PoolWindow>>(poolPath(pool, "/windows"), {}, signal)).items,
+  });
+}
+
+export function planPoolWindow(pool: string, request: PoolWindowRequest): Promise<PoolWindow> {
+  return post<PoolWindow>(poolPath(pool, "/windows"), request);
+}
+
+export function cancelPoolWindow(pool: string, id: string): Promise<void> {
+  return remove(poolPath(pool, `/windows/${encodeURIComponent(id)}`));
 }
 
 export function createPool(request: PoolRequest): Promise<Pool> {

@@ -41,6 +41,9 @@ export type PoolShares = Schemas["PoolSharesView"];
 export type UsageReport = Schemas["UsageReport"];
 export type UsageGroup = Required<Schemas["UsageGroup"]>;
 export type PoolOccupancy = Schemas["PoolOccupancy"];
+export type PoolWindow = Schemas["PoolWindowView"];
+export type PoolWindowRequest = Partial<Schemas["PoolWindowRequest"]> &
+  Pick<Schemas["PoolWindowRequest"], "kind" | "start" | "end">;
 export type EnrolmentToken = Schemas["EnrolmentTokenView"];
 export type Catalogue = Schemas["CatalogueView"];
 export type JobOptions = Schemas["JobOptions"];

@@ -12,6 +12,7 @@ import { PauseButton } from "./PauseButton";
 import { PoolProjects } from "./PoolProjects";
 import { PoolSettings } from "./PoolSettings";
 import classes from "./Pools.module.css";
+import { PoolWindows } from "./PoolWindows";
 import { PoolWorkers } from "./PoolWorkers";
 import { describeWallTimes, POLL_MS } from "./pool";
 
@@ -71,6 +72,10 @@ function ManagedPool({ name }: { name: string }) {
       <PoolWorkers
         query={workers}
         workers={(workers.data ?? []).filter((one) => one.pool === name)}
+      />
+      <PoolWindows
+        pool={pool}
+        workers={(workers.data ?? []).filter((one) => one.pool === name).map((one) => one.name)}
       />
       <div className={classes.columns}>
         <div>
