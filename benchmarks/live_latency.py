@@ -73,7 +73,7 @@ def _measure(stack: Stack, seconds: float, runs: int) -> list[float]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         page = browser.new_page(base_url=stack.url)
         page.goto(stack.login_url)
-        page.wait_for_url("**/experiments**")
+        page.wait_for_url("**/")
         page.goto("/healthz")
         submitted = stack.submit(
             make_cartpole_definition(10_000_000, name="latency"), seeds=list(range(runs))

@@ -39,7 +39,7 @@ async def test_a_password_is_set_once_and_logs_in_without_a_terminal(site: Dashb
     await expect(page.get_by_text("palestra login-link", exact=True)).to_be_visible()
     await expect(page.locator("input[name=password]")).to_have_count(0)
     await page.goto(await site.link())
-    await page.wait_for_url("**/experiments**")
+    await page.wait_for_url("**/")
     await _choose(page, "Account")
     await expect(page.get_by_role("table", name="Browser logins").get_by_role("row")).to_have_count(
         3
@@ -56,7 +56,7 @@ async def test_a_password_is_set_once_and_logs_in_without_a_terminal(site: Dashb
     await expect(page.get_by_label("User name")).to_have_value("admin")
     await page.locator("input[name=password]").fill(FIRST)
     await page.get_by_role("button", name="Log in", exact=True).click()
-    await page.wait_for_url("**/experiments**")
+    await page.wait_for_url("**/")
     await page.goto("/account")
     await page.get_by_label("Current password").fill("not this one")
     await page.get_by_label("New password").fill(SECOND)

@@ -38,7 +38,7 @@ def page(browser: Browser, stack: Stack) -> Iterator[Page]:
     context = browser.new_context(base_url=stack.url, viewport={"width": 1440, "height": 900})
     page = context.new_page()
     page.goto(stack.login_url)
-    page.wait_for_url("**/experiments**")
+    page.wait_for_url("**/")
     yield page
     context.close()
 

@@ -79,6 +79,17 @@ async def test_the_number_of_jobs_ahead_is_that_of_the_submitted_job(shared: App
     assert found["reason"] == why["reason"]
 
 
+async def test_a_person_without_waiting_jobs_previews_beside_those_of_others(
+    shared: AppServer,
+) -> None:
+    """Regression: the group of jobs that are not stored was looked up among the stored ones."""
+    await shared.world.submit_one_job(seeds=[7_002], pool="default")
+    async with shared.client("maintainer") as client:
+        answer = await client.post("/api/v1/experiments:preview", json=_body(1_100))
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["jobs"] == 1
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [
