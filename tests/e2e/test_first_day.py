@@ -162,7 +162,7 @@ def _invite_and_join(
     browser: Browser, stack: Stack, admin: DashboardPerson, invited: tuple[str, str, str]
 ) -> DashboardPerson:
     """Invites a person, who opens the link in another browser context and joins."""
-    display_name, project, _ = invited
+    display_name = invited[0]
     user = display_name.lower()
     person = DashboardPerson.open(browser, stack.url, admin.invite(*invited))
     person.join(user, PASSWORDS[user])

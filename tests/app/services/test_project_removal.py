@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,15 @@ from sqlalchemy import func, select
 
 from app.daemons.remover import ProjectRemover
 from app.db.engine import Database, Session
-from app.db.models import AuditRow, Base, ProjectRow, UserRow
+from app.db.models import (
+    AuditRow,
+    Base,
+    PoolRow,
+    PoolWindowRow,
+    ProjectRow,
+    QuotaRow,
+    UserRow,
+)
 from app.db.repositories import project_content
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Membership, Principal
@@ -30,8 +39,9 @@ from tests.support.server_fixture import World, advance_clock, make_definition
 
 DAY = 86_400
 SHARED = {
-    "alembic_version", "audit", "audit_chain", "dispatcher_lease", "enrolment_tokens", "pools",
-    "server_uptime", "start_estimates", "usage_accounts", "usage_entries", "users", "workers",
+    "alembic_version", "audit", "audit_chain", "dispatcher_lease", "enrolment_tokens",
+    "pool_hours", "pools", "server_uptime", "start_estimates", "usage_accounts", "usage_entries",
+    "users", "workers",
 }  # fmt: skip
 """Tables of which a removal deletes nothing that these tests look at."""
 
@@ -48,12 +58,36 @@ async def add_rows_to_every_table(live_run: AttemptWithStore) -> None:
     )
     await live_run.write_snapshot(10)
     await live_run.put("model.onnx", b"exported")
-    await live_run.world.submit(make_definition(name="another"), seeds=[1, 2])
+    another, _ = await live_run.world.submit(make_definition(name="another"), seeds=[1, 2])
+    (first, *_) = await live_run.world.list_jobs(experiment_id=another.id)
+    third = make_definition(name="third", loop={"env_steps": 77})
+    await live_run.world.submit(third, seeds=[1], after=[first.id])
+    await _limit_and_reserve_the_pool(live_run)
     async with live_run.database.write() as session:
         request = ServiceAccountRequest(name="robot", role=Role.MEMBER)
         await service_accounts.create(session, live_run.world.admin, request)
     evaluation = await start_continuous_eval(live_run)
     await evaluation.world.job(evaluation.job_id)
+
+
+async def _limit_and_reserve_the_pool(live_run: AttemptWithStore) -> None:
+    project_id = live_run.world.project_id
+    begin = datetime.now(UTC) + timedelta(days=1)
+    async with live_run.database.write() as session:
+        pool_id = await session.scalar(select(PoolRow.id).where(PoolRow.name == "default"))
+        session.add(QuotaRow(pool_id=pool_id, project_id=project_id, subject="", running=100))
+        session.add(
+            PoolWindowRow(
+                id="win_1",
+                pool_id=pool_id,
+                kind="reservation",
+                starts_at=begin,
+                ends_at=begin + timedelta(hours=1),
+                workers=[],
+                project_id=project_id,
+                created_by="usr",
+            )
+        )
 
 
 async def delete(world: World, *, after: float = 30 * DAY + 1) -> None:
@@ -330,9 +364,13 @@ def test_every_table_is_removed_or_named_here() -> None:
         "enrolment_tokens": "of pools",
         "idempotency_keys": "of users, and short-lived",
         "invitations": "of the server",
+        "job_dependencies": "go with their jobs",
         "login_links": "of users",
         "login_sessions": "of users",
+        "pool_hours": "of pools",
+        "pool_windows": "reservations go with their project, maintenance windows stay",
         "pools": "of the server",
+        "quotas": "go with their project",
         "server_uptime": "of the server",
         "start_estimates": "of pools, forgotten a month after the start",
         "usage_accounts": "outlive the project, whose usage they hold",
