@@ -36,12 +36,12 @@ PoolName = Annotated[str, Path(max_length=64, description="Name of the pool.")]
 ProjectSlug = Annotated[str, Path(max_length=64, description="Slug of the project.")]
 
 
-def read_queue_page(limit: Limit = 50, cursor: Cursor = None) -> PageRequest:
+async def read_queue_page(limit: Limit = 50, cursor: Cursor = None) -> PageRequest:
     """Reads which page of a queue to list."""
     return PageRequest(limit=limit, cursor=cursor)
 
 
-def read_queue_filter(
+async def read_queue_filter(
     user: SubmittedBy,
     priority_class: PriorityClass | None = None,
     project: Annotated[

@@ -38,6 +38,8 @@ LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
     "/jobs": lambda client: client.jobs(),
     "/workers": lambda client: client.workers(),
     "/pools": lambda client: client.pools(),
+    "/definitions/presets": lambda client: client.presets(),
+    "/pools/{pool}/windows": lambda client: client.pool_windows("gpu"),
     "/pools/{pool}/enrolment-tokens": lambda client: client.enrolment_tokens("gpu"),
     "/runs/{run_id}/snapshots": lambda client: client.snapshots(RUN),
     "/runs/{run_id}/evaluations": lambda client: client.evaluations(RUN),
