@@ -1,7 +1,6 @@
 """`palestra usage`: device-hours by project, person, experiment, environment, pool and time."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -11,11 +10,11 @@ from palestra.cli.new_files import STDOUT, open_new_file
 from palestra.cli.output import (
     build_table,
     emit_json,
-    fail_usage,
     remove_control_characters,
     say,
     show,
 )
+from palestra.cli.relative_times import resolve_time
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.usage import (
@@ -75,8 +74,8 @@ def show_usage(
     members: dict[str, Any] = {
         "by": list(dict.fromkeys(by or [UsageKey.PROJECT])),
         "bucket": bucket,
-        "since": _parse_time("--since", since),
-        "until": _parse_time("--until", until),
+        "since": since and resolve_time("--since", since, _UNITS, -1),
+        "until": until and resolve_time("--until", until, _UNITS, -1),
         "user": user,
         "experiment": experiment,
         "environment": environment,
@@ -155,14 +154,3 @@ def _show_pools(found: UsageReport) -> None:
     if rows:
         say("slot-hours of the pools, of the hours that a server recorded")
         show(build_table(("pool", *numbers), rows, numbers=numbers))
-
-
-def _parse_time(option: str, text: str | None) -> str | None:
-    """Returns a time as RFC 3339; `7d` is seven days ago."""
-    if text is None or text[-1:] not in _UNITS or not text[:-1].isdecimal():
-        return text
-    try:
-        ago = timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
-        return (datetime.now(UTC) - ago).isoformat()
-    except OverflowError:
-        fail_usage(f"{option} {text}: lies before the year 1")

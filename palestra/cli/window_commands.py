@@ -1,6 +1,6 @@
 """Commands of maintenance windows and reservations: `palestra pools window ...`."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 import typer
@@ -8,11 +8,11 @@ import typer
 from palestra.cli.output import (
     build_table,
     emit_json,
-    fail_usage,
     remove_control_characters,
     say,
     show,
 )
+from palestra.cli.relative_times import resolve_time
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.pool_windows import PoolWindowRequest, PoolWindowView, WindowKind
@@ -140,9 +140,4 @@ def _parse_time(option: str, text: str) -> str:
     """Returns a time as RFC 3339; `2h` is in two hours."""
     if text == "now":
         return datetime.now(UTC).isoformat()
-    if text[-1:] not in _UNITS or not text[:-1].isdecimal():
-        return text
-    try:
-        return (datetime.now(UTC) + timedelta(**{_UNITS[text[-1]]: int(text[:-1])})).isoformat()
-    except OverflowError:
-        fail_usage(f"{option} {text}: lies after the year 9999")
+    return resolve_time(option, text, _UNITS, 1)
