@@ -30,6 +30,6 @@ class MemoryBus:
         """Waits until cancelled: a single process needs no transport."""
         await asyncio.Event().wait()
 
-    async def wait_until_connected(self, seconds: float) -> bool:  # noqa: ARG002 - the protocol's parameter
+    async def wait_until_connected(self, seconds: float) -> bool:  # noqa: ARG002 - of the protocol
         """Returns true, since there is no other process."""
         return True

@@ -106,7 +106,7 @@ async def preview_submission(
 
     Takes the body of a submission, and refuses it like a submission.
     """
-    async with database.write() as session:
+    async with database.trial() as session:
         plan = await submission_plan.plan(session, principal, body)
     async with database.read() as session:
         return await submission_preview.preview(session, plan)

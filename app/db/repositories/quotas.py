@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, func, select, tuple_, update
+from sqlalchemy import bindparam, delete, func, select, tuple_
 
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow
@@ -128,12 +128,3 @@ async def count_running_of_experiments(
     )
     rows = await fetch(session, query, keys=[tuple(key) for key in keys])
     return {ExperimentKey(*row[:2]): row[2] for row in rows}
-
-
-async def set_max_running(
-    session: Session, experiment: ExperimentRow, max_running: int | None
-) -> None:
-    """Sets how many jobs of an experiment may run at the same time; `None` removes the limit."""
-    mine = (ExperimentRow.project_id == experiment.project_id, ExperimentRow.id == experiment.id)
-    await session.execute(update(ExperimentRow).where(*mine).values(max_running=max_running))
-    experiment.max_running = max_running

@@ -8,7 +8,6 @@ from app.db.engine import QUEUE, Session, announce
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
-from app.db.repositories import quotas as quota_rows
 from app.db.repositories.experiments import ExperimentFilter, RunFilter
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.paging import PageRequest, build_keyset
@@ -79,7 +78,7 @@ async def submit(
     experiment, new = await _find_or_insert(session, _row(principal, project_id, submission))
     if experiment is None:
         raise refuse_taken_id()
-    await _limit(session, principal, experiment, submission.options, is_new=new)
+    _limit(session, principal, experiment, submission.options, is_new=new)
     if new:
         _audit(session, principal, experiment, "experiment.create")
     elif experiment.archived_at is not None:
@@ -145,7 +144,7 @@ def refuse_taken_id() -> ConflictError:
     )
 
 
-async def _limit(
+def _limit(
     session: Session,
     principal: Principal,
     experiment: ExperimentRow,
@@ -158,13 +157,13 @@ async def _limit(
         return
     if not is_new:
         rights.require_control(principal, experiment.project_id, experiment.created_by)
-    await _set_max_running(session, principal, experiment, options.max_running)
+    _set_max_running(session, principal, experiment, options.max_running)
 
 
-async def _set_max_running(
+def _set_max_running(
     session: Session, principal: Principal, experiment: ExperimentRow, max_running: int | None
 ) -> None:
-    await quota_rows.set_max_running(session, experiment, max_running)
+    experiment.max_running = max_running
     _audit(session, principal, experiment, "experiment.change", max_running=max_running)
     announce(session, QUEUE)
 
@@ -339,7 +338,7 @@ async def change(
         raise NotFoundError("experiment")
     rights.require_control(principal, experiment.project_id, experiment.created_by)
     if "max_running" in request.model_fields_set and request.max_running != experiment.max_running:
-        await _set_max_running(session, principal, experiment, request.max_running)
+        _set_max_running(session, principal, experiment, request.max_running)
         await job_state.append_experiment_event(session, experiment)
     return await _detail(session, experiment)
 

@@ -14,6 +14,7 @@ from app.db.repositories import jobs as rows
 from app.db.repositories import queue_groups
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Principal
+from app.domain.queue.packs import resolve_pack
 from app.services import offers
 from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
@@ -34,9 +35,6 @@ from palestra.contract.states import JobState
 from palestra.contract.work_order import WORK_ORDER_VERSION
 
 _Run = TypeVar("_Run")
-
-_AUTO_PACK: Final = 16
-"""Default number of seeds per pack; with more, each update costs more than packing saves."""
 
 _AT_ONCE: Final = 100
 """Number of jobs that are queued before other requests may run."""
@@ -152,16 +150,8 @@ def group_into_packs(runs: Sequence[_Run], options: JobOptions, agent: str) -> l
         options: `resources.pack` is the number of runs per pack.
         agent: Name of the definition's agent.
     """
-    wanted = options.resources.pack
-    size = (
-        (_AUTO_PACK if agent in PACKABLE_AGENTS else 1)
-        if wanted == "auto"
-        else 1
-        if wanted == "off"
-        else wanted
-    )
-    if not options.schedule.writes_training_state:
-        size = 1
+    pack = resolve_pack(options.resources.pack, len(runs), 0, is_packable=agent in PACKABLE_AGENTS)
+    size = 1 if pack == "off" or not options.schedule.writes_training_state else pack
     return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
 
 

@@ -77,11 +77,11 @@ async def read_waiting_jobs(
         session,
         {row.pool for row in queued if row.priority_class == PriorityClass.INTERACTIVE},
     )
-    holds = await _find_holds(session, queued)
+    now = await clock.now(session)
+    holds = await _find_holds(session, queued, now)
     dependent = [row.id for row in queued if row.open_dependencies]
     before = await dependencies.list_for_jobs(session, dependent)
     windows = await pool_windows.list_planned(session, pools)
-    now = await clock.now(session)
     found = {}
     for row in queued:
         fitting = [one for one in workers if _could_take(one, row)]
@@ -129,20 +129,21 @@ def _find_window(
     return find_blocking(taken, row.project_id, row.created_by)
 
 
-async def _find_holds(session: Session, queued: Sequence[JobRow]) -> dict[str, Hold | None]:
+async def _find_holds(
+    session: Session, queued: Sequence[JobRow], now: datetime
+) -> dict[str, Hold | None]:
     """Returns, by job ID, which limit on running jobs holds some queued jobs now."""
     found: dict[str, Hold | None] = {}
-    now = await clock.now(session)
     for pool in {row.pool for row in queued}:
+        waiting = [row for row in queued if row.pool == pool]
         groups = {
             row.id: build_group(row.priority_class, row.project_id, row.created_by)
-            for row in queued
-            if row.pool == pool
+            for row in waiting
         }
-        keys = {row.id: ExperimentKey(row.project_id, row.experiment_id) for row in queued}
+        keys = {row.id: ExperimentKey(row.project_id, row.experiment_id) for row in waiting}
         accounts = {group.account for group in groups.values()}
         of_pool = await running_limits.read_pool(session, pool, now, accounts)
-        await of_pool.add_experiments(session, [keys[job_id] for job_id in groups])
+        await of_pool.add_experiments(session, list(keys.values()))
         running = RunningJobs(of_pool.limits, frozenset())
         found |= {
             job_id: running.find_hold(group, keys[job_id]) for job_id, group in groups.items()

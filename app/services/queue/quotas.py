@@ -56,28 +56,6 @@ async def check_queued(
             )
 
 
-async def find_states(
-    session: Session, project_id: str, user_id: str, pool: str
-) -> tuple[QuotaStateView, QuotaStateView]:
-    """Returns limits, used and remaining amounts in a pool of a person and of the project.
-
-    Args:
-        session: A session.
-        project_id: The project.
-        user_id: The person.
-        pool: Name of the pool.
-    """
-    found = await rows.load(session, pool)
-    account = UsageAccount(project_id, user_id)
-    use = await read_use(session, pool, found)
-    queued = await rows.count_queued(session, pool, project_id)
-    accounts = list_accounts(use, project_id)
-    return (
-        build_state(found.of_person(account), sum_use(use, [account], queued.get(user_id, 0))),
-        build_state(found.of_project(project_id), sum_use(use, accounts, sum(queued.values()))),
-    )
-
-
 def list_accounts(use: QuotaUse, project_id: str) -> frozenset[UsageAccount]:
     """Returns the accounts of a project with running jobs or used device-hours."""
     return frozenset(

@@ -89,6 +89,7 @@ async def load_pool(
     """
     added = further or {}
     queued = [job.id for heads in state.heads.values() for job in heads.jobs if job.id not in added]
+    are_queued = frozenset(queued)
     present = await runtimes.list_present(session, pool, queued)
     kinds = {job.kind for job in present} | {kind for kind, _ in added.values()}
     models = RuntimeModels(await runtimes.list_ended(session, pool, kinds))
@@ -106,7 +107,7 @@ async def load_pool(
                 runtime=known[job.id],
             )
             for job in present
-            if job.worker_id is not None and job.id not in set(queued)
+            if job.worker_id is not None and job.id not in are_queued
         ],
         runtimes=known
         | {

@@ -10,7 +10,6 @@ from app.daemons.dispatcher import Dispatcher
 from app.db.engine import Database
 from app.domain.errors import ConflictError, DomainError, ForbiddenError, NotFoundError
 from app.services.experiments import experiments
-from app.services.queue import quotas as quota_states
 from app.services.workers import quotas
 from palestra.contract.job_changes import ExperimentChange
 from palestra.contract.names import Schedule
@@ -167,10 +166,9 @@ async def test_used_device_hours_hold_until_they_are_a_week_old(
     assert await dispatcher.tick() == 0
     assert (await explain(world, held.id)).reason is WaitReason.DEVICE_HOURS
     async with world.database.read() as session:
-        states = await quota_states.find_states(
-            session, world.project_id, world.admin.user_id, "default"
-        )
-    state = states[0] if of == "each_person" else states[1]
+        shown = await quotas.show(session, world.admin, "default", "default")
+    (person,) = (one for one in shown.persons if one.user == "admin")
+    state = person if of == "each_person" else shown.of_project
     assert state.used.device_hours == pytest.approx(3_700 / 3_600, abs=0.01)
     assert (state.left.device_hours, state.left.running) == (0, None)
     advance_clock(7 * 86_400 - 300)
