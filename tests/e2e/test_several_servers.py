@@ -18,7 +18,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.process_stack import wait_for
 from tests.support.several_servers import SeveralServers
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(500)]
 
 _RECORD_WRITES = """
 CREATE TABLE writes (number bigserial, writer text, what text);
@@ -98,13 +98,13 @@ def test_a_dispatcher_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         time.sleep(2)
         assert read_last_write(stack, stopped) == written
         assert read_epoch(stack) == epoch + 1
-    wait_for(lambda: not count_unfinished(stack), 120, "all jobs end")
+    wait_for(lambda: not count_unfinished(stack), 300, "all jobs end")
 
 
 def queue_jobs(stack: SeveralServers, number: int) -> None:
     """Queues jobs that keep the dispatchers at work for some seconds."""
     definition = make_held_definition(number)
-    stack.submit(definition, seeds=list(range(60)), resources={"pack": "off"})
+    stack.submit(definition, seeds=list(range(30)), resources={"pack": "off"})
 
 
 def read_epoch(stack: SeveralServers) -> int:
