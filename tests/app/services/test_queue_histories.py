@@ -36,6 +36,7 @@ def test_the_queue_keeps_its_promises_with_an_unreliable_broker_and_machines() -
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 @pytest.mark.usefixtures("installation")
 def test_the_queue_keeps_its_promises_in_two_thousand_histories() -> None:
     run_state_machine_as_test(
