@@ -1,8 +1,8 @@
-"""Blocks: the points of one series that arrived together, as compressed columns.
+"""Blocks: consecutive points of one series, as compressed columns.
 
-A block is a header and one zlib stream (or plain bytes where that is shorter) of little-endian
-columns: integers as differences, floats unchanged, so every value is restored bit by bit. Never
-pickle; a damaged block is refused.
+A block is a header and the columns that `app.metrics.column_codec` writes, so every value is
+restored bit by bit. Blocks of the first version (`PCB1`: one zlib stream, integers as differences,
+floats unchanged) are read too. Never pickle; a damaged block is refused.
 """
 
 import struct
@@ -14,11 +14,22 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from app.metrics import column_codec
+from app.metrics.column_codec import ColumnDamagedError
+
+Ints = column_codec.Ints
+Floats = column_codec.Floats
+
+MAX_POINTS: Final = 65_536
+"""Most points of a block that the compactor writes."""
+
+UNKNOWN: Final = -1
+"""Value in an extra column for a point that has none."""
 
 _HEADER: Final = struct.Struct("<4sBBI")
-_MAGIC: Final = b"PCB1"
+_MAGIC: Final = b"PCB2"
+_KIND: Final = 2
+_FIRST_MAGIC: Final = b"PCB1"
 _PLAIN: Final = 0
 _ZLIB: Final = 1
 _INTS: Final = ("seq", "env_step", "update", "episode")
@@ -70,17 +81,10 @@ def empty() -> Columns:
 def encode(columns: Columns) -> bytes:
     """Returns the block that holds `columns`."""
     names = list(columns.extra)
-    arrays: list[Ints] = [getattr(columns, name) for name in _INTS] + [
-        columns.extra[name] for name in names
-    ]
-    body = ",".join(names).encode() + b"\n"
-    body += np.diff(np.array(arrays, "<i8"), axis=1, prepend=0).tobytes()
-    body += b"".join(
-        np.ascontiguousarray(getattr(columns, name), "<f8").tobytes() for name in _FLOATS
-    )
-    packed = zlib.compress(body, 1)
-    kind, content = (_ZLIB, packed) if len(packed) < len(body) else (_PLAIN, body)
-    return _HEADER.pack(_MAGIC, kind, len(names), len(columns)) + content
+    ints = [*(getattr(columns, name) for name in _INTS), *columns.extra.values()]
+    floats = [getattr(columns, name) for name in _FLOATS]
+    head = _HEADER.pack(_MAGIC, _KIND, len(names), len(columns))
+    return head + ",".join(names).encode() + b"\n" + column_codec.encode(ints, floats)
 
 
 def decode(content: bytes) -> Columns:
@@ -91,28 +95,33 @@ def decode(content: bytes) -> Columns:
     """
     try:
         magic, kind, extras, count = _HEADER.unpack_from(content)
-        if magic != _MAGIC or kind not in {_PLAIN, _ZLIB} or count > _MAX_POINTS:
+        is_first = magic == _FIRST_MAGIC and kind in {_PLAIN, _ZLIB}
+        if not (is_first or (magic, kind) == (_MAGIC, _KIND)) or count > _MAX_POINTS:
             raise BlockDamagedError("not a block of this version")
-        body = (
-            zlib.decompress(content[_HEADER.size :]) if kind == _ZLIB else content[_HEADER.size :]
-        )
+        body = content[_HEADER.size :]
+        if kind == _ZLIB:
+            body = zlib.decompress(body)
         head, end, data = body.partition(b"\n")
         if not end:
             raise BlockDamagedError("the block is truncated")
         names = head.decode().split(",") if extras else []
-        return _columns(data, count, names)
-    except (struct.error, zlib.error, ValueError) as error:
+        return _first_columns(data, count, names) if is_first else _columns(data, count, names)
+    except (struct.error, zlib.error, ColumnDamagedError, ValueError) as error:
         raise BlockDamagedError(str(error)) from error
 
 
 def concatenate(parts: Iterable[Columns]) -> Columns:
-    """Returns the points of all parts, in their order, without the extra columns."""
+    """Returns the points of all parts, in their order.
+
+    A part without one of the extra columns has `UNKNOWN` in it.
+    """
     given = list(parts)
     if not given:
         return empty()
     if len(given) == 1:
         return given[0]
     join = np.concatenate
+    names = dict.fromkeys(name for part in given for name in part.extra)
     return Columns(
         join([part.seq for part in given]),
         join([part.env_step for part in given]),
@@ -120,12 +129,18 @@ def concatenate(parts: Iterable[Columns]) -> Columns:
         join([part.episode for part in given]),
         join([part.wall for part in given]),
         join([part.value for part in given]),
+        {name: join([_get_extra(part, name) for part in given]) for name in names},
     )
 
 
-def select(columns: Columns, keep: npt.NDArray[np.bool_]) -> Columns:
-    """Returns the points where `keep` is true, without the extra columns."""
-    if bool(keep.all()):
+def _get_extra(columns: Columns, name: str) -> Ints:
+    found = columns.extra.get(name)
+    return np.full(len(columns), UNKNOWN, np.int64) if found is None else found
+
+
+def select(columns: Columns, keep: npt.NDArray[np.bool_] | slice) -> Columns:
+    """Returns the points that `keep` selects."""
+    if not isinstance(keep, slice) and bool(keep.all()):
         return columns
     return Columns(
         columns.seq[keep],
@@ -134,10 +149,17 @@ def select(columns: Columns, keep: npt.NDArray[np.bool_]) -> Columns:
         columns.episode[keep],
         columns.wall[keep],
         columns.value[keep],
+        {name: values[keep] for name, values in columns.extra.items()},
     )
 
 
 def _columns(data: bytes, count: int, names: Sequence[str]) -> Columns:
+    ints, (wall, value) = column_codec.decode(data, count, len(_INTS) + len(names), len(_FLOATS))
+    extra = dict(zip(names, ints[len(_INTS) :], strict=True))
+    return Columns(ints[0], ints[1], ints[2], ints[3], wall, value, extra)
+
+
+def _first_columns(data: bytes, count: int, names: Sequence[str]) -> Columns:
     rows = len(_INTS) + len(names)
     if len(data) != 8 * count * (rows + len(_FLOATS)):
         raise BlockDamagedError("the block is truncated")

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from app.metrics.blocks import Columns
+from app.metrics.blocks import UNKNOWN, Columns
 from app.metrics.logs import CUT, StoredLogLine
 from palestra.contract.names import EvaluationSource
 from palestra.contract.telemetry import (
@@ -27,8 +27,6 @@ from palestra.contract.telemetry import (
 EPISODE_RETURN: Final = "episode/return"
 EPISODE_LENGTH: Final = "episode/length"
 SYSTEM_PREFIX: Final = "system/"
-UNKNOWN: Final = -1
-"""Value in an extra column for a point that has none."""
 _NO_EXTRA: Final[Mapping[str, Sequence[int]]] = {}
 VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
     "evaluation": EvaluationSource.EVALUATION,

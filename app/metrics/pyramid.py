@@ -1,0 +1,240 @@
+"""The pyramid of a block: aggregates over cells of x whose width is a power of two.
+
+A cell of level k holds the points whose position shifted right by k bits is the cell's key, so
+cells of different blocks have common borders and can be merged when they are read. Positions are
+integers: steps, or milliseconds for times. A pyramid has even levels alone: the lowest with some
+64 points per cell, the highest with at most `MOST_ON_TOP` cells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from app.metrics import column_codec
+from app.metrics.blocks import Columns
+from app.metrics.column_codec import ColumnDamagedError, Floats, Ints
+
+AXES: Final = ("env_step", "update", "episode", "wall")
+"""Axes with a pyramid; the number of an axis is its place here."""
+LEAST_POINTS: Final = 8_192
+"""Points from which a block has pyramids."""
+MOST_LEVEL: Final = 62
+MOST_ON_TOP: Final = 4
+"""Cells of the highest level, at most, unless they are too far apart."""
+_POINTS_PER_CELL: Final = 32
+"""Least mean number of points per cell on the lowest level; levels are even, so 32 to 128."""
+_MILLISECONDS: Final = 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Aggregates of points over cells of one level, with keys in ascending order.
+
+    `low`, `high`, `mean` and `last` are over finite values, NaN in a cell without one.
+    """
+
+    key: Ints
+    n: Ints
+    nonfinite: Ints
+    at: Ints
+    """Place of the last finite value in the order of the points; -1 in a cell without one."""
+    low: Floats
+    high: Floats
+    mean: Floats
+    last: Floats
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+def find_positions(columns: Columns, axis: str) -> Ints:
+    """Returns the position of each point on an axis: the counter, or milliseconds for `wall`."""
+    if axis == "wall":
+        return np.floor(columns.wall * _MILLISECONDS).astype(np.int64)
+    found: Ints = getattr(columns, axis)
+    return found
+
+
+def aggregate(positions: Ints, values: Floats, level: int, *, first: int = 0) -> Cells:
+    """Returns the cells of points.
+
+    Args:
+        positions: Position of each point, in any order.
+        values: Value of each point; may be NaN or infinite.
+        level: Level of the cells.
+        first: Place of the first point in the order of the curve's points.
+    """
+    finite = np.isfinite(values)
+    count = finite.astype(np.int64)
+    at = np.where(finite, first + np.arange(len(values)), -1)
+    kept = np.where(finite, values, np.nan)
+    points = Cells(positions, np.ones_like(positions), 1 - count, at, kept, kept, kept, kept)
+    return coarsen(points, level)
+
+
+def coarsen(cells: Cells, levels: int) -> Cells:
+    """Merges cells into those `levels` higher; cells with the same key are merged in any case."""
+    key = cells.key >> levels
+    if len(key) > 1 and bool(np.any(key[1:] < key[:-1])):
+        order = np.argsort(key, kind="stable")
+        key, cells = key[order], _take(cells, order)
+    is_first = np.empty(len(key), np.bool_)
+    is_first[:1] = True
+    np.not_equal(key[1:], key[:-1], out=is_first[1:])
+    firsts = np.flatnonzero(is_first)
+    if len(firsts) == len(key):
+        return replace(cells, key=key)
+    return _merge(key[firsts], cells, firsts)
+
+
+def join(parts: Sequence[Cells]) -> Cells:
+    """Merges cells of the same level."""
+    return coarsen(_concatenate(parts), 0)
+
+
+def build(positions: Ints, values: Floats) -> dict[int, Cells]:
+    """Returns the levels of a block's pyramid."""
+    lowest = find_lowest_level(positions)
+    cells = aggregate(positions, values, lowest)
+    found = {lowest: cells}
+    level = lowest
+    while len(cells) > MOST_ON_TOP and level + 2 <= MOST_LEVEL:
+        cells = coarsen(cells, 2)
+        level += 2
+        found[level] = cells
+    return found
+
+
+def find_lowest_level(positions: Ints) -> int:
+    """Returns the lowest even level on which cells hold enough points on average."""
+    ordered = np.sort(positions)
+    most = max(1, len(positions) // _POINTS_PER_CELL)
+    span = int(ordered[-1]) - int(ordered[0])
+    level = max(0, (span // most).bit_length() + 1) // 2 * 2
+    level = min(level, MOST_LEVEL)
+    while level >= 2 and _count_cells(ordered, level - 2) <= most:
+        level -= 2
+    return level
+
+
+def encode(cells: Cells) -> bytes:
+    """Returns cells as bytes: few cells as plain records, read faster, more cells as columns."""
+    if len(cells) <= _MOST_PLAIN:
+        records = np.empty(len(cells), _RECORD)
+        for name in _FIELDS:
+            records[name] = getattr(cells, name)
+        return _PLAIN + records.tobytes()
+    ints = [getattr(cells, name) for name in _INTS]
+    floats = [getattr(cells, name) for name in _FLOATS]
+    return _COLUMNS + len(cells).to_bytes(4, "little") + column_codec.encode(ints, floats)
+
+
+def decode(parts: Sequence[tuple[int, bytes]]) -> Cells:
+    """Returns the cells that `encode` wrote, those of all parts one after the other.
+
+    Args:
+        parts: For each block the place of its first point in the order of the curve's points, and
+            the encoded cells.
+
+    Raises:
+        ColumnDamagedError: If a content holds no cells.
+    """
+    plain = [(first, content[1:]) for first, content in parts if content[:1] == _PLAIN]
+    found = [_decode_columns(first, content) for first, content in parts if content[:1] != _PLAIN]
+    if plain:
+        found.append(_decode_plain(plain))
+    return _concatenate(found)
+
+
+def place(cells: Cells, first_key: int, buckets: int) -> Cells:
+    """Returns the cells of `buckets` consecutive keys, those without points included.
+
+    Args:
+        cells: Cells of one level, each key once.
+        first_key: Key of the first bucket.
+        buckets: Number of buckets.
+    """
+    index = cells.key - first_key
+    inside = (index >= 0) & (index < buckets)
+    cells, index = _take(cells, inside), index[inside]
+    found = Cells(
+        np.arange(first_key, first_key + buckets, dtype=np.int64),
+        np.zeros(buckets, np.int64),
+        np.zeros(buckets, np.int64),
+        np.full(buckets, -1, np.int64),
+        *np.full((4, buckets), np.nan),
+    )
+    for name in _FIELDS[1:]:
+        getattr(found, name)[index] = getattr(cells, name)
+    return found
+
+
+_INTS: Final = ("key", "n", "nonfinite", "at")
+_FLOATS: Final = ("low", "high", "mean", "last")
+_FIELDS: Final = (*_INTS, *_FLOATS)
+_RECORD: Final = np.dtype(
+    [(name, "<i8" if name == "key" else "<i4") for name in _INTS]
+    + [(name, "<f8") for name in _FLOATS]
+)
+_MOST_PLAIN: Final = 64
+_PLAIN: Final = b"\0"
+_COLUMNS: Final = b"\1"
+
+
+def _decode_plain(parts: Sequence[tuple[int, bytes]]) -> Cells:
+    joined = b"".join(content for _, content in parts)
+    if len(joined) % _RECORD.itemsize:
+        raise ColumnDamagedError("cells are truncated")
+    records = np.frombuffer(joined, _RECORD)
+    sizes = [len(content) // _RECORD.itemsize for _, content in parts]
+    offsets = np.repeat(np.array([first for first, _ in parts], np.int64), sizes)
+    columns = {name: records[name].astype(np.int64) for name in _INTS}
+    columns["at"] = np.where(columns["at"] < 0, -1, columns["at"] + offsets)
+    low, high, mean, last = (np.ascontiguousarray(records[name]) for name in _FLOATS)
+    return Cells(**columns, low=low, high=high, mean=mean, last=last)
+
+
+def _decode_columns(first: int, content: bytes) -> Cells:
+    count = int.from_bytes(content[1:5], "little")
+    ints, floats = column_codec.decode(memoryview(content)[5:], count, len(_INTS), len(_FLOATS))
+    key, n, nonfinite, at = ints
+    return Cells(key, n, nonfinite, np.where(at < 0, -1, at + first), *floats)
+
+
+def _concatenate(parts: Sequence[Cells]) -> Cells:
+    if len(parts) == 1:
+        return parts[0]
+    joined = {name: [getattr(part, name) for part in parts] for name in _FIELDS}
+    return Cells(**{name: np.concatenate(columns) for name, columns in joined.items()})
+
+
+def _take(cells: Cells, order: npt.NDArray[np.generic]) -> Cells:
+    return Cells(*(getattr(cells, name)[order] for name in _FIELDS))
+
+
+def _count_cells(ordered: Ints, level: int) -> int:
+    key = ordered >> level
+    return int(np.count_nonzero(key[1:] != key[:-1])) + 1
+
+
+def _merge(key: Ints, cells: Cells, firsts: Ints) -> Cells:
+    sizes = np.diff(np.append(firsts, len(cells)))
+    n = np.add.reduceat(cells.n, firsts)
+    nonfinite = np.add.reduceat(cells.nonfinite, firsts)
+    finite = n - nonfinite
+    low, high = np.fmin.reduceat(cells.low, firsts), np.fmax.reduceat(cells.high, firsts)
+    # A sum of means times counts may be larger than the largest float; a sum of shares is not.
+    counted = cells.n - cells.nonfinite
+    shares = counted / np.repeat(np.maximum(finite, 1), sizes) * cells.mean
+    shares[counted == 0] = 0.0
+    mean = np.where(finite > 0, np.add.reduceat(shares, firsts), np.nan)
+    mean = np.clip(mean, low, high)
+    at = np.maximum.reduceat(cells.at, firsts)
+    is_last = np.flatnonzero((cells.at == np.repeat(at, sizes)) & (cells.at >= 0))
+    last = np.full(len(firsts), np.nan)
+    groups = np.repeat(np.arange(len(firsts)), sizes)
+    last[groups[is_last]] = cells.last[is_last]
+    return Cells(key, n, nonfinite, at, low, high, mean, last)
