@@ -14,6 +14,7 @@ that its row is left out.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -48,8 +49,15 @@ def compute_rate(times: Sequence[float]) -> float:
     return (len(kept) - 1) / (kept[-1] - kept[0])
 
 
-def measure_attempts(stack: SeveralServers, name: str, jobs: int, env_steps: int) -> float:
-    """Queues jobs while the pool is paused, and returns how many are claimed a second."""
+def measure_attempts(
+    stack: SeveralServers, name: str, jobs: int, env_steps: int
+) -> tuple[float, dict[str, float]]:
+    """Queues jobs while the pool is paused.
+
+    Returns:
+        How many attempts end a second, and the milliseconds of processor time that each costs, by
+        kind of process.
+    """
     stack.post("pools/default:pause", {"reason": "all jobs are queued first"})
     runs = stack.submit(
         make_cartpole_definition(env_steps, name=name),
@@ -57,6 +65,7 @@ def measure_attempts(stack: SeveralServers, name: str, jobs: int, env_steps: int
         resources={"pack": "off"},
     )
     assert len(runs) == min(jobs, 500)
+    before = read_processor_seconds(stack)
     stack.post("pools/default:resume", {})
     statement = (
         "SELECT extract(epoch FROM attempts.ended_at) FROM attempts "
@@ -69,7 +78,36 @@ def measure_attempts(stack: SeveralServers, name: str, jobs: int, env_steps: int
         ends = [float(row[0]) for row in stack.query(statement, name) if row[0] is not None]
         return ends if len(ends) >= jobs else None
 
-    return compute_rate(wait_for(read_ends, 600, f"{jobs} attempts end"))
+    ends = wait_for(read_ends, 600, f"{jobs} attempts end")
+    after = read_processor_seconds(stack)
+    costs = {kind: 1e3 * (after[kind] - before[kind]) / jobs for kind in before}
+    return compute_rate(ends), costs
+
+
+def read_processor_seconds(stack: SeveralServers) -> dict[str, float]:
+    """Returns the processor time used so far by each kind of process, with its children."""
+    found = {"servers": 0.0, "workers": 0.0, "broker": 0.0, "database": 0.0}
+    kinds = {"server": "servers", "broker": "broker"}
+    for name, process in stack.processes.items():
+        if process.poll() is None:
+            kind = kinds.get(name.partition("-")[0], "workers")
+            found[kind] += _sum_processor_seconds(psutil.Process(process.pid))
+    place = re.search(r"host=([^&]+)", stack.database_url)
+    assert place is not None
+    postmaster = int((Path(place[1]) / "data" / "postmaster.pid").read_text().split()[0])
+    found["database"] = _sum_processor_seconds(psutil.Process(postmaster))
+    return found
+
+
+def _sum_processor_seconds(root: psutil.Process) -> float:
+    total = 0.0
+    for process in (root, *root.children(recursive=True)):
+        try:
+            # Of children that have ended, each process keeps the sum.
+            total += sum(process.cpu_times()[:4])
+        except psutil.NoSuchProcess:
+            continue
+    return total
 
 
 def measure_bare(
@@ -151,10 +189,13 @@ def run(jobs: int, trainings: int) -> bool:
         stack.start_worker("second", stack.address("server-2"))
         stack.stop("worker")
         stack.start_worker("first", stack.address("server-1"))
-        rate = measure_attempts(stack, "no-op warm-up", 100, 1_000)
-        rate = measure_attempts(stack, "no-op", jobs, 1_001)
+        measure_attempts(stack, "no-op warm-up", 100, 1_000)
+        rate, costs = measure_attempts(stack, "no-op", jobs, 1_001)
         verdict = "ok" if rate >= LEAST_RATE else f"UNDER {LEAST_RATE:g}"
         print(f"{'dispatch + Celery + claim, no-op attempts':<44}{rate:10.1f} a second  {verdict}")
+        parts = ", ".join(f"{kind} {cost:.1f}" for kind, cost in costs.items())
+        print(f"{'processor time of an attempt':<44}{sum(costs.values()):10.1f} ms: {parts}")
+        print(f"{'load of the machine':<44}{os.getloadavg()[0]:10.1f}")
         command = [sys.executable, "-m", "benchmarks._queue.bare_tasks"]
         celery = measure_bare(stack, 4 * jobs, queue_celery, command)
         print(f"{'bare Celery task':<44}{celery:10.1f} a second")
@@ -166,7 +207,7 @@ def run(jobs: int, trainings: int) -> bool:
         else:
             print("rq: not installed; `make bench` does")
         if trainings:
-            found = measure_attempts(stack, "training", trainings, 600)
+            found, _ = measure_attempts(stack, "training", trainings, 600)
             print(f"{'trainings of 600 env_steps, real processes':<44}{found:10.2f} a second")
     return rate >= LEAST_RATE
 

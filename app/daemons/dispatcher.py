@@ -8,6 +8,7 @@ decides, and each of its writes confirms the lease. Only this module of the serv
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, Protocol
@@ -30,6 +31,12 @@ _log = structlog.get_logger("palestra.dispatcher")
 POLL_SECONDS: Final = 1.0
 """Longest time between two reads of the queue: a notification of its change may be lost."""
 _LONGEST_PAUSE: Final = 5.0
+_REST: Final = 2.0
+"""Rest after a decision, as a multiple of the time that it took.
+
+What changes meanwhile is decided together, so that a busy queue does not take a whole processor.
+"""
+_LONGEST_REST: Final = 0.25
 _RELEASE_SECONDS: Final = 2.0
 _SOCKET_SECONDS: Final = 5.0
 
@@ -130,7 +137,9 @@ class Dispatcher:
         try:
             pause = POLL_SECONDS
             while True:
+                began = time.monotonic()
                 pause = POLL_SECONDS if await self._try_tick() else min(2 * pause, _LONGEST_PAUSE)
+                await asyncio.sleep(min(_REST * (time.monotonic() - began), _LONGEST_REST))
                 await changes.wait(pause)
         finally:
             bus.unsubscribe(changes)

@@ -7,13 +7,15 @@ unique index. A session that reads sees one snapshot of the database, as on SQLi
 its statements read one after the other fit each other.
 """
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sqlalchemy import Connection, event, make_url, select, text
+from sqlalchemy import Connection, Dialect, event, make_url, select, text
+from sqlalchemy.exc import InvalidatePoolError
 from sqlalchemy.ext.asyncio import (
     AsyncEngine,
     AsyncSession,
@@ -44,6 +46,9 @@ _DRIVERS: Final = {
     "postgres": "postgresql+psycopg",
 }
 _BUSY_SECONDS: Final = 30.0
+_TRUSTED_SECONDS: Final = 1.0
+"""Seconds after its latest use for which a pooled connection counts as alive."""
+_USED_AT: Final = "palestra_used_at"
 
 
 class DatabaseUrlError(ValueError):
@@ -69,6 +74,10 @@ class Database:
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
         self._read: Final = async_sessionmaker(reading, expire_on_commit=False, autoflush=False)
+        glancing = self.engine
+        if glancing.dialect.name == "postgresql":
+            glancing = glancing.execution_options(isolation_level="AUTOCOMMIT")
+        self._glance: Final = async_sessionmaker(glancing, expire_on_commit=False, autoflush=False)
         writing = self.engine.execution_options(palestra_writes=True)
         self._write: Final = async_sessionmaker(writing, expire_on_commit=False)
 
@@ -76,6 +85,15 @@ class Database:
     async def read(self) -> AsyncIterator[Session]:
         """Yields a session that sees one snapshot of the database and is rolled back at the end."""
         async with self._read() as session:
+            yield session
+
+    @asynccontextmanager
+    async def glance(self) -> AsyncIterator[Session]:
+        """Yields a session for one statement that reads.
+
+        On PostgreSQL it begins no transaction, which would take two more round trips.
+        """
+        async with self._glance() as session:
             yield session
 
     @asynccontextmanager
@@ -170,9 +188,28 @@ def _create_engine(url: str, pool_size: int) -> AsyncEngine:
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
-    return create_async_engine(
-        target, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True
-    )
+    engine = create_async_engine(target, pool_size=pool_size, max_overflow=pool_size)
+    event.listen(engine.sync_engine, "checkin", _note_use)
+    event.listen(engine.sync_engine, "checkout", partial(_check_connection, engine.dialect))
+    return engine
+
+
+def _note_use(_connection: Any, record: Any) -> None:
+    record.info[_USED_AT] = time.monotonic()
+
+
+def _check_connection(dialect: Dialect, connection: Any, record: Any, _proxy: Any) -> None:
+    """Replaces the idle connections if the database has closed this one.
+
+    A connection that was used a moment ago is not asked, since the answer costs a round trip.
+    """
+    used_at = record.info.get(_USED_AT)
+    if used_at is None or time.monotonic() - used_at < _TRUSTED_SECONDS:
+        return
+    try:
+        dialect.do_ping(connection)
+    except dialect.loaded_dbapi.Error as error:
+        raise InvalidatePoolError from error
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db.engine import Session
@@ -43,6 +44,11 @@ def insert_or_add(session: Session, model: type[Base], row: dict[str, Any], colu
     statement = _insert(session, model, [row])
     total = getattr(model, column) + statement.excluded[column]
     return statement.on_conflict_do_update(index_elements=_key(model), set_={column: total})
+
+
+def build_insert(dialect: str, table: Table) -> Any:
+    """Returns an insert of a dialect without values, which is given them when it is executed."""
+    return (sqlite if dialect == "sqlite" else postgresql).insert(table)
 
 
 def _insert(session: Session, model: type[Base], rows: list[dict[str, Any]]) -> Any:

@@ -6,6 +6,7 @@ from typing import Final
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
 from app.db.models.pools import PoolRow
+from app.db.repositories import claims as claim_rows
 from app.db.repositories import pools as rows
 from app.domain.errors import ConflictError, InvalidError
 from app.domain.principal import Principal
@@ -116,13 +117,13 @@ async def check_start(session: Session, job: JobRow) -> None:
     Raises:
         ConflictError: `project_not_admitted` or `pool_paused`.
     """
-    pool = await rows.hold_by_name(session, job.pool)
-    if pool is None or not await rows.admits(session, pool.id, job.project_id):
+    pool = await claim_rows.hold_pool(session, job.pool, job.project_id)
+    if pool is None or not pool.is_admitted:
         raise ConflictError(
             "project_not_admitted",
             "The pool does not admit the job's project any more. Drop the dispatch message.",
         )
-    if pool.paused_at is not None:
+    if pool.is_paused:
         raise ConflictError(
             "pool_paused", "The pool is paused: no job of it starts. Drop the dispatch message."
         )

@@ -154,6 +154,8 @@ class EventView(View):
     job_id: str | None
     at: datetime
     data: dict[str, Any]
-    """The changed resource's view, or the new points of one run from one batch:
+    """The changed resource's view, or the new points of one run from one batch. Of a job and of its
+    runs only `id` and the members that the change may have altered; of an experiment whose runs
+    changed only `id`. Points:
     `{fence, seq, series: [{name, env_step, update, episode, wall, value}]}`, columns of equal
     length."""

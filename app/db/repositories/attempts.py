@@ -6,17 +6,21 @@ A lease is written and checked by the database's clock, in one statement.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import func, select, update
+from sqlalchemy import and_, bindparam, exists, func, select, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
-from app.db.models.experiments import RunRow
+from app.db.models.experiments import ExperimentRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
 from app.db.models.projects import ProjectRow, UserRow
+from app.db.models.snapshots import SnapshotRow
+from app.db.models.workers import WorkerRow
+from app.db.repositories.built_statements import fetch
 from app.db.upsert import insert_new
-from palestra.contract.states import AttemptState, Cause, Outcome
+from palestra.contract.states import AttemptState, Cause, Outcome, SnapshotState
 
 LIVE: Final = (AttemptState.STARTING.value, AttemptState.RUNNING.value)
 
@@ -33,36 +37,18 @@ class Leases:
 async def insert(session: Session, row: dict[str, Any], lease_seconds: float) -> AttemptRow | None:
     """Adds an attempt; `None` if its slot or its job has a live one already."""
     values = {**row, "lease_until": db_now(lease_seconds)}
-    added = (
-        await session.execute(insert_new(session, AttemptRow, [values]).returning(AttemptRow.id))
-    ).first()
-    return None if added is None else await session.get(AttemptRow, row["id"])
+    statement = insert_new(session, AttemptRow, [values]).returning(AttemptRow)
+    added: AttemptRow | None = await session.scalar(statement)
+    return added
 
 
-async def insert_runs(session: Session, rows: list[dict[str, Any]]) -> bool:
-    """Adds the runs of an attempt; `False` if one of them has another live training attempt."""
-    added = (
-        await session.execute(
-            insert_new(session, AttemptRunRow, rows).returning(AttemptRunRow.run_id)
-        )
-    ).all()
-    return len(added) == len(rows)
-
-
-async def raise_fences(session: Session, run_ids: Collection[str]) -> dict[str, int]:
-    """Raises the fence of runs by one; returns the new ones.
-
-    The rows stay locked until the transaction ends.
-    """
-    statement = (
-        update(RunRow)
-        .where(RunRow.id.in_(run_ids))
-        .values(fence=RunRow.fence + 1)
-        .returning(RunRow.id, RunRow.fence)
-    )
-    return dict(
-        (await session.execute(statement.execution_options(synchronize_session=False))).all()
-    )
+async def insert_runs(
+    session: Session, rows: list[dict[str, Any]]
+) -> Sequence[AttemptRunRow] | None:
+    """Adds the runs of an attempt; `None` if one of them has another live training attempt."""
+    statement = insert_new(session, AttemptRunRow, rows).returning(AttemptRunRow)
+    added = sorted(await session.scalars(statement), key=lambda carried: carried.run_id)
+    return added if len(added) == len(rows) else None
 
 
 async def find(session: Session, attempt_id: str, *, lock: bool = False) -> AttemptRow | None:
@@ -148,8 +134,8 @@ async def list_silent_for_worker(
 
 async def end(
     session: Session, attempt: AttemptRow, state: AttemptState, values: dict[str, Any]
-) -> bool:
-    """Ends a live attempt; `False` if it has ended already.
+) -> Sequence[AttemptRunRow] | None:
+    """Ends a live attempt; returns the runs that it carried, `None` if it has ended already.
 
     Another training attempt of its runs can then begin.
     """
@@ -158,19 +144,59 @@ async def end(
         update(AttemptRow)
         .where(*live)
         .values(**values, state=state.value, ended_at=db_now())
-        .returning(AttemptRow.id)
+        .returning(AttemptRow)
+        .execution_options(synchronize_session=False, populate_existing=True)
     )
-    if (
-        await session.execute(statement.execution_options(synchronize_session=False))
-    ).first() is None:
-        return False
-    await _free_runs(session, attempt.id)
-    await session.refresh(attempt)
-    return True
+    if await session.scalar(statement) is None:
+        return None
+    return await _free_runs(session, attempt.id)
 
 
-async def expire(session: Session, attempt_id: str, silent_seconds: float) -> AttemptRow | None:
-    """Marks a live attempt as lost if its lease was not renewed for `silent_seconds`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptFacts:
+    """What the end of an attempt depends on beside its own row."""
+
+    worker_name: str
+    environment: str | None
+    """Environment of the experiment; `None` if it has none."""
+    is_uploading: bool
+    """Whether it has snapshots whose files have not all arrived."""
+
+
+async def load_facts(session: Session, attempt_id: str) -> AttemptFacts:
+    """Returns what the end of an attempt depends on."""
+    values = {"attempt_id": attempt_id}
+    worker_name, environment, is_uploading = (await fetch(session, _select_facts(), **values))[0]
+    return AttemptFacts(
+        worker_name=worker_name, environment=environment or None, is_uploading=is_uploading
+    )
+
+
+@cache
+def _select_facts() -> Any:
+    uploading = exists().where(
+        SnapshotRow.attempt_id == AttemptRow.id, SnapshotRow.state == SnapshotState.UPLOADING.value
+    )
+    mine = and_(
+        ExperimentRow.project_id == JobRow.project_id, ExperimentRow.id == JobRow.experiment_id
+    )
+    return (
+        select(WorkerRow.name, ExperimentRow.env, uploading)
+        .select_from(AttemptRow)
+        .join(JobRow, JobRow.id == AttemptRow.job_id)
+        .join(ExperimentRow, mine)
+        .join(WorkerRow, WorkerRow.id == AttemptRow.worker_id)
+        .where(AttemptRow.id == bindparam("attempt_id"))
+    )
+
+
+async def expire(
+    session: Session, attempt_id: str, silent_seconds: float
+) -> tuple[AttemptRow, Sequence[AttemptRunRow]] | None:
+    """Marks a live attempt as lost if its lease was not renewed for `silent_seconds`.
+
+    Returns it with the runs that it carried.
+    """
     silent = (
         AttemptRow.id == attempt_id,
         AttemptRow.state.in_(LIVE),
@@ -183,13 +209,10 @@ async def expire(session: Session, attempt_id: str, silent_seconds: float) -> At
         "cause": Cause.LEASE_EXPIRED.value,
         "ended_at": db_now(),
     }
-    statement = update(AttemptRow).where(*silent).values(**lost).returning(AttemptRow.id)
-    if (
-        await session.execute(statement.execution_options(synchronize_session=False))
-    ).first() is None:
-        return None
-    await _free_runs(session, attempt_id)
-    return await find(session, attempt_id)
+    statement = update(AttemptRow).where(*silent).values(**lost).returning(AttemptRow)
+    options = {"synchronize_session": False, "populate_existing": True}
+    attempt = await session.scalar(statement.execution_options(**options))
+    return None if attempt is None else (attempt, await _free_runs(session, attempt_id))
 
 
 async def read_leases(session: Session, silent_seconds: float) -> Leases:
@@ -270,10 +293,13 @@ async def load_backlogs_by_run(
     )
 
 
-async def _free_runs(session: Session, attempt_id: str) -> None:
+async def _free_runs(session: Session, attempt_id: str) -> Sequence[AttemptRunRow]:
+    """Permits another training attempt of an attempt's runs; returns these, by run ID."""
     statement = (
         update(AttemptRunRow)
-        .where(AttemptRunRow.attempt_id == attempt_id, AttemptRunRow.live_training)
+        .where(AttemptRunRow.attempt_id == attempt_id)
         .values(live_training=False)
+        .returning(AttemptRunRow)
+        .execution_options(synchronize_session=False, populate_existing=True)
     )
-    await session.execute(statement.execution_options(synchronize_session=False))
+    return sorted(await session.scalars(statement), key=lambda carried: carried.run_id)

@@ -1,13 +1,15 @@
 """Dependencies of jobs on the end of other jobs."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
-from sqlalchemy import insert, literal_column, select, update
+from sqlalchemy import bindparam, insert, literal_column, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from app.db.engine import Session
 from app.db.models.jobs import JobDependencyRow, JobRow
+from app.db.repositories.built_statements import fetch
 from app.db.repositories.value_lists import split_values
 from palestra.contract.job_options import DependencyCondition
 
@@ -51,14 +53,17 @@ async def add(
 
 async def close(session: Session, after_id: str) -> dict[str, str]:
     """Closes the dependencies on a job that has ended; returns the condition of each job."""
-    statement = (
+    return dict(await fetch(session, _close(), after=after_id))
+
+
+@cache
+def _close() -> Any:
+    return (
         update(JobDependencyRow)
-        .where(JobDependencyRow.after_id == after_id, JobDependencyRow.is_open)
+        .where(JobDependencyRow.after_id == bindparam("after"), JobDependencyRow.is_open)
         .values(is_open=False)
         .returning(JobDependencyRow.job_id, JobDependencyRow.condition)
-        .execution_options(synchronize_session=False)
     )
-    return dict((await session.execute(statement)).all())
 
 
 async def count_down(session: Session, job_ids: Collection[str]) -> Sequence[JobRow]:

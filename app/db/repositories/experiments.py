@@ -10,7 +10,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
-from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRunRow
+from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.repositories.access import select_user_id
 from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
@@ -317,32 +317,6 @@ async def list_runs(session: Session, run_ids: Iterable[str]) -> Sequence[RunRow
             .execution_options(populate_existing=True)
         )
     ).all()
-
-
-async def list_runs_for_job(
-    session: Session, job_id: str, *, lock: bool = False
-) -> Sequence[RunRow]:
-    """Returns the runs of a job in their order.
-
-    Locked, in the order of their ids, against concurrent claims.
-    """
-    query = (
-        select(RunRow)
-        .join(JobRunRow, JobRunRow.run_id == RunRow.id)
-        .where(JobRunRow.job_id == job_id)
-        .execution_options(populate_existing=True)
-    )
-    if lock:
-        locked = (await session.scalars(query.order_by(RunRow.id).with_for_update(of=RunRow))).all()
-        places = dict(
-            (
-                await session.execute(
-                    select(JobRunRow.run_id, JobRunRow.position).where(JobRunRow.job_id == job_id)
-                )
-            ).all()
-        )
-        return sorted(locked, key=lambda row: places[row.id])
-    return (await session.scalars(query.order_by(JobRunRow.position))).all()
 
 
 async def list_run_page(

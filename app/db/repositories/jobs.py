@@ -3,13 +3,15 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
+from app.db.models.experiments import RunRow
 from app.db.models.jobs import AttemptRow, JobRow, JobRunRow
 from app.db.repositories.access import select_user_id
 from app.db.repositories.keyset_pages import select_page
@@ -87,6 +89,18 @@ async def find_by_id(session: Session, job_id: str, *, lock: bool = False) -> Jo
     return await session.scalar(query.with_for_update() if lock else query)
 
 
+async def lock_of_attempt(session: Session, attempt_id: str) -> JobRow | None:
+    """Returns the job of an attempt, locked until the transaction ends."""
+    return await session.scalar(_select_of_attempt(), {"attempt_id": attempt_id})
+
+
+@cache
+def _select_of_attempt() -> Select[JobRow]:
+    job_id = select(AttemptRow.job_id).where(AttemptRow.id == bindparam("attempt_id"))
+    query = select(JobRow).where(JobRow.id == job_id.scalar_subquery()).with_for_update()
+    return query.execution_options(populate_existing=True)
+
+
 async def list_by_ids(session: Session, job_ids: Collection[str]) -> Sequence[JobRow]:
     """Returns jobs by id."""
     found: list[JobRow] = []
@@ -111,16 +125,11 @@ async def move(
     """
     same = (JobRow.id == job.id, JobRow.state == job.state, JobRow.attempt == job.attempt)
     statement = (
-        update(JobRow)
-        .where(*same, *conditions)
-        .values(state=to.value, **values)
-        .returning(JobRow.id)
+        update(JobRow).where(*same, *conditions).values(state=to.value, **values).returning(JobRow)
     )
-    statement = statement.execution_options(synchronize_session=False)
-    if (await session.execute(statement)).first() is None:
-        return False
-    await session.refresh(job)
-    return True
+    # The returned columns bring `job` up to date, which is in the session.
+    options = {"synchronize_session": False, "populate_existing": True}
+    return await session.scalar(statement.execution_options(**options)) is not None
 
 
 def may_start_now() -> ColumnElement[bool]:
@@ -216,14 +225,29 @@ async def load_run_ids(session: Session, job_ids: Iterable[str]) -> dict[str, li
     return found
 
 
-async def load_run_ends(session: Session, job_id: str) -> dict[str, JobRunRow]:
-    """Returns, by run ID, how runs of a job ended while the job may train other runs."""
+async def list_runs_with_links(
+    session: Session, job_id: str, *, lock: bool = False
+) -> list[tuple[RunRow, JobRunRow]]:
+    """Returns the runs of a job in their order, each with its link to the job.
+
+    The link says how a run ended while the job may train other runs. With `lock`, the runs are
+    locked, in the order of their ids, against concurrent claims.
+    """
+    statement = _select_runs_with_links(lock=lock)
+    found = [(run, link) for run, link in await session.execute(statement, {"job_id": job_id})]
+    return sorted(found, key=lambda pair: pair[1].position)
+
+
+@cache
+def _select_runs_with_links(*, lock: bool) -> Any:
     query = (
-        select(JobRunRow)
-        .where(JobRunRow.job_id == job_id, JobRunRow.outcome.is_not(None))
+        select(RunRow, JobRunRow)
+        .join(JobRunRow, JobRunRow.run_id == RunRow.id)
+        .where(JobRunRow.job_id == bindparam("job_id"))
+        .order_by(RunRow.id)
         .execution_options(populate_existing=True)
     )
-    return {row.run_id: row for row in await session.scalars(query)}
+    return query.with_for_update(of=RunRow) if lock else query
 
 
 async def end_run(session: Session, job_id: str, run_id: str, values: Mapping[str, Any]) -> None:
@@ -299,12 +323,14 @@ async def measure_seconds_until(
 
 
 async def set_history(session: Session, job: JobRow, history: FailureHistory) -> None:
-    """Stores the failure counts of a job."""
+    """Stores the failure counts of a job, where they differ from those that `job` shows."""
     values = {
         "infrastructure_failures": history.infrastructure_failures,
         "counted_failures": history.counted_failures,
         "quick_deaths": history.quick_deaths,
     }
+    if all(getattr(job, name) == value for name, value in values.items()):
+        return
     await session.execute(
         update(JobRow)
         .where(JobRow.id == job.id)

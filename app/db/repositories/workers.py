@@ -1,14 +1,24 @@
 """Rows of workers."""
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Select, bindparam, func, select, update
+from sqlalchemy.orm import defer
+from sqlalchemy.orm.attributes import set_committed_value
 
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.workers import WorkerRow
 from app.db.upsert import insert_new
+
+_OF_REGISTRATION: Final = ("catalogue", "packages", "hardware", "gpus")
+"""Columns with much JSON that are written by registrations alone."""
+_MOST_KEPT: Final = 1_000
+_registered: Final[dict[str, tuple[datetime, tuple[Any, ...]]]] = {}
+"""Those columns by worker ID, with the time of the registration that wrote them."""
 
 
 async def add(session: Session, row: dict[str, Any]) -> bool:
@@ -78,6 +88,33 @@ async def find(session: Session, worker_id: str) -> WorkerRow | None:
     """Returns a worker."""
     query = select(WorkerRow).where(WorkerRow.id == worker_id)
     return await session.scalar(query.execution_options(populate_existing=True))
+
+
+async def find_for_claim(session: Session, worker_id: str) -> WorkerRow | None:
+    """Returns a worker, read again but for the columns that only a registration changes.
+
+    These hold many kilobytes of JSON, which a claim would otherwise read and parse each time.
+    """
+    worker = await session.scalar(_select_for_claim(), {"worker_id": worker_id})
+    if worker is None:
+        return None
+    at, values = _registered.get(worker.id, (None, ()))
+    if at != worker.registered_at:
+        query = select(*(getattr(WorkerRow, name) for name in _OF_REGISTRATION))
+        values = tuple((await session.execute(query.where(WorkerRow.id == worker_id))).one())
+        if len(_registered) >= _MOST_KEPT:
+            _registered.clear()
+        _registered[worker.id] = (worker.registered_at, values)
+    for name, value in zip(_OF_REGISTRATION, values, strict=True):
+        set_committed_value(worker, name, value)
+    return worker
+
+
+@cache
+def _select_for_claim() -> Select[WorkerRow]:
+    left_out = [defer(getattr(WorkerRow, name), raiseload=True) for name in _OF_REGISTRATION]
+    query = select(WorkerRow).where(WorkerRow.id == bindparam("worker_id")).options(*left_out)
+    return query.execution_options(populate_existing=True)
 
 
 async def touch(session: Session, worker_id: str) -> None:

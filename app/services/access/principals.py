@@ -27,6 +27,11 @@ class Identity:
     csrf: str | None
 
 
+def takes_one_statement(secret: str) -> bool:
+    """Returns whether `find_by_token` executes one statement for such a secret."""
+    return secret.startswith(("pla_", "plw_", "ple_"))
+
+
 async def find_by_token(session: Session, secret: str) -> Principal | None:
     """Returns the principal of a bearer token: a user, a pool's enrolment, a worker or an attempt.
 

@@ -1,14 +1,17 @@
 """Claims: the requests with which a worker creates an attempt of a queued job."""
 
+from collections.abc import Sequence
+
 from app.db.engine import Session
-from app.db.models.jobs import AttemptRow, JobRow
+from app.db.models.experiments import RunRow
+from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as rows
-from app.db.repositories import deleted_projects
-from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import claims as claim_rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
+from app.db.repositories.claims import JobToClaim
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import derive_secret, hash_secret
@@ -51,42 +54,43 @@ async def claim(
         InvalidError: If the worker has no such slot.
     """
     worker = await _worker(session, principal, body)
-    job = await _job(session, worker, body)
+    wanted = await _job(session, worker, body)
+    job = wanted.job
     held = await _repeat_claim(session, principal, worker, job, body, settings)
     if held is not None:
         orders = await work_orders.repeat_run_orders(session, job, held)
-        return await _answer(session, principal, job, held, orders, settings)
-    await _check_claimable(session, job, body, worker)
-    ended = await job_rows.load_run_ends(session, job.id)
-    runs = [
-        run
-        for run in await experiment_rows.list_runs_for_job(session, job.id, lock=True)
-        if run.id not in ended
-    ]
-    orders = await work_orders.make_run_orders(session, job, runs)
-    await job_state.move(
-        session,
-        job,
-        JobState.STARTING,
-        _claim_details(worker, job, orders),
-        claim=body.expected_attempt,
-    )
-    attempt = await _insert(session, principal, job, worker, body, settings)
-    await _carry(session, job, attempt, orders)
-    await endings.append_attempt_event(session, job, attempt)
-    return await _answer(session, principal, job, attempt, orders, settings)
+        return _answer(principal, wanted, held, orders, settings)
+    await _check_claimable(session, wanted, body, worker)
+    links = await job_rows.list_runs_with_links(session, job.id, lock=True)
+    runs = [run for run, link in links if link.outcome is None]
+    # The rows of the runs are written once, with their fences and their states.
+    with session.no_autoflush:
+        orders = await work_orders.make_run_orders(session, job, runs)
+        await job_state.move(
+            session,
+            job,
+            JobState.STARTING,
+            _claim_details(worker, job, orders),
+            claim=body.expected_attempt,
+            runs=links,
+        )
+    attempt = await _insert(session, principal, wanted, worker, body, settings)
+    carried = await _carry(session, job, attempt, orders)
+    if Schedule(job.schedule).writes_training_state:
+        await _supersede(session, runs)
+    endings.append_attempt_event(session, job, attempt, carried, worker.name)
+    return _answer(principal, wanted, attempt, orders, settings)
 
 
-async def _answer(
-    session: Session,
+def _answer(
     principal: Principal,
-    job: JobRow,
+    wanted: JobToClaim,
     attempt: AttemptRow,
     orders: list[RunOrder],
     settings: Settings,
 ) -> ClaimAnswer:
     return ClaimAnswer(
-        work_order=await work_orders.make_work_order(session, job, attempt, orders),
+        work_order=work_orders.make_work_order(wanted.job, wanted.experiment, attempt, orders),
         token=derive_attempt_token(principal, attempt.id),
         lease_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
@@ -95,7 +99,7 @@ async def _answer(
 
 async def _worker(session: Session, principal: Principal, body: Claim) -> WorkerRow:
     await confirm_own(session, principal, body.worker_id)
-    worker = await worker_rows.find(session, body.worker_id)
+    worker = await worker_rows.find_for_claim(session, body.worker_id)
     if worker is None:
         raise NotFoundError("worker")
     if body.slot >= worker.slots:
@@ -107,16 +111,16 @@ async def _worker(session: Session, principal: Principal, body: Claim) -> Worker
     return worker
 
 
-async def _job(session: Session, worker: WorkerRow, body: Claim) -> JobRow:
-    job = await job_rows.find_by_id(session, body.job_id, lock=True)
+async def _job(session: Session, worker: WorkerRow, body: Claim) -> JobToClaim:
+    found = await claim_rows.lock_job(session, body.job_id)
     # A job of another pool is one that exists only where the worker's pool admits its project.
-    if job is None or (
-        job.pool != worker.pool
-        and (worker.pool, job.project_id)
+    if found is None or (
+        found.job.pool != worker.pool
+        and (worker.pool, found.job.project_id)
         not in await pool_rows.list_admitted_pairs(session, [worker.pool])
     ):
         raise NotFoundError("job")
-    return job
+    return found
 
 
 async def _repeat_claim(
@@ -133,6 +137,8 @@ async def _repeat_claim(
 
     `None` if the claim is new, or if a supervisor has renewed the lease.
     """
+    if job.attempt < body.expected_attempt:
+        return None
     attempt = await rows.find_live_by_job(session, job.id)
     if attempt is None or (attempt.number, attempt.worker_id, attempt.slot) != (
         body.expected_attempt,
@@ -162,12 +168,15 @@ def derive_attempt_token(principal: Principal, attempt_id: str) -> str:
     return derive_secret("pla", principal.derivation_key, attempt_id)
 
 
-async def _check_claimable(session: Session, job: JobRow, body: Claim, worker: WorkerRow) -> None:
+async def _check_claimable(
+    session: Session, wanted: JobToClaim, body: Claim, worker: WorkerRow
+) -> None:
+    job = wanted.job
     if worker.draining:
         raise ConflictError(
             "worker_draining", "This worker takes no new jobs: it is being drained."
         )
-    if await deleted_projects.is_deleted(session, job.project_id):
+    if wanted.is_project_deleted:
         raise ConflictError(
             "project_deleted", "The project of this job is deleted. Drop the dispatch message."
         )
@@ -194,9 +203,7 @@ async def _check_claimable(session: Session, job: JobRow, body: Claim, worker: W
             ),
         )
     await pools.check_start(session, job)
-    if await offers.is_for_another(
-        session, worker, job, await work_orders.experiment_of(session, job)
-    ):
+    if await offers.is_for_another(session, worker, job, wanted.experiment):
         raise ConflictError(
             "does_not_fit",
             (
@@ -223,12 +230,12 @@ def _expected_quality(snapshot: SnapshotRef | None) -> ResumeQuality:
 async def _insert(
     session: Session,
     principal: Principal,
-    job: JobRow,
+    wanted: JobToClaim,
     worker: WorkerRow,
     body: Claim,
     settings: Settings,
 ) -> AttemptRow:
-    experiment = await work_orders.experiment_of(session, job)
+    job = wanted.job
     attempt_id = new_id("att")
     row = {
         "id": attempt_id,
@@ -241,7 +248,7 @@ async def _insert(
         "token_hash": hash_secret(derive_attempt_token(principal, attempt_id)),
         "state": AttemptState.STARTING.value,
         "ran_with": {
-            "code": experiment.code,
+            "code": wanted.experiment.code,
             "palestra": worker.version,
             "packages": worker.packages,
             "hardware": worker.hardware,
@@ -262,23 +269,35 @@ async def _insert(
 
 async def _carry(
     session: Session, job: JobRow, attempt: AttemptRow, orders: list[RunOrder]
-) -> None:
+) -> Sequence[AttemptRunRow]:
     training = Schedule(job.schedule).writes_training_state
-    carried = [
-        {
-            "attempt_id": attempt.id,
-            "run_id": order.run_id,
-            "fence": order.fence,
-            "training": training,
-            "live_training": training,
-            "snapshot_id": None if order.snapshot is None else order.snapshot.snapshot_id,
-        }
-        for order in orders
-    ]
-    if not await rows.insert_runs(session, carried):
+    carried = await rows.insert_runs(
+        session,
+        [
+            {
+                "attempt_id": attempt.id,
+                "run_id": order.run_id,
+                "fence": order.fence,
+                "training": training,
+                "live_training": training,
+                "snapshot_id": None if order.snapshot is None else order.snapshot.snapshot_id,
+            }
+            for order in orders
+        ],
+    )
+    if carried is None:
         raise ConflictError(
             "run_busy", "Another attempt trains a run of this job. Drop the dispatch message."
         )
-    if training:
-        for order in orders:
-            await series.supersede(session, order.run_id)
+    return carried
+
+
+async def _supersede(session: Session, runs: Sequence[RunRow]) -> None:
+    """Removes from the history of runs what an attempt that trains them makes anew."""
+    for run in runs:
+        if run.fence == work_orders.FIRST_FENCE:
+            # There are no snapshots and no evaluations yet, but a test may have made progress.
+            run.env_step = run.update = run.episode = 0
+            run.env_steps_per_second = None
+        else:
+            await series.supersede(session, run.id)

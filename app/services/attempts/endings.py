@@ -1,12 +1,12 @@
 """Ends attempts, by their own report or as lost, and updates the state of their jobs."""
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from app.db.engine import Session
-from app.db.models.jobs import AttemptRow, JobRow
+from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
 from app.db.repositories import attempts as rows
 from app.db.repositories import audit
-from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import attempt_end, retry
 from app.domain.retry import FailureHistory, RetryDecision
@@ -15,18 +15,19 @@ from app.services.events import event_log
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
 from app.services.snapshots import snapshots
-from app.services.views.jobs import build_attempt_views
+from app.services.views.jobs import build_attempt_view
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.job_options import Limits
 from palestra.contract.names import Schedule
+from palestra.contract.resources import AttemptView
 from palestra.contract.states import AttemptState, Cause, JobState, Outcome, ResumeQuality
 from palestra.contract.work_order import AttemptReport, Failure
 
 
 async def end_by_report(
     session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport
-) -> bool:
-    """Ends a live attempt with the outcome of its report; `False` if it had ended already."""
+) -> AttemptView | None:
+    """Ends a live attempt with the outcome of its report; `None` if it had ended already."""
     values = {
         "outcome": report.outcome.value,
         "cause": report.cause.value,
@@ -38,18 +39,17 @@ async def end_by_report(
         "env_step": report.env_step,
         "update": report.update,
     }
-    if not await rows.end(session, attempt, AttemptState.ENDED, values):
-        return False
-    await _end_runs(session, job, attempt, report)
-    await _follow(session, job, attempt, f"attempt:{attempt.id}")
-    return True
+    carried = await rows.end(session, attempt, AttemptState.ENDED, values)
+    if carried is None:
+        return None
+    await _end_runs(session, job, {one.run_id for one in carried}, report)
+    return await _follow(session, job, attempt, carried, f"attempt:{attempt.id}")
 
 
 async def _end_runs(
-    session: Session, job: JobRow, attempt: AttemptRow, report: AttemptReport
+    session: Session, job: JobRow, carried: Collection[str], report: AttemptReport
 ) -> None:
     """Stores the end of each run of a pack that succeeded or failed; other runs stay in the job."""
-    carried = {run.run_id for run in (await rows.load_runs(session, [attempt.id]))[attempt.id]}
     for end in report.runs:
         if end.run_id in carried and end.outcome in {Outcome.SUCCEEDED, Outcome.FAILED}:
             failure = None if end.failure is None else clean(end.failure).model_dump(mode="json")
@@ -74,11 +74,12 @@ async def end_as_lost(
     if found is None:
         return False
     job, attempt = found
-    if not await rows.end(
+    carried = await rows.end(
         session, attempt, AttemptState.LOST, {"outcome": Outcome.LOST.value, "cause": cause.value}
-    ):
+    )
+    if carried is None:
         return False
-    await _follow(session, job, attempt, actor, began=began)
+    await _follow(session, job, attempt, carried, actor, began=began)
     return True
 
 
@@ -92,10 +93,10 @@ async def end_as_expired(
     found = await _lock(session, attempt_id)
     if found is None:
         return False
-    attempt = await rows.expire(session, attempt_id, silent_seconds)
-    if attempt is None:
+    expired = await rows.expire(session, attempt_id, silent_seconds)
+    if expired is None:
         return False
-    await _follow(session, found[0], attempt, actor)
+    await _follow(session, found[0], *expired, actor)
     return True
 
 
@@ -106,16 +107,28 @@ async def _lock(session: Session, attempt_id: str) -> tuple[JobRow, AttemptRow] 
 
 
 async def _follow(
-    session: Session, job: JobRow, attempt: AttemptRow, actor: str, *, began: bool = True
-) -> None:
+    session: Session,
+    job: JobRow,
+    attempt: AttemptRow,
+    carried: Sequence[AttemptRunRow],
+    actor: str,
+    *,
+    began: bool = True,
+) -> AttemptView:
     outcome, cause = (
         Outcome(attempt.outcome or Outcome.LOST),
         Cause(attempt.cause or Cause.WORKER_LOST),
     )
     decision = _decide_retry(job, outcome, cause, _lived(attempt) if began else retry.QUICK_SECONDS)
-    await usage_entries.book(session, job, attempt)
-    await _clear_speed(session, attempt)
-    await snapshots.skip_rest(session, attempt.id)
+    ended = await rows.load_facts(session, attempt.id)
+    await usage_entries.book(session, job, attempt, ended.environment)
+    links = await job_rows.list_runs_with_links(session, job.id)
+    training = {one.run_id for one in carried if one.training}
+    for run, _ in links:
+        if run.id in training:
+            run.env_steps_per_second = None
+    if ended.is_uploading:
+        await snapshots.skip_rest(session, attempt.id)
     await job_rows.set_history(session, job, decision.history)
     has_begun = cause is Cause.CODE_CHANGED and await _has_begun(session, job, attempt)
     states = attempt_end.list_states(
@@ -127,8 +140,8 @@ async def _follow(
     )
     for state in states:
         details = _transition_details(attempt, actor, decision, outcome, last=state is states[-1])
-        await job_state.move(session, job, state, details)
-    await append_attempt_event(session, job, attempt)
+        await job_state.move(session, job, state, details, runs=links)
+    return append_attempt_event(session, job, attempt, carried, ended.worker_name)
 
 
 async def _has_begun(session: Session, job: JobRow, attempt: AttemptRow) -> bool:
@@ -177,25 +190,25 @@ def _transition_details(
     )
 
 
-async def _clear_speed(session: Session, attempt: AttemptRow) -> None:
-    for run in (await rows.load_runs(session, [attempt.id]))[attempt.id]:
-        if run.training:
-            await experiment_rows.set_run(session, run.run_id, {"env_steps_per_second": None})
-
-
-async def append_attempt_event(session: Session, job: JobRow, attempt: AttemptRow) -> None:
-    """Appends the event of a changed attempt."""
-    (view,) = await build_attempt_views(session, [attempt])
-    run_id = next(iter(view.fences)) if len(view.fences) == 1 else None
+def append_attempt_event(
+    session: Session,
+    job: JobRow,
+    attempt: AttemptRow,
+    carried: Sequence[AttemptRunRow],
+    worker_name: str,
+) -> AttemptView:
+    """Appends the event of a changed attempt, given the runs that it carries; returns its view."""
+    view = build_attempt_view(attempt, carried, worker_name)
     event_log.record(
         session,
         "attempt",
         view,
         project_id=job.project_id,
         experiment_id=job.experiment_id,
-        run_id=run_id,
+        run_id=carried[0].run_id if len(carried) == 1 else None,
         job_id=job.id,
     )
+    return view
 
 
 def clean(failure: Failure) -> Failure:

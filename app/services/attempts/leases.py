@@ -57,8 +57,10 @@ async def renew(
         await job_state.move(
             session, job, JobState.RUNNING, TransitionDetails(actor=f"attempt:{attempt.id}")
         )
-    if build_backlog_view(attempt.backlog) != shown:
-        await job_state.append_events(session, job)
+    backlog = build_backlog_view(attempt.backlog)
+    if backlog != shown:
+        changes = {"not_uploaded": None if backlog is None else backlog.model_dump(mode="json")}
+        await job_state.append_events(session, job, changes)
     order = _ORDERS.get(JobState(job.state), Order.CONTINUE)
     return RenewalAnswer(
         order=order,
@@ -77,8 +79,8 @@ async def release(session: Session, attempt_id: str, body: Release) -> AttemptVi
             while records of its spool are not acknowledged, with the number of the first such
             record as `expected_seq`.
     """
-    seen = await _attempt(session, attempt_id)
-    job = await job_rows.find_by_id(session, seen.job_id, lock=True)
+    # The job is locked first, as everywhere; what another transaction did meanwhile is read after.
+    job = await job_rows.lock_of_attempt(session, attempt_id)
     attempt = await _attempt(session, attempt_id)
     assert job is not None
     if attempt.state == AttemptState.LOST:
@@ -89,7 +91,9 @@ async def release(session: Session, attempt_id: str, body: Release) -> AttemptVi
         if attempt.acked_seq < body.last_seq:
             detail = "Records of this attempt are missing. Send them, then release again."
             raise ConflictError("telemetry_missing", detail, expected_seq=attempt.acked_seq + 1)
-        await endings.end_by_report(session, job, attempt, body.report)
+        ended = await endings.end_by_report(session, job, attempt, body.report)
+        if ended is not None:
+            return ended
     (view,) = await build_attempt_views(session, [attempt])
     return view
 

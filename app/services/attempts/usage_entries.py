@@ -5,13 +5,12 @@ from typing import Any
 
 from app.db.engine import Session
 from app.db.models.jobs import AttemptRow, JobRow
-from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import usage as rows
 from palestra.contract.names import Schedule, new_id
 from palestra.contract.states import INFRASTRUCTURE_CAUSES, Cause
 
 
-async def book(session: Session, job: JobRow, attempt: AttemptRow) -> None:
+async def book(session: Session, job: JobRow, attempt: AttemptRow, environment: str | None) -> None:
     """Appends the interval of an ended attempt to the ledger and charges its account.
 
     Time that a failure of the infrastructure lost is booked as `lost` and not charged: for a
@@ -21,7 +20,7 @@ async def book(session: Session, job: JobRow, attempt: AttemptRow) -> None:
     if end is None or end <= start:
         return
     kept = await _kept_until(session, job, attempt, start, end)
-    entry = await _entry(session, job, attempt)
+    entry = _entry(job, attempt, environment)
     if kept > start:
         await rows.add_entry(
             session,
@@ -46,8 +45,7 @@ async def _kept_until(
     return start if newest is None else min(max(newest, start), end)
 
 
-async def _entry(session: Session, job: JobRow, attempt: AttemptRow) -> dict[str, Any]:
-    experiment = await experiment_rows.find(session, job.project_id, job.experiment_id)
+def _entry(job: JobRow, attempt: AttemptRow, environment: str | None) -> dict[str, Any]:
     return {
         "pool": job.pool,
         "project_id": job.project_id,
@@ -58,7 +56,7 @@ async def _entry(session: Session, job: JobRow, attempt: AttemptRow) -> dict[str
         "worker_id": attempt.worker_id,
         "schedule": job.schedule,
         "priority_class": job.priority_class,
-        "environment": None if experiment is None else experiment.env or None,
+        "environment": environment,
         "devices": max(1, job.gpus),
         "is_gpu": job.gpus > 0,
     }

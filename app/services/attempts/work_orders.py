@@ -1,18 +1,24 @@
 """Builds work orders: the documents from which a worker executes an attempt."""
 
 import hashlib
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
 from app.db.repositories import attempts as rows
 from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import jobs as job_rows
 from app.services.snapshots import snapshots
 from app.services.views.experiments import read_definition
+from palestra.contract.code import AnyCode, Code
 from palestra.contract.documents import encode_canonical_json
-from palestra.contract.job_options import EvaluateOptions
+from palestra.contract.job_options import EvaluateOptions, Limits, Resources
 from palestra.contract.names import Schedule
+from palestra.contract.upgrade import load_definition
 from palestra.contract.work_order import (
     Follow,
     RunOrder,
@@ -20,12 +26,19 @@ from palestra.contract.work_order import (
     WorkOrder,
 )
 
+FIRST_FENCE: Final = 1
+"""Fence of a run's first training attempt, before which the run has neither snapshots nor
+evaluations."""
+_MOST_KEPT: Final = 256
+_OPTIONS: Final[TypeAdapter[tuple[AnyCode, Resources, Limits]]] = TypeAdapter(
+    tuple[Code, Resources, Limits]
+)
+
 
 async def repeat_run_orders(session: Session, job: JobRow, attempt: AttemptRow) -> list[RunOrder]:
     carried = {row.run_id: row for row in (await rows.load_runs(session, [attempt.id]))[attempt.id]}
-    runs = [
-        run for run in await experiment_rows.list_runs_for_job(session, job.id) if run.id in carried
-    ]
+    links = await job_rows.list_runs_with_links(session, job.id)
+    runs = [run for run, _ in links if run.id in carried]
     if not Schedule(job.schedule).writes_training_state:
         return await make_run_orders(session, job, runs)
     return [
@@ -49,14 +62,15 @@ def _training_order(run: RunRow, fence: int, snapshot: SnapshotRef | None) -> Ru
 
 
 async def make_run_orders(session: Session, job: JobRow, runs: list[RunRow]) -> list[RunOrder]:
+    """Returns the orders of an attempt's runs; raises the fence of each that it will train."""
     if Schedule(job.schedule).writes_training_state:
-        fences = await rows.raise_fences(session, [run.id for run in runs])
         afresh = job.afresh and job.attempt == 0
+        for run in runs:
+            # The caller has locked the rows.
+            run.fence += 1
         return [
             _training_order(
-                run,
-                fences[run.id],
-                None if afresh else await snapshots.find_newest_verified(session, run.id),
+                run, run.fence, None if afresh else await _find_newest_snapshot(session, run)
             )
             for run in runs
         ]
@@ -89,6 +103,13 @@ async def _reading_order(
     )
 
 
+async def _find_newest_snapshot(session: Session, run: RunRow) -> SnapshotRef | None:
+    """Returns the snapshot to resume from; an attempt that raised the first fence has none."""
+    if run.fence == FIRST_FENCE:
+        return None
+    return await snapshots.find_newest_verified(session, run.id)
+
+
 def _follow(options: EvaluateOptions) -> Follow:
     names = ("throttle_seconds", "delay_seconds", "only_once")
     return Follow(
@@ -107,24 +128,35 @@ async def _export_formats(session: Session, job: JobRow) -> tuple[Any, ...]:
     return read_definition(await experiment_of(session, job)).export.formats or ("weights",)
 
 
-async def make_work_order(
-    session: Session, job: JobRow, attempt: AttemptRow, orders: list[RunOrder]
+def make_work_order(
+    job: JobRow, experiment: ExperimentRow, attempt: AttemptRow, orders: list[RunOrder]
 ) -> WorkOrder:
-    experiment = await experiment_of(session, job)
-    document = {
-        "attempt_id": attempt.id,
-        "attempt_number": attempt.number,
-        "job_id": job.id,
-        "experiment_id": job.experiment_id,
-        "schedule": job.schedule,
-        "definition": read_definition(experiment).model_dump(mode="json"),
-        "code": experiment.code,
-        "resources": job.resources,
-        "limits": job.limits,
-        "allow_code_change": job.allow_code_change,
-        "runs": [order.model_dump(mode="json") for order in orders],
-    }
-    return WorkOrder.model_validate_json(encode_canonical_json(document))
+    """Returns the work order of an attempt."""
+    options = _read_options(
+        encode_canonical_json([experiment.code, job.resources, job.limits]).decode()
+    )
+    return WorkOrder(
+        attempt_id=attempt.id,
+        attempt_number=attempt.number,
+        job_id=job.id,
+        experiment_id=job.experiment_id,
+        schedule=Schedule(job.schedule),
+        definition=_read_definition(experiment.definition),
+        code=options[0],
+        resources=options[1],
+        limits=options[2],
+        allow_code_change=job.allow_code_change,
+        runs=tuple(orders),
+    )
+
+
+# Frozen documents, of which many jobs have the same ones.
+_read_definition: Final = lru_cache(_MOST_KEPT)(load_definition)
+
+
+@lru_cache(_MOST_KEPT)
+def _read_options(text: str) -> tuple[AnyCode, Resources, Limits]:
+    return _OPTIONS.validate_json(text)
 
 
 async def experiment_of(session: Session, job: JobRow) -> ExperimentRow:

@@ -18,7 +18,7 @@ from app.domain.queue.packs import resolve_pack
 from app.services import offers
 from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
-from app.services.jobs import dependencies, job_state, priority_classes
+from app.services.jobs import dependencies, job_events, job_state, priority_classes
 from app.services.jobs.dependencies import Dependencies
 from app.services.jobs.job_state import TransitionDetails
 from app.services.projects import storage_limits
@@ -312,5 +312,8 @@ async def _record_queued(
 ) -> None:
     announce(session, QUEUE)
     await queue_groups.join_group(session, queued)
-    await job_state.append_job_events(session, queued)
-    await job_state.append_run_events(session, changed)
+    run_ids = await rows.load_run_ids(session, [job.id for job in queued])
+    for job in queued:
+        job_events.append_job_event(session, job, run_ids[job.id])
+    for run in changed:
+        job_events.append_run_event(session, run)

@@ -13,22 +13,28 @@ from app.db.engine import QUEUE, Session, announce
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import JobRow, JobRunRow
 from app.db.repositories import dependencies, queue_groups
-from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import jobs as job_rows
 from app.domain import transitions
 from app.domain.derived_states import derive_ended_run_state, run_state
 from app.domain.errors import ConflictError
 from app.services.audit import audit_log
 from app.services.events import event_log
+from app.services.jobs import job_events
 from app.services.snapshots import snapshots
 from app.services.views.experiments import build_experiment_views
-from app.services.views.jobs import build_job_views
-from app.services.views.runs import run_views
 from palestra.contract.names import Schedule
-from palestra.contract.states import FINAL_JOB_STATES, Cause, JobState, Outcome, ResumeQuality
+from palestra.contract.states import (
+    FINAL_JOB_STATES,
+    LIVE_JOB_STATES,
+    Cause,
+    JobState,
+    Outcome,
+    ResumeQuality,
+)
 from palestra.contract.work_order import Failure
 
 _DEPENDENCY_ACTOR: Final = "daemon:dependencies"
+_NO_CHANGES: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +68,7 @@ async def move(
     details: TransitionDetails,
     *,
     claim: int | None = None,
+    runs: Sequence[tuple[RunRow, JobRunRow]] = (),
 ) -> None:
     """Changes the state of a job, and of the jobs that wait for its end.
 
@@ -71,12 +78,13 @@ async def move(
         to: The new state.
         details: Actor and cause of the change.
         claim: Number of the attempt that a claim creates; the job's delay must have passed.
+        runs: Its runs with their links, if they were read in this transaction.
 
     Raises:
         ConflictError: If the table has no such transition (`already_final`,
             `invalid_transition`), or if another transaction changed the job (`state_changed`).
     """
-    await _move_one(session, job, to, details, claim=claim)
+    await _move_one(session, job, to, details, claim=claim, runs=runs)
     if to in FINAL_JOB_STATES:
         await _release_dependants(session, job)
 
@@ -128,6 +136,7 @@ async def _move_one(
     details: TransitionDetails,
     *,
     claim: int | None = None,
+    runs: Sequence[tuple[RunRow, JobRunRow]] = (),
 ) -> None:
     old = JobState(job.state)
     transitions.check(old, to)
@@ -141,12 +150,19 @@ async def _move_one(
             ),
         )
     _audit(session, job, old, to, details)
-    announce(session, QUEUE)
+    if to not in LIVE_JOB_STATES:
+        # A job became ready, or what it held became free; a claim does neither.
+        announce(session, QUEUE)
     if to is JobState.QUEUED:
         await queue_groups.join_group(session, [job])
+    links = runs or await job_rows.list_runs_with_links(session, job.id)
     if Schedule(job.schedule).starts_runs:
-        await _derive_runs(session, job, details)
-    await append_events(session, job)
+        _derive_runs(job, links, details)
+    # Of a job without a live attempt nothing waits to be uploaded; a claim begins with nothing.
+    is_uploading = to in LIVE_JOB_STATES and claim is None
+    _append_events(
+        session, job, [run for run, _ in links], {} if is_uploading else {"not_uploaded": None}
+    )
 
 
 def _values(
@@ -201,12 +217,15 @@ def record_creation(session: Session, job: JobRow, run: RunRow, actor: str) -> N
     )
 
 
-async def _derive_runs(session: Session, job: JobRow, details: TransitionDetails) -> None:
-    ended = await job_rows.load_run_ends(session, job.id)
-    for run in await experiment_rows.list_runs_for_job(session, job.id):
+def _derive_runs(
+    job: JobRow, links: Sequence[tuple[RunRow, JobRunRow]], details: TransitionDetails
+) -> None:
+    for run, link in links:
         if run.job_id == job.id:
-            values = _ended(ended[run.id]) if run.id in ended else derive_columns(job, run, details)
-            await experiment_rows.set_run(session, run.id, values)
+            has_ended = link.outcome is not None
+            values = _ended(link) if has_ended else derive_columns(job, run, details)
+            for name, value in values.items():
+                setattr(run, name, value)
 
 
 def _ended(end: JobRunRow) -> dict[str, Any]:
@@ -234,46 +253,29 @@ def derive_columns(job: JobRow, run: RunRow, details: TransitionDetails) -> dict
     }
 
 
-async def append_events(session: Session, job: JobRow) -> None:
-    """Appends the events of a changed job, of the runs that it trains, and of their experiment."""
+async def append_events(
+    session: Session, job: JobRow, changes: Mapping[str, Any] = _NO_CHANGES
+) -> None:
+    """Appends the events of a changed job, of the runs that it trains, and of their experiment.
+
+    Args:
+        session: A writing session.
+        job: The job.
+        changes: Further members of the views of the job and of its runs, as JSON.
+    """
     await session.flush()
-    await append_job_events(session, [job])
+    links = await job_rows.list_runs_with_links(session, job.id)
+    _append_events(session, job, [run for run, _ in links], changes)
+
+
+def _append_events(
+    session: Session, job: JobRow, runs: Sequence[RunRow], changes: Mapping[str, Any]
+) -> None:
+    job_events.append_job_event(session, job, [run.id for run in runs], changes)
     if Schedule(job.schedule).starts_runs:
-        await append_run_events(session, await experiment_rows.list_runs_for_job(session, job.id))
-        experiment = await experiment_rows.find(session, job.project_id, job.experiment_id)
-        if experiment is not None:
-            await append_experiment_event(session, experiment)
-
-
-async def append_job_events(session: Session, jobs: Sequence[JobRow]) -> None:
-    """Appends an event for each changed job; the events hold no places in the queue."""
-    for row, view in zip(
-        jobs, await build_job_views(session, jobs, with_places=False), strict=True
-    ):
-        run_id = view.run_ids[0] if len(view.run_ids) == 1 else None
-        event_log.record(
-            session,
-            "job",
-            view,
-            project_id=row.project_id,
-            experiment_id=row.experiment_id,
-            run_id=run_id,
-            job_id=row.id,
-        )
-
-
-async def append_run_events(session: Session, runs: Sequence[RunRow]) -> None:
-    """Appends an event with the view of each changed run."""
-    for row, view in zip(runs, await run_views(session, runs), strict=True):
-        event_log.record(
-            session,
-            "run",
-            view,
-            project_id=row.project_id,
-            experiment_id=row.experiment_id,
-            run_id=row.id,
-            job_id=row.job_id,
-        )
+        for run in runs:
+            job_events.append_run_event(session, run, changes)
+        job_events.append_runs_changed(session, job)
 
 
 async def append_experiment_event(session: Session, experiment: ExperimentRow) -> None:

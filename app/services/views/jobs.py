@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from app.db.engine import Session
-from app.db.models.jobs import AttemptRow, JobRow
+from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow
 from app.db.repositories import access as access_rows
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import dependencies as dependency_rows
@@ -122,30 +122,34 @@ async def build_attempt_views(session: Session, rows: Sequence[AttemptRow]) -> l
         return []
     carried = await attempt_rows.load_runs(session, [row.id for row in rows])
     names = await worker_rows.load_names(session, {row.worker_id for row in rows})
-    return [
-        build_view(
-            AttemptView,
-            {
-                **columns_of(
-                    row,
-                    "id",
-                    "job_id",
-                    "number",
-                    "worker_id",
-                    "slot",
-                    "state",
-                    "outcome",
-                    "cause",
-                    "failure",
-                ),
-                **columns_of(row, "resume_quality", "started_at", "ended_at", "acked_seq"),
-                "worker_name": names[row.worker_id],
-                "other_code": (row.provenance or {}).get("other_code"),
-                "fences": {run.run_id: run.fence for run in carried[row.id]},
-                "resumed_from": {
-                    run.run_id: run.snapshot_id if run.training else None for run in carried[row.id]
-                },
+    return [build_attempt_view(row, carried[row.id], names[row.worker_id]) for row in rows]
+
+
+def build_attempt_view(
+    row: AttemptRow, carried: Sequence[AttemptRunRow], worker_name: str
+) -> AttemptView:
+    """Returns the view of an attempt, given the runs that it carries."""
+    return build_view(
+        AttemptView,
+        {
+            **columns_of(
+                row,
+                "id",
+                "job_id",
+                "number",
+                "worker_id",
+                "slot",
+                "state",
+                "outcome",
+                "cause",
+                "failure",
+            ),
+            **columns_of(row, "resume_quality", "started_at", "ended_at", "acked_seq"),
+            "worker_name": worker_name,
+            "other_code": (row.provenance or {}).get("other_code"),
+            "fences": {run.run_id: run.fence for run in carried},
+            "resumed_from": {
+                run.run_id: run.snapshot_id if run.training else None for run in carried
             },
-        )
-        for row in rows
-    ]
+        },
+    )

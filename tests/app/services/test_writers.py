@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.db.engine import Database
-from app.db.models import BlockRow, SeriesRow
-from app.db.repositories import attempts
+from app.db.models import BlockRow, RunRow, SeriesRow
 from app.domain.errors import ConflictError, InvalidError
 from app.metrics import blocks
 from app.services.artifacts.blob_store import BlobStore
@@ -148,7 +147,9 @@ async def test_a_live_pack_is_stale_once_the_fence_of_one_run_is_higher(
 ) -> None:
     """After a network partition heals, only the fence may show that an attempt is stale."""
     async with pack.database.write() as session:
-        await attempts.raise_fences(session, [pack.run_id])
+        await session.execute(
+            update(RunRow).where(RunRow.id == pack.run_id).values(fence=RunRow.fence + 1)
+        )
     partner = (await pack.world.job(pack.job_id)).run_ids[1]
     assert await _send_refused(pack, records.make_points(partner, "loss", [1])) == "stale_attempt"
 
