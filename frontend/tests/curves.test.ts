@@ -130,6 +130,7 @@ function history(points: number): SeriesResult {
     grid: [10, 20],
     start: 0,
     end: 30,
+    width: 10,
     series: [series],
     groups: [],
     cursor: 5,

@@ -43,6 +43,12 @@ class SeriesInfo(View):
     last_value: Number | None
 
 
+CurveAxis = Literal["env_step", "update", "episode", "wall", "relative"]
+"""What a chart may have on x. `relative` is the wall time since the run's first point, in seconds;
+it is moved by whole buckets, so it is exact to the width of one.
+"""
+
+
 class SeriesSelector(Document):
     """Names one curve: a run and one of its series."""
 
@@ -70,16 +76,22 @@ class SeriesGroup(Document):
 
 
 class SeriesQuery(Document):
-    """A query for curves on a common grid of buckets."""
+    """A query for curves on a common grid of buckets.
+
+    Buckets are a power of two of the axis unit wide: of one on counters, of a millisecond on times.
+    They begin at multiples of their width, so the first and the last one may reach beyond the
+    range. `SeriesResult` states where they begin.
+    """
 
     select: Annotated[tuple[SeriesSelector, ...], Field(max_length=1_000)] = ()
     groups: Annotated[tuple[SeriesGroup, ...], Field(max_length=100)] = ()
-    x: Literal["env_step", "update", "episode", "wall"] = "env_step"
+    x: CurveAxis = "env_step"
     start: float | None = None
     """Lower end of the range on x, inclusive; `null` begins at the data."""
     end: float | None = None
     """Upper end, inclusive; `null` ends at the data."""
-    buckets: Annotated[int, Field(ge=1, le=1_500)] = 600
+    buckets: Annotated[int, Field(ge=1, le=1_500)] = 1_000
+    """Most buckets: the answer has more than half as many, or one per unit of a short range."""
     include_superseded: bool = False
 
 
@@ -128,9 +140,13 @@ class SeriesResult(View):
 
     x: str
     grid: list[float]
-    """Centre of each bucket."""
+    """Centre of each bucket: half-way between the lowest and highest position that it holds."""
     start: float
+    """Where the first bucket begins."""
     end: float
+    """Where the last bucket ends: the first position behind it."""
+    width: float
+    """Width of a bucket: bucket `i` holds what is in [start + i width, start + (i + 1) width)."""
     series: list[GridSeries]
     groups: list[GridGroup]
     cursor: int

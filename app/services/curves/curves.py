@@ -1,35 +1,27 @@
 """Answers a series query: curves and groups on one common grid, from one state of the database.
 
-Blocks are read and gridded on demand. A later store with rollups keeps this interface: `query`.
+`app.services.curves.buckets` reads the curves; here they become the answer.
 """
 
 import asyncio
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from app.db.engine import Database, Session
-from app.db.models.curves import EvaluationRow
 from app.db.repositories import blocks as rows
 from app.db.repositories import events as event_rows
 from app.domain.errors import InvalidError, NotFoundError, TooLargeError
 from app.domain.principal import Principal
-from app.metrics import blocks
-from app.metrics.blocks import Columns, Floats, Ints
-from app.metrics.fence_chain import Chain
-from app.metrics.grid import Buckets, Grid, downsample
+from app.metrics.blocks import Floats, Ints
+from app.metrics.grid import to_coordinates
 from app.metrics.groups import GroupBuckets, carry_forward, summarise
 from app.metrics.sort_records import parse_evaluation_series
-from app.services.curves import series
-from palestra.contract import telemetry
-from palestra.contract.names import EvaluationSource
+from app.services.curves import buckets
+from app.services.curves.buckets import BucketRequest, CurveBuckets, Key, LoadedCurves
 from palestra.contract.queries import GridGroup, GridSeries, SeriesGroup, SeriesQuery, SeriesResult
-
-Key = tuple[str, str]
-"""Run and series."""
 
 MAX_CURVES: Final = 2_000
 """Largest number of different curves of one query, including those of its groups."""
@@ -40,24 +32,6 @@ MAX_NAMED_CELLS: Final = 2 * MAX_CELLS
 MAX_POINTS: Final = 50_000_000
 """Largest number of stored points that one query may read."""
 _EMPTY: Final = re.compile(rb"(?<=\"series\":)\[\]|(?<=\"groups\":)\[\]")
-
-
-@dataclass(frozen=True, slots=True)
-class _Curve:
-    x: Floats
-    value: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredCurves:
-    """The rows that a query read from the database."""
-
-    blocks: Mapping[Key, Sequence[rows.StoredBlock]]
-    evaluations: Sequence[EvaluationRow]
-    histories: Mapping[str, Chain]
-    finished: frozenset[str]
-    """Succeeded runs, among those in groups that carry values forward."""
-    cursor: int
 
 
 async def query(database: Database, principal: Principal, wanted: SeriesQuery) -> SeriesResult:
@@ -80,8 +54,8 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
         )
         raise TooLargeError("query_too_large", message)
     async with database.read() as session:
-        read = await _read(session, principal, wanted, keys)
-    return await asyncio.to_thread(_answer, wanted, keys, read)
+        cursor, loaded = await _load(session, principal, wanted, keys)
+    return await asyncio.to_thread(_answer, wanted, cursor, loaded)
 
 
 def encode(result: SeriesResult) -> Iterator[bytes]:
@@ -108,10 +82,10 @@ def _read_requested_curves(wanted: SeriesQuery) -> list[Key]:
     return asked + [(run_id, group.series) for group in wanted.groups for run_id in group.run_ids]
 
 
-async def _read(
+async def _load(
     session: Session, principal: Principal, wanted: SeriesQuery, keys: Sequence[Key]
-) -> _StoredCurves:
-    superseded = wanted.include_superseded
+) -> tuple[int, LoadedCurves]:
+    """Returns the ID of the last event and the data of the curves."""
     cursor = await event_rows.read_newest_id(session)
     run_ids = list(dict.fromkeys(run_id for run_id, _ in keys))
     projects = await rows.load_projects(session, run_ids)
@@ -123,136 +97,73 @@ async def _read(
             "query_too_large",
             f"The curves hold more than {MAX_POINTS} points. Ask for fewer at once.",
         )
-    carried = {run_id for group in wanted.groups if group.carry_forward for run_id in group.run_ids}
-    evaluated = {run_id for run_id, name in keys if parse_evaluation_series(name) is not None}
-    return _StoredCurves(
-        blocks=await rows.load_series_blocks(session, stored),
-        evaluations=await rows.list_evaluations(session, evaluated, superseded=superseded)
-        if evaluated
-        else (),
-        histories={} if superseded else await series.load_histories(session, run_ids),
-        finished=await rows.filter_succeeded_runs(session, carried) if carried else frozenset(),
+    request = BucketRequest(
+        keys=keys,
+        axis=wanted.x,
+        start=wanted.start,
+        end=wanted.end,
+        buckets=wanted.buckets,
+        superseded=wanted.include_superseded,
+        ended=await _list_ended(session, wanted.groups),
+    )
+    return cursor, await buckets.load(session, request)
+
+
+async def _list_ended(session: Session, groups: Sequence[SeriesGroup]) -> frozenset[Key]:
+    """Returns the curves of succeeded runs in groups that carry values forward."""
+    carried = {
+        (run_id, group.series)
+        for group in groups
+        if group.carry_forward
+        for run_id in group.run_ids
+    }
+    if not carried:
+        return frozenset()
+    over = await rows.filter_succeeded_runs(session, {run_id for run_id, _ in carried})
+    return frozenset(key for key in carried if key[0] in over)
+
+
+def _answer(wanted: SeriesQuery, cursor: int, loaded: LoadedCurves) -> SeriesResult:
+    found = buckets.reduce(loaded)
+    rows_of = {key: row for row, key in enumerate(found.keys)}
+    start, end, width = to_coordinates(
+        wanted.x, np.array([found.grid.start, found.grid.end, found.grid.width], np.float64)
+    ).tolist()
+    return SeriesResult.model_construct(
+        x=wanted.x,
+        grid=to_coordinates(wanted.x, found.grid.centres).tolist(),
+        start=start,
+        end=end,
+        width=width,
+        series=[
+            _series(found, rows_of[one.run_id, one.series], (one.run_id, one.series))
+            for one in wanted.select
+        ],
+        groups=[_group(group, found, rows_of) for group in wanted.groups],
         cursor=cursor,
     )
 
 
-def _answer(wanted: SeriesQuery, keys: Sequence[Key], read: _StoredCurves) -> SeriesResult:
-    curves = _curves(keys, read, wanted.x)
-    grid = _grid(wanted, curves.values())
-    buckets = {key: downsample(curve.x, curve.value, grid) for key, curve in curves.items()}
-    return SeriesResult.model_construct(
-        x=wanted.x,
-        grid=grid.centres.tolist(),
-        start=grid.start,
-        end=grid.end,
-        series=[
-            _series((one.run_id, one.series), buckets[one.run_id, one.series])
-            for one in wanted.select
-        ],
-        groups=[_group(group, curves, buckets, grid, read.finished) for group in wanted.groups],
-        cursor=read.cursor,
-    )
-
-
-def _curves(keys: Sequence[Key], read: _StoredCurves, axis: str) -> dict[Key, _Curve]:
-    evaluations: dict[tuple[str, EvaluationSource], list[telemetry.Evaluation]] = {}
-    for row in read.evaluations:
-        record = telemetry.Evaluation.model_validate_json(row.body)
-        evaluations.setdefault((row.run_id, record.source), []).append(record)
-    found: dict[Key, _Curve] = {}
-    for key in keys:
-        made = parse_evaluation_series(key[1])
-        if made is None:
-            found[key] = _stored_curve(read.blocks[key], read.histories.get(key[0], {}), axis)
-        else:
-            found[key] = _evaluation_curve(evaluations.get((key[0], made[0]), ()), made[1], axis)
-    return found
-
-
-def _evaluation_curve(found: Sequence[telemetry.Evaluation], statistic: str, axis: str) -> _Curve:
-    having = [
-        (record, value)
-        for record in found
-        if (value := series.read_statistic(record, statistic)) is not None
-    ]
-    x = np.array([getattr(record, axis) for record, _ in having], np.float64)
-    return _Curve(x, np.array([value for _, value in having], np.float64))
-
-
-def _stored_curve(stored: Sequence[rows.StoredBlock], history: Chain, axis: str) -> _Curve:
-    columns = blocks.concatenate(_select_points_of_history(block, history) for block in stored)
-    return _Curve(np.asarray(getattr(columns, axis), np.float64), columns.value)
-
-
-def _select_points_of_history(block: rows.StoredBlock, history: Chain) -> Columns:
-    """Returns the points of a block that belong to the run's history; all for an empty chain."""
-    if history and block.fence not in history:
-        return blocks.empty()
-    columns = blocks.decode(block.content)
-    bound = history.get(block.fence)
-    if bound is None:
-        return columns
-    before = columns.env_step < bound.env_step
-    return blocks.select(
-        columns, before | ((columns.env_step == bound.env_step) & (columns.update <= bound.update))
-    )
-
-
-def _grid(wanted: SeriesQuery, curves: Collection[_Curve]) -> Grid:
-    start, end = wanted.start, wanted.end
-    filled = [curve.x for curve in curves if len(curve.x)]
-    if start is None:
-        start = min((float(x.min()) for x in filled), default=0.0 if end is None else end)
-        start = start if end is None else min(start, end)
-    if end is None:
-        end = max(start, max((float(x.max()) for x in filled), default=start))
-    return Grid.from_range(start, end, wanted.buckets)
-
-
-def _group(
-    group: SeriesGroup,
-    curves: Mapping[Key, _Curve],
-    buckets: Mapping[Key, Buckets],
-    grid: Grid,
-    finished: frozenset[str],
-) -> GridGroup:
+def _group(group: SeriesGroup, found: CurveBuckets, rows_of: Mapping[Key, int]) -> GridGroup:
     keys = [(run_id, group.series) for run_id in group.run_ids]
-    means = np.stack([buckets[key].mean for key in keys])
-    carrying = group.carry_forward
     means, carried = carry_forward(
-        means,
-        [
-            _find_last_point(curves[key], grid) if carrying and key[0] in finished else None
-            for key in keys
-        ],
+        found.mean[[rows_of[key] for key in keys]],
+        [found.ends.get(key) if group.carry_forward else None for key in keys],
     )
     return _group_view(group, summarise(means), carried)
 
 
-def _find_last_point(curve: _Curve, grid: Grid) -> tuple[int, float] | None:
-    """Returns bucket and value of a curve's last finite point, or `None` without one.
-
-    The point may lie before the grid.
-    """
-    finite = np.flatnonzero(np.isfinite(curve.value))
-    if not len(finite):
-        return None
-    last = finite[len(finite) - 1 - int(np.argmax(curve.x[finite][::-1]))]
-    x = curve.x[last : last + 1]
-    return (-1 if x[0] < grid.start else int(grid.index(x)[0])), float(curve.value[last])
-
-
-def _series(key: Key, found: Buckets) -> GridSeries:
+def _series(found: CurveBuckets, row: int, key: Key) -> GridSeries:
     return GridSeries.model_construct(
         run_id=key[0],
         series=key[1],
-        min=_replace_nan(found.min),
-        max=_replace_nan(found.max),
-        mean=_replace_nan(found.mean),
-        last=_replace_nan(found.last),
-        n=found.n.tolist(),
-        nonfinite=found.nonfinite.tolist(),
-        points=found.points,
+        min=_replace_nan(found.min[row]),
+        max=_replace_nan(found.max[row]),
+        mean=_replace_nan(found.mean[row]),
+        last=_replace_nan(found.last[row]),
+        n=found.n[row].tolist(),
+        nonfinite=found.nonfinite[row].tolist(),
+        points=int(found.n[row].sum()),
     )
 
 

@@ -8,7 +8,8 @@ export function grid(
   query: t.SeriesQuery,
   points: (run: string) => Points | undefined,
 ): Omit<t.SeriesResult, "cursor"> {
-  const axis = query.x ?? "env_step";
+  const x = query.x ?? "env_step";
+  const axis = x === "relative" ? "wall" : x;
   const wanted = [
     ...(query.select ?? []),
     ...(query.groups ?? []).flatMap((group) =>
@@ -18,17 +19,18 @@ export function grid(
   const all = wanted.flatMap((one) => points(one.run_id)?.get(one.series)?.[axis] ?? []);
   const low = query.start ?? Math.min(...all, Number.POSITIVE_INFINITY);
   const high = query.end ?? Math.max(...all, Number.NEGATIVE_INFINITY);
-  const start = Number.isFinite(low) ? low : 0;
-  const end = Number.isFinite(high) ? high : 0;
-  const n = end > start ? (query.buckets ?? 600) : 1;
-  const width = (end - start) / n || 1;
-  const centres = Array.from({ length: n }, (_, i) => start + width * (i + 0.5));
+  let width = 1;
+  const count = () => Math.floor(high / width) - Math.floor(low / width) + 1;
+  while (count() > (query.buckets ?? 1000)) width *= 2;
+  const n = Number.isFinite(high - low) ? Math.max(1, count()) : 1;
+  const start = Number.isFinite(low) ? Math.floor(low / width) * width : 0;
+  const end = start + n * width;
+  const centres = Array.from({ length: n }, (_, i) => start + width * i + (width - 1) / 2);
   const one = (run_id: string, series: string): t.GridSeries => {
     const cells: number[][] = Array.from({ length: n }, () => []);
     const columns = points(run_id)?.get(series);
     columns?.[axis].forEach((x, i) => {
-      if (x >= start && x <= end)
-        cells[Math.min(n - 1, Math.floor((x - start) / width))]?.push(columns.value[i] ?? 0);
+      cells[Math.floor((x - start) / width)]?.push(columns.value[i] ?? 0);
     });
     const pick = (f: (cell: number[]) => number) =>
       cells.map((cell) => (cell.length ? f(cell) : null));
@@ -71,10 +73,11 @@ export function grid(
     };
   });
   return {
-    x: axis,
+    x,
     grid: centres,
     start,
     end,
+    width,
     series: (query.select ?? []).map((s) => one(s.run_id, s.series)),
     groups,
   };

@@ -8836,11 +8836,16 @@ export interface components {
         /**
          * SeriesQuery
          * @description A query for curves on a common grid of buckets.
+         *
+         *     Buckets are a power of two of the axis unit wide: of one on counters, of a millisecond on times.
+         *     They begin at multiples of their width, so the first and the last one may reach beyond the
+         *     range. `SeriesResult` states where they begin.
          */
         SeriesQuery: {
             /**
              * Buckets
-             * @default 600
+             * @description Most buckets: the answer has more than half as many, or one per unit of a short range.
+             * @default 1000
              */
             buckets: number;
             /**
@@ -8873,7 +8878,7 @@ export interface components {
              * @default env_step
              * @enum {string}
              */
-            x: "env_step" | "update" | "episode" | "wall";
+            x: "env_step" | "update" | "episode" | "wall" | "relative";
         };
         /**
          * SeriesResult
@@ -8887,19 +8892,30 @@ export interface components {
              *     Tail `GET /events?after=` from it without gap or overlap.
              */
             cursor: number;
-            /** End */
+            /**
+             * End
+             * @description Where the last bucket ends: the first position behind it.
+             */
             end: number;
             /**
              * Grid
-             * @description Centre of each bucket.
+             * @description Centre of each bucket: half-way between the lowest and highest position that it holds.
              */
             grid: number[];
             /** Groups */
             groups: components["schemas"]["GridGroup"][];
             /** Series */
             series: components["schemas"]["GridSeries"][];
-            /** Start */
+            /**
+             * Start
+             * @description Where the first bucket begins.
+             */
             start: number;
+            /**
+             * Width
+             * @description Width of a bucket: bucket `i` holds what is in [start + i width, start + (i + 1) width).
+             */
+            width: number;
             /** X */
             x: string;
         };

@@ -44,13 +44,14 @@ async def test_a_success_rate_is_a_curve_where_an_evaluation_has_one(
     } <= await list_series(live_run, database)
     body = {
         "select": [{"run_id": run, "series": "evaluation/success_rate"}],
-        "start": 1,
-        "end": 30,
+        "start": 8,
+        "end": 31,
         "buckets": 3,
     }
     answer = await curves.query(
         database, live_run.world.admin, SeriesQuery.model_validate_json(json.dumps(body))
     )
+    assert (answer.start, answer.width, answer.end) == (8, 8, 32)
     assert (answer.series[0].mean, answer.series[0].n) == ([None, 0.25, 0.75], [0, 1, 1])
 
 
@@ -129,7 +130,7 @@ class TestCarryForward:
         self, world: World, database: Database
     ) -> None:
         group = await train_three_runs(world, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
-        zoomed = await group.query_statistics(database, carry_forward=True, start=25, buckets=1)
+        zoomed = await group.query_statistics(database, carry_forward=True, start=24, buckets=1)
         assert (zoomed.mean, zoomed.n, zoomed.carried) == ([350.0], [3], [1])
 
     async def test_a_failed_run_is_not_carried_forward(
@@ -148,7 +149,7 @@ class Group:
     run_ids: list[str]
 
     async def query_statistics(
-        self, database: Database, *, carry_forward: bool = False, start: int = 1, buckets: int = 3
+        self, database: Database, *, carry_forward: bool = False, start: int = 8, buckets: int = 3
     ) -> GridGroup:
         group = {
             "name": "mean",
@@ -156,7 +157,7 @@ class Group:
             "series": "evaluation/mean",
             "carry_forward": carry_forward,
         }
-        body = {"groups": [group], "start": start, "end": 30, "buckets": buckets}
+        body = {"groups": [group], "start": start, "end": 31, "buckets": buckets}
         answer = await curves.query(
             database, self.world.admin, SeriesQuery.model_validate_json(json.dumps(body))
         )

@@ -214,6 +214,7 @@ def test_series_are_queried_with_a_body(peer: FakeHttpServer, client: Client) ->
         "grid": [1.0],
         "start": 0,
         "end": 2,
+        "width": 2,
         "series": [],
         "groups": [],
         "cursor": 9,
