@@ -9,6 +9,7 @@ from pydantic import RootModel
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
+from palestra.contract.change_preview import ChangePreview
 from palestra.contract.job_batches import JobsActed, JobsAction, JobSelection, JobVerb
 from palestra.contract.job_changes import JobChange, JobReorder
 from palestra.contract.job_options import (
@@ -71,6 +72,11 @@ class JobMethods(ClientMethods):
         path = f"/jobs/{encode_path_part(job_id)}"
         return self._connection.send(JobView, "PATCH", path, body=change)[0]
 
+    def preview_change(self, job_id: str, change: JobChange) -> ChangePreview:
+        """Returns what `change_job` would do to the queue; changes nothing."""
+        path = f"/jobs/{encode_path_part(job_id)}:preview-change"
+        return self._connection.post(ChangePreview, path, change)
+
     def reorder_job(self, job_id: str, before: str | None) -> JobView:
         """Moves a waiting job among the jobs of the same person.
 
@@ -82,6 +88,18 @@ class JobMethods(ClientMethods):
         """
         path = f"/jobs/{encode_path_part(job_id)}:reorder"
         return self._connection.post(JobView, path, JobReorder(before=before))
+
+    def preview_reorder(self, job_id: str, before: str | None) -> ChangePreview:
+        """Returns what `reorder_job` would do to the queue; moves nothing."""
+        path = f"/jobs/{encode_path_part(job_id)}:preview-reorder"
+        return self._connection.post(ChangePreview, path, JobReorder(before=before))
+
+    def preview_action(
+        self, action: JobVerb, selection: JobSelection, *, change: JobChange | None = None
+    ) -> ChangePreview:
+        """Returns what `act_on_jobs` would do to the queue: its first request, on 100 jobs."""
+        request = JobsAction(action=action, selection=selection, change=change)
+        return self._connection.post(ChangePreview, f"{self._within}/jobs:preview-act", request)
 
     def act_on_jobs(
         self,

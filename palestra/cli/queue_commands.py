@@ -1,27 +1,26 @@
-"""Commands about jobs that wait: `palestra explain | change | reorder | limit`."""
+"""Commands about jobs that wait: `palestra explain | reorder | limit`."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
+from palestra.cli.change_command import print_job
+from palestra.cli.change_preview import Preview, print_preview
 from palestra.cli.output import build_table, emit_json, fail_usage, say, show
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.cli.submission_preview import describe_accuracy, describe_estimate
-from palestra.contract.job_changes import ExperimentChange, JobChange
-from palestra.contract.names import PriorityClass
+from palestra.contract.job_changes import ExperimentChange
 from palestra.contract.queue import JobExplanation, QueueTerms
-from palestra.contract.resources import JobView
 
 _HOUR: Final = 3_600
-_POOLS_DEFAULT: Final = "default"
 
 Job = Annotated[str, typer.Argument(metavar="JOB", help="ID of a job that waits.")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module to a group."""
-    for command in (explain, change, reorder, limit):
+    for command in (explain, reorder, limit):
         app.command()(command)
 
 
@@ -44,53 +43,6 @@ def explain(
     return None
 
 
-def change(
-    job: Job,
-    priority_class: Annotated[
-        PriorityClass | None, typer.Option("--class", help="Class in the pool's queue.")
-    ] = None,
-    priority: Annotated[
-        int | None, typer.Option(min=-100, max=100, help="Among your own jobs, higher goes first.")
-    ] = None,
-    wall_seconds: Annotated[
-        str | None,
-        typer.Option(metavar="SECONDS", help="Wall time of an attempt; or default, the pool's."),
-    ] = None,
-    stall_seconds: Annotated[
-        int | None, typer.Option(help="Longest time without progress of an attempt.")
-    ] = None,
-    grace_seconds: Annotated[
-        int | None, typer.Option(help="Time that an attempt gets to stop.")
-    ] = None,
-    max_attempts: Annotated[
-        int | None, typer.Option(help="Attempts after failures of machines.")
-    ] = None,
-    server: Server = None,
-    token_file: TokenFile = None,
-    json: Json = False,
-) -> None:
-    """Changes the class, the priority or limits of a job that waits."""
-    limits: dict[str, Any] = {
-        "stall_seconds": stall_seconds,
-        "grace_seconds": grace_seconds,
-        "max_attempts": max_attempts,
-    }
-    limits = {name: value for name, value in limits.items() if value is not None}
-    if wall_seconds is not None:
-        limits["wall_seconds"] = _parse_wall_seconds(wall_seconds)
-    wanted: dict[str, Any] = {
-        "priority_class": priority_class,
-        "priority": priority,
-        "limits": limits or None,
-    }
-    wanted = {name: value for name, value in wanted.items() if value is not None}
-    if not wanted:
-        fail_usage("nothing to change: see palestra change --help for what can be")
-    request = read_request(JobChange, wanted)
-    with connect(server, token_file) as client:
-        _print_job(client.change_job(job, request), as_json=json)
-
-
 def reorder(
     job: Job,
     before: Annotated[
@@ -99,6 +51,7 @@ def reorder(
     last: Annotated[
         bool, typer.Option("--last", help="Start after your other jobs of its class.")
     ] = False,
+    preview: Preview = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
@@ -111,7 +64,10 @@ def reorder(
     if (before is not None) == last:
         fail_usage("give either --before JOB or --last")
     with connect(server, token_file) as client:
-        _print_job(client.reorder_job(job, before), as_json=json)
+        if preview:
+            print_preview(client.preview_reorder(job, before), as_json=json)
+        else:
+            print_job(client.reorder_job(job, before), as_json=json)
 
 
 def limit(
@@ -135,24 +91,6 @@ def limit(
         return emit_json(changed)
     many = "any number of jobs" if changed.max_running is None else f"{changed.max_running} jobs"
     return say(f"{changed.id}  runs {many} at the same time")
-
-
-def _parse_wall_seconds(text: str) -> int | None:
-    """Returns a wall time; `None` for that of the pool."""
-    if text == _POOLS_DEFAULT:
-        return None
-    if not text.isdecimal():
-        fail_usage(f"--wall-seconds {text}: give a number of seconds, or {_POOLS_DEFAULT}")
-    return int(text)
-
-
-def _print_job(job: JobView, *, as_json: bool) -> None:
-    if as_json:
-        return emit_json(job)
-    wall = job.limits.wall_seconds
-    place = "" if job.position is None else f", place {job.position}"
-    wall_time = "no wall time" if wall is None else f"wall time {wall} s"
-    return say(f"{job.id}  {job.priority_class}, priority {job.priority}, {wall_time}{place}")
 
 
 def _rows(found: JobExplanation, terms: QueueTerms) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Options that select many jobs, and what pause, resume and cancel do with all that match."""
+"""Options that select many jobs, and how commands act on all that match."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,6 +8,7 @@ import typer
 from palestra.cli.output import CommandError, emit_json, fail_usage, say
 from palestra.client import Client
 from palestra.contract.job_batches import JobsActed, JobSelection, JobVerb
+from palestra.contract.job_changes import JobChange
 from palestra.contract.names import PriorityClass
 from palestra.contract.states import JobState
 
@@ -53,21 +54,37 @@ class SelectionOptions:
 
 
 def act_on_selection(
-    client: Client, verb: JobVerb, options: SelectionOptions, *, reason: str, as_json: bool
+    client: Client,
+    verb: JobVerb,
+    options: SelectionOptions,
+    *,
+    as_json: bool,
+    reason: str = "",
+    change: JobChange | None = None,
+    named: tuple[str, ...] = (),
 ) -> None:
     """Acts on all jobs that match, or counts them.
+
+    Args:
+        client: Client of the server.
+        verb: What to do.
+        options: Which jobs, and whether to do it.
+        as_json: Whether to print JSON.
+        reason: Kept in the audit log.
+        change: What `change` changes.
+        named: IDs of the jobs in place of the options that select them; they need no confirmation.
 
     Raises:
         CommandError: After the output, if the server refused some; names each with the reason.
     """
-    selection = options.build_selection()
-    if options.dry_run or not options.is_confirmed:
-        counted = client.act_on_jobs(verb, selection, dry_run=True)
+    selection = JobSelection(jobs=named) if named else options.build_selection()
+    if options.dry_run or not (options.is_confirmed or named):
+        counted = client.act_on_jobs(verb, selection, change=change, dry_run=True)
         if not options.dry_run:
             fail_usage(f"{_count(counted, verb)} Repeat the command with --yes to {verb} them.")
         emit_json(counted) if as_json else say(_count(counted, verb))
         return
-    acted = client.act_on_jobs(verb, selection, reason=reason)
+    acted = client.act_on_jobs(verb, selection, change=change, reason=reason)
     emit_json(acted) if as_json else say(
         f"{len(acted.done):,} of {acted.matched:,} jobs: asked to {verb}"
     )
@@ -75,6 +92,11 @@ def act_on_selection(
         raise CommandError(
             f"{len(acted.refused)} of {acted.matched} jobs were refused:\n  "
             + "\n  ".join(f"{one.job_id}: {one.detail}" for one in acted.refused)
+        )
+    if left := [job for job in named if job not in acted.done]:
+        raise CommandError(
+            f"{len(left)} of {len(named)} jobs were left alone, since they are in another state or "
+            f"of other people: {', '.join(left)}"
         )
 
 

@@ -39,11 +39,11 @@ def _describe_start(found: SubmissionPreview) -> str:
         return found.sentence
     more = "more than " if found.ahead_is_cut else ""
     behind = f", behind {more}{_count(found.ahead, 'job')}" if found.ahead else ""
-    until = f" (by {_clock(first.latest)} with 90 %)"
-    text = f"would start at about {_clock(first.median)}{behind}{until}"
+    until = f" (by {format_clock(first.latest)} with 90 %)"
+    text = f"would start at about {format_clock(first.median)}{behind}{until}"
     if found.jobs > 1 and last is not None:
         text += (
-            f"; its last job at about {_clock(last.median)}"
+            f"; its last job at about {format_clock(last.median)}"
             if last.median is not None
             else f"; its last job: {last.unknown}"
         )
@@ -54,10 +54,9 @@ def describe_estimate(estimate: StartEstimate) -> str:
     """Returns when a job is expected to start, in local time."""
     if estimate.median is None or estimate.earliest is None or estimate.latest is None:
         return f"Start: unknown. {estimate.unknown}"
-    return (
-        f"Start: about {_clock(estimate.median)}, between {_clock(estimate.earliest)} and "
-        f"{_clock(estimate.latest)} with 80 %."
-    )
+    times = (estimate.median, estimate.earliest, estimate.latest)
+    median, earliest, latest = (format_clock(one) for one in times)
+    return f"Start: about {median}, between {earliest} and {latest} with 80 %."
 
 
 def describe_accuracy(accuracy: EstimateAccuracy) -> str:
@@ -69,7 +68,8 @@ def describe_accuracy(accuracy: EstimateAccuracy) -> str:
     )
 
 
-def _clock(moment: datetime) -> str:
+def format_clock(moment: datetime) -> str:
+    """Returns a moment in local time, with the date unless it is today."""
     local, today = moment.astimezone(), datetime.now().astimezone().date()
     return f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
 

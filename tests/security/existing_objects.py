@@ -85,6 +85,10 @@ CALLS = {
     "GET /jobs/{job_id}/explain": Call(200),
     "PATCH /jobs/{job_id}": Call(200, body={}, of_submitter=True),
     "POST /jobs/{job_id}:reorder": Call(422, body={"before": "{job_id}"}, of_submitter=True),
+    "POST /jobs/{job_id}:preview-change": Call(200, body={}, of_submitter=True),
+    "POST /jobs/{job_id}:preview-reorder": Call(
+        422, body={"before": "{job_id}"}, of_submitter=True
+    ),
     "POST /jobs/{job_id}:pause": Call(200, body={}, of_submitter=True),
     "POST /jobs/{job_id}:resume": Call(200, body={}, of_submitter=True),
     "POST /jobs/{job_id}:cancel": Call(200, _ANY, {}, of_submitter=True),
@@ -104,6 +108,9 @@ CALLS = {
     "GET /projects/{project}/runs": Call(200),
     "GET /projects/{project}/jobs": Call(200),
     "POST /projects/{project}/jobs:act": Call(
+        200, body={"action": "pause", "selection": {"jobs": ["job_unknown"]}}
+    ),
+    "POST /projects/{project}/jobs:preview-act": Call(
         200, body={"action": "pause", "selection": {"jobs": ["job_unknown"]}}
     ),
     "GET /projects/{project}/events": Call(400),

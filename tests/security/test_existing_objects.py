@@ -44,6 +44,7 @@ WITHOUT_OBJECT = {
     "GET /account/sessions",
     "GET /account/overview",
     "POST /jobs:act",
+    "POST /jobs:preview-act",
     "POST /account:sign-out",
     "GET /openapi.json",
     "GET /tokens",

@@ -5,13 +5,21 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 
 from app.api.auth import Controller, JobCanceller, Reader
-from app.api.deps import ReadSession, WriteSession
+from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.paging import declare_page_request
 from app.api.strict_body import declare_json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
-from app.services.jobs import explanation, job_batches, jobs, unstored_results, waiting_jobs
+from app.services.jobs import (
+    change_preview,
+    explanation,
+    job_batches,
+    jobs,
+    unstored_results,
+    waiting_jobs,
+)
 from app.services.jobs.jobs import JobFilter
+from palestra.contract.change_preview import ChangePreview
 from palestra.contract.job_batches import JobsActed, JobsAction
 from palestra.contract.job_changes import JobChange, JobReorder
 from palestra.contract.names import Schedule
@@ -69,6 +77,19 @@ async def act_on_jobs(
     return await job_batches.act(session, principal, body)
 
 
+@project_router.post(":preview-act")
+async def preview_action(
+    principal: Controller,
+    body: Annotated[JobsAction, declare_json_body(JobsAction)],
+    database: DatabaseDep,
+) -> ChangePreview:
+    """Returns what an action on many jobs would do to the queue; writes nothing.
+
+    Takes the body of the action, of which it tries one request: at most 100 jobs.
+    """
+    return await change_preview.preview_action(database, principal, body)
+
+
 @project_router.get("")
 async def list_jobs(
     principal: Reader,
@@ -103,6 +124,20 @@ async def change_job(
     return await waiting_jobs.change(session, principal, job_id, body)
 
 
+@router.post("/{job_id}:preview-change", responses={409: {}})
+async def preview_change(
+    job_id: str,
+    principal: Controller,
+    body: Annotated[JobChange, declare_json_body(JobChange)],
+    database: DatabaseDep,
+) -> ChangePreview:
+    """Returns what a change of a waiting job would do to the queue; writes nothing.
+
+    Takes the body of the change, and refuses it like the change.
+    """
+    return await change_preview.preview_change(database, principal, job_id, body)
+
+
 @router.post("/{job_id}:reorder", responses={409: {}})
 async def reorder_job(
     job_id: str,
@@ -116,6 +151,20 @@ async def reorder_job(
     `urgent`.
     """
     return await waiting_jobs.reorder(session, principal, job_id, body.before)
+
+
+@router.post("/{job_id}:preview-reorder", responses={409: {}})
+async def preview_reorder(
+    job_id: str,
+    principal: Controller,
+    body: Annotated[JobReorder, declare_json_body(JobReorder)],
+    database: DatabaseDep,
+) -> ChangePreview:
+    """Returns what a move of a waiting job would do to the queue; writes nothing.
+
+    Takes the body of the move, and refuses it like the move.
+    """
+    return await change_preview.preview_order(database, principal, job_id, body.before)
 
 
 @router.post("/{job_id}:pause", responses={409: {}})

@@ -18,7 +18,7 @@ from app.services.queue.equipped_workers import EquippedWorkers
 from app.services.queue.pool_queue import PoolQueue
 from app.services.queue.start_estimates import build_unknown
 from palestra.contract.documents import encode_canonical_json
-from palestra.contract.durations import describe_duration
+from palestra.contract.durations import describe_wait
 from palestra.contract.identity import hash_definition
 from palestra.contract.queue import StartEstimate, SubmissionPreview, WaitReason
 from palestra.contract.states import JobState
@@ -153,5 +153,5 @@ def _describe(why: Waiting, start: StartEstimate, ahead: int, *, is_cut: bool) -
     if start.median is None or start.made_at is None:
         return f"Would wait. {why.sentence} {start.unknown}"
     jobs = f"{'more than ' if is_cut else ''}{ahead:,} {'job' if ahead == 1 else 'jobs'}"
-    duration = describe_duration((start.median - start.made_at).total_seconds())
-    return f"Would start in about {duration}{f', behind {jobs}' if ahead else ''}."
+    wait = describe_wait((start.median - start.made_at).total_seconds())
+    return f"Would start {wait}{f', behind {jobs}' if ahead else ''}."

@@ -32,7 +32,7 @@ _STATES: Final[Mapping[JobVerb, frozenset[JobState]]] = {
 
 _ACTIONS: Final[Mapping[JobVerb, Callable[[Session, Principal, str, str], Awaitable[Any]]]] = {
     JobVerb.PAUSE: jobs.pause,
-    JobVerb.RESUME: jobs.resume,
+    JobVerb.RESUME: jobs.apply_resume,
     JobVerb.CANCEL: jobs.cancel,
 }
 
@@ -76,7 +76,7 @@ async def _act_on_one(
 ) -> JobRefusal | None:
     try:
         if wanted.change is not None:
-            await waiting_jobs.change(session, principal, job_id, wanted.change)
+            await waiting_jobs.apply_change(session, principal, job_id, wanted.change)
         else:
             await _ACTIONS[wanted.action](session, principal, job_id, wanted.reason)
     except (ConflictError, ForbiddenError, InvalidError, NotFoundError) as refusal:

@@ -24,6 +24,7 @@ from palestra.contract.views import Page
 __all__ = [
     "JobFilter",
     "PageRequest",
+    "apply_resume",
     "cancel",
     "find",
     "find_to_control",
@@ -84,6 +85,21 @@ async def resume(
             `code_changed` if the workers' code differs from the experiment's and
             `allow_code_change` is false.
     """
+    row = await apply_resume(
+        session, principal, job_id, reason, allow_code_change=allow_code_change
+    )
+    return await _view(session, row)
+
+
+async def apply_resume(
+    session: Session,
+    principal: Principal,
+    job_id: str,
+    reason: str = "",
+    *,
+    allow_code_change: bool = False,
+) -> JobRow:
+    """Queues a paused job again like `resume`; returns its row."""
     job = await find_to_control(session, principal, job_id)
     if job.state == JobState.PAUSING:
         raise ConflictError(
@@ -92,7 +108,7 @@ async def resume(
     if job.state not in {JobState.QUEUED, JobState.STARTING, JobState.RUNNING}:
         await _check_code(session, job, allow=allow_code_change)
         await job_state.move(session, job, JobState.QUEUED, _reason(principal, reason))
-    return await _view(session, job)
+    return job
 
 
 async def _check_code(session: Session, job: JobRow, *, allow: bool) -> None:

@@ -40,6 +40,13 @@ async def change(session: Session, principal: Principal, job_id: str, wanted: Jo
         ConflictError: `not_waiting` unless it is queued; `already_assigned`.
         InvalidError: `wall_time_too_long` or `interactive_too_long`.
     """
+    return await _view(session, await apply_change(session, principal, job_id, wanted))
+
+
+async def apply_change(
+    session: Session, principal: Principal, job_id: str, wanted: JobChange
+) -> JobRow:
+    """Changes a waiting job like `change`; returns its row."""
     job = await jobs.find_to_control(session, principal, job_id)
     if wanted.model_fields_set:
         await _check_waits(session, job)
@@ -48,7 +55,7 @@ async def change(session: Session, principal: Principal, job_id: str, wanted: Jo
         await _write(session, job, changed)
         shown = {name: value for name, value in changed.items() if name != "own_place"}
         await _record(session, principal, job, "job.change", shown)
-    return await _view(session, job)
+    return job
 
 
 async def _list_changes(
@@ -111,15 +118,22 @@ async def reorder(
             `other_class`.
         InvalidError: `unknown_job`, `before_itself` or `other_pool`.
     """
+    return await _view(session, await apply_order(session, principal, job_id, before))
+
+
+async def apply_order(
+    session: Session, principal: Principal, job_id: str, before: str | None
+) -> JobRow:
+    """Moves a waiting job like `reorder`; returns its row."""
     job = await jobs.find(session, principal, job_id)
     jobs.require_control(principal, job)
     if before is None:
         await _move_last(session, principal, job)
-        return await _view(session, job)
+        return job
     other = await _find_other(session, principal, job, before)
     if (job.project_id, job.created_by) != (other.project_id, other.created_by):
         await _raise_class(session, principal, job, other)
-        return await _view(session, job)
+        return job
     if job.priority_class != other.priority_class:
         raise ConflictError(
             "other_class",
@@ -134,7 +148,7 @@ async def reorder(
     await _check_waits(session, other, "/before")
     await _write(session, job, await rows.find_place_before(session, job, other))
     await _record(session, principal, job, "job.reorder", {"before": other.id})
-    return await _view(session, job)
+    return job
 
 
 async def _move_last(session: Session, principal: Principal, job: JobRow) -> None:

@@ -45,17 +45,22 @@ class QueuePlace:
 async def find_places(session: Session, pools: Collection[str]) -> dict[str, QueuePlace]:
     """Returns the places of the assigned jobs and of the first other queued jobs of pools."""
     found: dict[str, QueuePlace] = {}
-    admitted = await pool_rows.list_admitted_pairs(session, pools)
     for pool in sorted(pools):
-        assigned = [
-            job_id
-            for job_id, project_id in await assignments.list_assigned(session, pool)
-            if (pool, project_id) in admitted
-        ]
+        assigned = await list_assigned(session, pool)
         jobs = await PoolQueue(session, pool).first_jobs(MOST_PLACES)
         found |= {job_id: QueuePlace(number, 0) for number, job_id in enumerate(assigned, start=1)}
         found |= {job.id: QueuePlace(len(assigned) + n + 1, n) for n, job in enumerate(jobs)}
     return found
+
+
+async def list_assigned(session: Session, pool: str) -> list[str]:
+    """Returns the IDs of a pool's assigned jobs, which have the first places."""
+    admitted = await pool_rows.list_admitted_pairs(session, {pool})
+    return [
+        job_id
+        for job_id, project_id in await assignments.list_assigned(session, pool)
+        if (pool, project_id) in admitted
+    ]
 
 
 async def read_waiting_jobs(

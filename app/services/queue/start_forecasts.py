@@ -123,14 +123,17 @@ def _runtime(job: PresentJob, models: RuntimeModels, used: float, now: datetime)
     return JobRuntime(model=models.find(job.kind), elapsed=used + max(0.0, elapsed), limit=limit)
 
 
-async def forecast(simulated: Simulated, wanted: Collection[str]) -> Forecast:
+async def forecast(
+    simulated: Simulated, wanted: Collection[str], most_seconds: float = _MOST_SECONDS
+) -> Forecast:
     """Simulates a pool in a thread; the more its jobs, the fewer simulations.
 
     Args:
         simulated: The pool.
         wanted: IDs of the jobs whose start is estimated.
+        most_seconds: Longest time, apart from the first eight simulations.
     """
-    end = time.monotonic() + _MOST_SECONDS
+    end = time.monotonic() + most_seconds
     starts = await asyncio.to_thread(
         estimate_starts,
         simulated,

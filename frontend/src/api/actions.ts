@@ -4,6 +4,7 @@ import type { JobForm } from "@/lib/jobForms";
 import { patch, post, postQuery, remove, setCsrfToken } from "./client";
 import { pathIn } from "./queries";
 import type {
+  ChangePreview,
   Experiment,
   ExperimentDetail,
   Job,
@@ -100,6 +101,25 @@ export function changeJob(jobId: string, change: JobChange): Promise<Job> {
 export function reorderJob(jobId: string, before: string | null): Promise<Job> {
   return post<Job>(`/jobs/${jobId}:reorder`, { before });
 }
+
+/** What a change of waiting jobs would do to the queue; changes nothing. */
+export function previewChange(wanted: PreviewedChange, signal?: AbortSignal) {
+  if ("selection" in wanted) {
+    const { project, action, selection, change } = wanted;
+    const body = { action, selection, ...(change ? { change } : {}) };
+    return postQuery<ChangePreview>(pathIn(project, "/jobs:preview-act"), body, signal);
+  }
+  const job = `/jobs/${encodeURIComponent(wanted.jobId)}`;
+  return "change" in wanted
+    ? postQuery<ChangePreview>(`${job}:preview-change`, wanted.change, signal)
+    : postQuery<ChangePreview>(`${job}:preview-reorder`, { before: wanted.before }, signal);
+}
+
+/** A change of one job, a move of one job, or an action on many. */
+export type PreviewedChange =
+  | { jobId: string; change: JobChange }
+  | { jobId: string; before: string | null }
+  | { project: string | null; action: JobsVerb; selection: JobSelection; change?: JobChange };
 
 /** Where a retry starts: at the newest stored snapshot, or at the start of the run. */
 export type Origin = "newest" | "start";

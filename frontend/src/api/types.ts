@@ -50,6 +50,7 @@ export type JobOptions = Schemas["JobOptions"];
 export type JobRequest = Schemas["JobRequest"];
 export type Preset = Schemas["PresetView"];
 export type SubmittedExperiment = Schemas["SubmittedExperiment"];
+export type ChangePreview = Schemas["ChangePreview"];
 export type SubmissionPreview = Schemas["SubmissionPreview"];
 export type LoginOptions = Schemas["LoginOptions"];
 /** A session. The server sends every member; an older server may omit some of them. */

@@ -18,6 +18,8 @@ interface FormDialogProps {
   /** The button is disabled, for example until a name is typed. */
   incomplete?: boolean;
   size?: string;
+  /** The button that sends the form has the focus at first, for a dialog without fields. */
+  focusSubmit?: boolean;
   onSubmit(): void;
   onClose(): void;
   children: ReactNode;
@@ -47,6 +49,7 @@ export function FormDialog(props: FormDialogProps) {
             type="submit"
             loading={props.isPending}
             disabled={props.incomplete ?? false}
+            {...(props.focusSubmit ? { "data-autofocus": true } : {})}
             {...(props.destructive ? { color: "red" } : {})}
           >
             {props.submit}

@@ -42,10 +42,58 @@ async def test_a_waiting_job_is_moved(palestra: Command, shared: AppServer) -> N
     assert sorted(places, key=str) == places
 
 
+async def test_a_preview_changes_nothing(palestra: Command, shared: AppServer) -> None:
+    options = {"pool": "default", "priority_class": "idle", "priority": 60}
+    first = (await shared.world.submit_one_job(seeds=[5_020], **options)).id
+    second = (await shared.world.submit_one_job(seeds=[5_021], **options)).id
+    before = (await shared.world.job(second)).position
+    assert before is not None
+    code, out, err = await palestra("reorder", second, "--before", first, "--preview")
+    assert (code, err) == (0, "")
+    sentence, *rows = out.splitlines()
+    assert sentence.endswith("1 other job of yours starts later.")
+    assert rows[1].split()[:3] == [second, str(before), str(before - 1)]
+    assert rows[2].split()[3:6] == [first, str(before - 1), str(before)]
+    code, out, err = await palestra("change", second, "--priority", "70", "--preview", "--json")
+    found = json.loads(out)
+    assert (code, found["starts"][0]["new_place"], found["own"]["later"]) == (0, before - 1, 1)
+    code, out, err = await palestra("change", first, second, "--class", "normal", "--preview")
+    assert (code, out.startswith("The first of 2 jobs would "), err) == (0, True, "")
+    assert [(await shared.world.job(one)).position for one in (first, second)] == [
+        before - 1,
+        before,
+    ]
+
+
+async def test_many_waiting_jobs_are_changed(palestra: Command, shared: AppServer) -> None:
+    await shared.world.make_pool("bulk-change")
+    options = {"pool": "bulk-change", "priority_class": "idle"}
+    ids = [
+        (await shared.world.submit_one_job(seeds=[seed], **options)).id for seed in (5_030, 5_031)
+    ]
+    selected = ("change", "--pool", "bulk-change", "--of-class", "idle", "--class", "normal")
+    code, out, err = await palestra(*selected)
+    assert (code, out) == (2, "")
+    assert "2 jobs match. Repeat the command with --yes to change them." in err
+    assert (await palestra(*selected, "--dry-run"))[1] == "2 jobs match.\n"
+    code, out, err = await palestra(*selected, "--yes")
+    assert (code, out, err) == (0, "2 of 2 jobs: asked to change\n", "")
+    assert {(await shared.world.job(one)).priority_class for one in ids} == {"normal"}
+    code, out, err = await palestra("change", *ids, "--priority", "4")
+    assert (code, out, err) == (0, "2 of 2 jobs: asked to change\n", "")
+    await shared.world.cancel(ids[0])
+    code, out, err = await palestra("change", *ids, "--priority", "5")
+    assert code == 1
+    assert "1 of 2 jobs were left alone, since they are in another state" in err
+    assert ids[0] in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("change", "job_1"), "nothing to change"),
+        (("change", "--priority", "1"), "give IDs of jobs, or options that select jobs"),
+        (("change", "job_1", "--mine", "--priority", "1"), "not both"),
         (("change", "job_1", "--wall-seconds", "soon"), "--wall-seconds soon"),
         (("change", "job_1", "--wall-seconds", "0"), "wall_seconds"),
         (("reorder", "job_1"), "--before JOB or --last"),

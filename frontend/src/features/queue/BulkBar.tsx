@@ -1,10 +1,11 @@
 import { Button, Menu } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import type { Job, PriorityClass } from "@/api/types";
 import { formatCount, formatPlural } from "@/lib/format";
 import { FormDialog } from "@/ui/FormDialog";
 import { IconChevronDown } from "@/ui/icons";
+import { PreviewPanel } from "./PreviewPanel";
 import { CLASSES } from "./search";
 import type { Selection, useQueueActions } from "./useQueueActions";
 import classes from "./Waiting.module.css";
@@ -19,6 +20,8 @@ interface BulkBarProps {
   /** Number of jobs that match the filters, where it is known. */
   total: number | null;
   target: Selection;
+  /** The loaded jobs by ID. */
+  jobs: ReadonlyMap<string, Job>;
   actions: ReturnType<typeof useQueueActions>;
   onAll(): void;
   onClear(): void;
@@ -82,6 +85,14 @@ function Preview(props: BulkBarProps & { asked: Asked; onClose(): void }) {
     gcTime: 0,
     staleTime: 0,
   });
+  const wanted = useMemo(
+    () => ({
+      ...target,
+      action: asked.verb,
+      ...(asked.verb === "change" ? { change: { priority_class: asked.to } } : {}),
+    }),
+    [target, asked],
+  );
   const { matched = 0, not_permitted: others = 0 } = counted.data ?? {};
   const jobs = formatPlural(matched, "job");
   const submit = asked.verb === "change" ? "Change" : asked.verb === "pause" ? "Pause" : "Cancel";
@@ -118,6 +129,7 @@ function Preview(props: BulkBarProps & { asked: Asked; onClose(): void }) {
           {asked.verb !== "change" && (
             <p className="muted">It happens 8 seconds later, and can be called off until then.</p>
           )}
+          {matched > 0 && <PreviewPanel wanted={wanted} jobs={props.jobs} />}
           {others > 0 && (
             <p className="muted">
               {formatPlural(others, "selected job")} of other people {others === 1 ? "is" : "are"}{" "}

@@ -1,21 +1,28 @@
 import { NumberInput, Select, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { changeJob } from "@/api/actions";
 import type { Job, JobChange, PriorityClass } from "@/api/types";
 import { formatHours, parseHours } from "@/lib/hours";
 import { FormDialog } from "@/ui/FormDialog";
+import { PreviewPanel } from "./PreviewPanel";
 import { CLASSES } from "./search";
 import { CLASS_HINTS } from "./WaitingMenu";
 
+/** Time without a keystroke after which the effect of a change is computed. */
+const PAUSE_MS = 350;
+
 interface ChangeDialogProps {
   job: Job;
+  /** The loaded jobs by ID. */
+  jobs: ReadonlyMap<string, Job>;
   onDone(job: Job, change: JobChange): void;
   onClose(): void;
 }
 
 /** Changes class, priority and limits of a waiting job. */
-export function ChangeDialog({ job, onDone, onClose }: ChangeDialogProps) {
+export function ChangeDialog({ job, jobs, onDone, onClose }: ChangeDialogProps) {
   const [priorityClass, setPriorityClass] = useState<PriorityClass>(job.priority_class);
   const [priority, setPriority] = useState<number | string>(job.priority);
   const [hours, setHours] = useState(formatHours(job.limits.wall_seconds));
@@ -31,6 +38,14 @@ export function ChangeDialog({ job, onDone, onClose }: ChangeDialogProps) {
   });
   const isUnchanged = Object.keys(change).length === 0;
   const isWrong = Number.isNaN(wall) || priority === "" || attempts === "";
+  const [settled] = useDebouncedValue(
+    isUnchanged || isWrong ? "" : JSON.stringify(change),
+    PAUSE_MS,
+  );
+  const wanted = useMemo(
+    () => (settled === "" ? null : { jobId: job.id, change: JSON.parse(settled) as JobChange }),
+    [settled, job.id],
+  );
   return (
     <FormDialog
       opened
@@ -71,6 +86,7 @@ export function ChangeDialog({ job, onDone, onClose }: ChangeDialogProps) {
         value={attempts}
         onChange={setAttempts}
       />
+      <PreviewPanel wanted={wanted} jobs={jobs} />
     </FormDialog>
   );
 }

@@ -3,8 +3,8 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { Job, WaitingQueue } from "@/api/types";
 import { formatCount } from "@/lib/format";
 import { useRowKeys } from "@/ui/useRowKeys";
-import { buildRows, type QueueRow } from "./lanes";
-import { listMoves } from "./ownOrder";
+import { buildRows, listJobs, type QueueRow } from "./lanes";
+import { listMoves, type OwnOrder } from "./ownOrder";
 import { useOwnDrag } from "./useOwnDrag";
 import classes from "./Waiting.module.css";
 import { CLASS_HINTS } from "./WaitingMenu";
@@ -15,6 +15,7 @@ const ROW = 52;
 
 interface WaitingListProps {
   jobs: readonly Job[];
+  order: OwnOrder;
   lanes: WaitingQueue["lanes"];
   /** Which number of a lane counts the jobs that are listed; `null` if none does. */
   count: "waiting" | "mine" | null;
@@ -35,14 +36,15 @@ interface WaitingListProps {
 
 /** The waiting jobs by class in the order in which they will start; only visible rows exist. */
 export function WaitingList(props: WaitingListProps) {
-  const { jobs, selected } = props;
+  const { order, selected } = props;
   const rows = useMemo(
-    () => buildRows(jobs, props.lanes, props.count),
-    [jobs, props.lanes, props.count],
+    () => buildRows(props.jobs, props.lanes, props.count),
+    [props.jobs, props.lanes, props.count],
   );
+  const jobs = useMemo(() => listJobs(rows), [rows]);
   const list = useRef<HTMLDivElement>(null);
   const visible = useVisibleRows(rows, list);
-  const drag = useOwnDrag(jobs, props.mayControl, props.onMove);
+  const drag = useOwnDrag(order, props.mayControl, props.onMove);
   const latest = useRef<string | null>(null);
   const focused = useRowKeys(
     useMemo(() => jobs.map((job) => job.id), [jobs]),
@@ -82,14 +84,14 @@ export function WaitingList(props: WaitingListProps) {
               key={row.key}
               className={classes.item}
               style={style}
-              aria-posinset={jobs.indexOf(row.job) + 1}
+              aria-posinset={row.number + 1}
               aria-setsize={jobs.length}
             >
               <WaitingRow
                 job={row.job}
-                moves={listMoves(jobs, row.job)}
+                moves={listMoves(order, row.job)}
                 isSelected={selected.has(row.job.id)}
-                isFocused={jobs[focused]?.id === row.job.id}
+                isFocused={row.number === focused}
                 isMine={row.job.created_by === props.me}
                 showProject={props.hasSeveralProjects}
                 drag={drag.bind(row.job)}

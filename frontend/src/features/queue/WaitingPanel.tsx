@@ -16,6 +16,8 @@ import { BulkBar } from "./BulkBar";
 import { ChangeDialog } from "./ChangeDialog";
 import { ExplanationDialog } from "./ExplanationDialog";
 import { describeJobPlace } from "./JobName";
+import { MoveDialog } from "./MoveDialog";
+import { buildOwnOrder, type Move } from "./ownOrder";
 import { SharesPanel } from "./SharesPanel";
 import type { QueueSearch } from "./search";
 import { HEARTBEAT_MS } from "./useLiveQueue";
@@ -34,6 +36,7 @@ export function WaitingPanel({ pool, search }: { pool: string; search: QueueSear
   const actions = useQueueActions();
   const [explained, setExplained] = useState<Job | null>(null);
   const [changed, setChanged] = useState<Job | null>(null);
+  const [moved, setMoved] = useState<{ job: Job; move: Move } | null>(null);
   const within = search.show === "project" ? project : null;
   const query = useInfiniteQuery({
     ...waitingJobsQuery({
@@ -45,6 +48,9 @@ export function WaitingPanel({ pool, search }: { pool: string; search: QueueSear
     refetchInterval: ({ state }) => HEARTBEAT_MS * (state.data?.pages.length ?? 1),
   });
   const jobs = useMemo(() => joinPages(query.data?.pages ?? []), [query.data]);
+  const byId = useMemo(() => new Map(jobs.map((job) => [job.id, job])), [jobs]);
+  const isCut = query.hasNextPage;
+  const order = useMemo(() => buildOwnOrder(jobs, isCut), [jobs, isCut]);
   const lanes = query.data?.pages[0]?.lanes ?? NO_LANES;
   const count = search.show === "project" ? null : search.show === "mine" ? "mine" : "waiting";
   const total = countLanes(lanes, count, search.class);
@@ -76,6 +82,7 @@ export function WaitingPanel({ pool, search }: { pool: string; search: QueueSear
           hasMore={total === null || total > marked.selected.length}
           total={total}
           target={target}
+          jobs={byId}
           actions={actions}
           onAll={marked.takeAll}
           onClear={marked.clear}
@@ -103,6 +110,7 @@ export function WaitingPanel({ pool, search }: { pool: string; search: QueueSear
         ) : (
           <WaitingList
             jobs={jobs}
+            order={order}
             lanes={lanes as Lane[]}
             count={count}
             me={session?.user}
@@ -110,7 +118,7 @@ export function WaitingPanel({ pool, search }: { pool: string; search: QueueSear
             selected={marked.ids}
             mayControl={(job) => control(job, "move this job").allowed}
             onSelect={marked.select}
-            onMove={(job, move) => void actions.move(jobs, job, move)}
+            onMove={(job, move) => setMoved({ job, move })}
             onOpen={(job) => void navigate(describeJobPlace(job))}
             onExplain={setExplained}
             onChange={setChanged}
@@ -122,7 +130,20 @@ export function WaitingPanel({ pool, search }: { pool: string; search: QueueSear
       </Panel>
       <ExplanationDialog jobId={explained?.id ?? null} onClose={() => setExplained(null)} />
       {changed && (
-        <ChangeDialog job={changed} onDone={actions.changed} onClose={() => setChanged(null)} />
+        <ChangeDialog
+          job={changed}
+          jobs={byId}
+          onDone={actions.changed}
+          onClose={() => setChanged(null)}
+        />
+      )}
+      {moved && (
+        <MoveDialog
+          {...moved}
+          jobs={byId}
+          onMove={() => void actions.move(order, moved.job, moved.move)}
+          onClose={() => setMoved(null)}
+        />
       )}
     </>
   );

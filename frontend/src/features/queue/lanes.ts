@@ -1,5 +1,6 @@
 /** The waiting jobs as rows below the headings of their classes. Pure. */
 import type { Job, Lane, PriorityClass } from "@/api/types";
+import { CLASSES } from "./search";
 
 export interface LaneHeading {
   kind: "lane";
@@ -11,10 +12,11 @@ export interface LaneHeading {
   count: number | null;
 }
 
-export type QueueRow = LaneHeading | { kind: "job"; key: string; job: Job };
+export type QueueRow = LaneHeading | { kind: "job"; key: string; job: Job; number: number };
 
 /**
- * Puts a heading before each class, and before the jobs of a class that have no place.
+ * Puts the jobs below a heading for each class, and below one for the jobs of a class without a
+ * place. An assigned job, which starts before all others, is listed first of its class.
  *
  * @param jobs In the order in which they will start.
  * @param lanes Numbers of all jobs of the classes.
@@ -25,27 +27,38 @@ export function buildRows(
   lanes: readonly Lane[],
   count: "waiting" | "mine" | null,
 ): QueueRow[] {
+  const havePlaces = jobs.some((job) => job.position !== null);
+  const found = new Map<string, Job[]>();
+  const keyOf = (priorityClass: string, hasNoPlace: boolean) => `${priorityClass} ${hasNoPlace}`;
+  for (const job of jobs) {
+    const key = keyOf(job.priority_class, havePlaces && job.position === null);
+    const known = found.get(key);
+    if (known) known.push(job);
+    else found.set(key, [job]);
+  }
   const rows: QueueRow[] = [];
   const counted = new Set<PriorityClass>();
-  let last: LaneHeading | undefined;
-  let hasPlaces = false;
-  for (const job of jobs) {
-    hasPlaces ||= job.position !== null;
-    const hasNoPlace = hasPlaces && job.position === null;
-    if (last?.priorityClass !== job.priority_class || last.hasNoPlace !== hasNoPlace) {
-      const lane = lanes.find((one) => one.priority_class === job.priority_class);
-      const isFirst = !counted.has(job.priority_class);
-      counted.add(job.priority_class);
-      last = {
+  let number = 0;
+  for (const hasNoPlace of [false, true])
+    for (const priorityClass of CLASSES) {
+      const some = found.get(keyOf(priorityClass, hasNoPlace));
+      if (some === undefined) continue;
+      const lane = lanes.find((one) => one.priority_class === priorityClass);
+      const isCounted = count !== null && !counted.has(priorityClass);
+      counted.add(priorityClass);
+      rows.push({
         kind: "lane",
-        key: `lane ${rows.length}`,
-        priorityClass: job.priority_class,
+        key: `lane ${keyOf(priorityClass, hasNoPlace)}`,
+        priorityClass,
         hasNoPlace,
-        count: isFirst && count !== null ? (lane?.[count] ?? null) : null,
-      };
-      rows.push(last);
+        count: isCounted ? (lane?.[count] ?? null) : null,
+      });
+      for (const job of some) rows.push({ kind: "job", key: job.id, job, number: number++ });
     }
-    rows.push({ kind: "job", key: job.id, job });
-  }
   return rows;
+}
+
+/** The jobs in the order of their rows. */
+export function listJobs(rows: readonly QueueRow[]): Job[] {
+  return rows.flatMap((row) => (row.kind === "job" ? [row.job] : []));
 }

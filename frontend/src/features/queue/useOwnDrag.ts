@@ -1,13 +1,13 @@
 import { useState } from "react";
 import type { Job } from "@/api/types";
-import { type Move, planDrop } from "./ownOrder";
+import { type Move, type OwnOrder, planDrop } from "./ownOrder";
 import type { RowDrag } from "./WaitingRow";
 
 type Half = "upper" | "lower";
 
 /** Dragging of waiting jobs among the jobs of the same person, project and class. */
 export function useOwnDrag(
-  jobs: readonly Job[],
+  order: OwnOrder,
   mayControl: (job: Job) => boolean,
   onMove: (job: Job, move: Move) => void,
 ) {
@@ -23,13 +23,13 @@ export function useOwnDrag(
     isDragged: dragged?.id === job.id,
     onStart: setDragged,
     onOver: (target, half) => {
-      const isPossible = dragged !== null && planDrop(jobs, dragged, target, half) !== null;
+      const isPossible = dragged !== null && planDrop(order, dragged, target, half) !== null;
       const next = isPossible ? { id: target.id, half } : null;
       if (next?.id !== over?.id || next?.half !== over?.half) setOver(next);
       return isPossible;
     },
     onDrop: (target) => {
-      const move = dragged && over?.id === target.id && planDrop(jobs, dragged, target, over.half);
+      const move = dragged && over?.id === target.id && planDrop(order, dragged, target, over.half);
       if (dragged && move) onMove(dragged, move);
       end();
     },

@@ -6,7 +6,7 @@ import type { Job, JobChange, JobSelection, JobsActed, PriorityClass } from "@/a
 import { formatCount, formatPlural } from "@/lib/format";
 import { runDelayed } from "@/ui/delayedAction";
 import { showUndo } from "@/ui/undoNotification";
-import { findMoveBack, type Move } from "./ownOrder";
+import { findMoveBack, type Move, type OwnOrder } from "./ownOrder";
 
 /** Jobs to act on, and how to name them. */
 export interface Selection {
@@ -46,11 +46,14 @@ export function useQueueActions() {
     });
   };
   return {
-    move: (jobs: readonly Job[], job: Job, move: Move) =>
+    /** Moves a job; undone by a move back, or where that is not known by nothing. */
+    move: (order: OwnOrder, job: Job, move: Move) =>
       attempt(async () => {
-        const back = findMoveBack(jobs, job);
+        const back = findMoveBack(order, job);
         await reorderJob(job.id, move.before);
-        showUndo("The job was moved", () => void attempt(() => reorderJob(job.id, back.before)));
+        if (back === null) notifications.show({ message: "The job was moved" });
+        else
+          showUndo("The job was moved", () => void attempt(() => reorderJob(job.id, back.before)));
       }),
     /** Says that a job was changed, and offers to undo it. */
     changed: (job: Job, change: JobChange) => {

@@ -1,0 +1,177 @@
+"""The queue page in a browser: order by drag and by keyboard, previews, bulk actions, many jobs."""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Locator, Page, expect
+
+from palestra.contract.resources import JobView
+from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.support.server_fixture import make_definition
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(240),
+]
+
+expect.set_options(timeout=20_000)
+_MANY = 10_000
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def site(
+    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[DashboardSite]:
+    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("queue")) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module", autouse=True)
+async def close_pages(site: DashboardSite) -> AsyncIterator[None]:
+    yield
+    await site.close_pages()
+
+
+async def _queue(site: DashboardSite, pool: str, number: int) -> Sequence[JobView]:
+    """Makes a pool in which jobs of one experiment wait, in the order of their seeds."""
+    await site.served.world.make_pool(pool)
+    document = make_definition(
+        name=f"Waits in {pool}", loop={"env_steps": 1_000 + sum(pool.encode())}
+    )
+    await site.served.world.submit(document, seeds=[*range(number)], pool=pool)
+    return await site.served.world.list_jobs(pool=pool)
+
+
+def _rows(page: Page) -> Locator:
+    return page.get_by_role("list", name="Waiting jobs").locator("[aria-posinset]")
+
+
+async def _expect_order(page: Page, jobs: Sequence[JobView], *order: int) -> None:
+    for place, number in enumerate(order):
+        check = _rows(page).nth(place).get_by_role("checkbox")
+        await expect(check).to_have_accessible_name(f"Select job {jobs[number].id}")
+
+
+async def test_a_job_is_dragged_and_the_page_says_first_what_changes(site: DashboardSite) -> None:
+    jobs = await _queue(site, "dragged", 4)
+    page = await site.page("/p/default/queue?pool=dragged")
+    await _expect_order(page, jobs, 0, 1, 2, 3)
+    last = _rows(page).nth(3).locator("[draggable=true]")
+    await last.drag_to(_rows(page).nth(1), target_position={"x": 400, "y": 6})
+    dialog = page.get_by_role("dialog", name="Move a waiting job")
+    preview = dialog.get_by_label("Preview")
+    await expect(preview).to_contain_text("place 2 in the queue instead of 4")
+    await expect(preview).to_contain_text("2 other jobs of yours start later.")
+    await expect(preview.get_by_role("listitem")).to_have_count(2)
+    assert [job.position for job in await site.served.world.list_jobs(pool="dragged")] == [
+        1,
+        2,
+        3,
+        4,
+    ]
+    await dialog.get_by_role("button", name="Leave it").click()
+    await _expect_order(page, jobs, 0, 1, 2, 3)
+    await last.drag_to(_rows(page).nth(1), target_position={"x": 400, "y": 6})
+    await dialog.get_by_role("button", name="Move").click()
+    await _expect_order(page, jobs, 0, 3, 1, 2)
+    await page.get_by_role("button", name="Undo").click()
+    await _expect_order(page, jobs, 0, 1, 2, 3)
+
+
+async def test_a_job_is_moved_by_keyboard_alone(site: DashboardSite) -> None:
+    jobs = await _queue(site, "typed", 3)
+    page = await site.page("/p/default/queue?pool=typed")
+    await _expect_order(page, jobs, 0, 1, 2)
+    await page.get_by_role("button", name=f"Actions of job {jobs[2].id}").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("menuitem", name="Move up")).to_be_visible()
+    await page.keyboard.press("ArrowDown")
+    first = page.get_by_role("menuitem", name="To the front of the person's jobs")
+    await expect(first).to_be_focused()
+    await page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Move a waiting job")
+    await expect(dialog.get_by_label("Preview")).to_contain_text("place 1 in the queue instead")
+    await expect(dialog.get_by_role("button", name="Move")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await _expect_order(page, jobs, 2, 0, 1)
+
+
+async def test_a_change_is_previewed_while_it_is_typed(site: DashboardSite) -> None:
+    jobs = await _queue(site, "changed", 3)
+    page = await site.page("/p/default/queue?pool=changed")
+    await page.get_by_role("button", name=f"Actions of job {jobs[2].id}").click()
+    await page.get_by_role("menuitem", name="Change class or limits…").click()
+    dialog = page.get_by_role("dialog", name="Change a waiting job")
+    preview = dialog.get_by_label("Preview")
+    await expect(preview).to_contain_text("Change something")
+    await dialog.get_by_label("Priority among the person's own jobs").fill("7")
+    await expect(preview).to_contain_text("place 1 in the queue instead of 3")
+    await dialog.get_by_label("Class").click()
+    await page.get_by_role("option", name=re.compile("^interactive")).click()
+    await expect(preview).to_contain_text("1800")
+    await dialog.get_by_role("button", name="Leave it").click()
+    assert (await site.served.world.job(jobs[2].id)).priority == 0
+
+
+async def test_a_class_is_given_to_many_jobs_and_taken_back(site: DashboardSite) -> None:
+    jobs = await _queue(site, "several", 4)
+    page = await site.page("/p/default/queue?pool=several")
+    for job in jobs[2:]:
+        await page.get_by_role("checkbox", name=f"Select job {job.id}").click()
+    bar = page.get_by_role("region", name="Selected jobs")
+    await expect(bar).to_contain_text("2 selected")
+    await bar.get_by_role("button", name="Class").click()
+    await page.get_by_role("menuitem", name="urgent").click()
+    dialog = page.get_by_role("dialog", name="Change the class")
+    await expect(dialog).to_contain_text("2 jobs will get the class urgent")
+    await expect(dialog.get_by_label("Preview")).to_contain_text(
+        "2 other jobs of yours start later"
+    )
+    await dialog.get_by_role("button", name="Change 2 jobs").click()
+    await expect(page.get_by_text("2 moved to the class urgent")).to_be_visible()
+    await expect(page.get_by_role("heading", name="urgent")).to_be_visible()
+    await _expect_order(page, jobs, 2, 3, 0, 1)
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.get_by_role("heading", name="urgent")).to_have_count(0)
+    await _expect_order(page, jobs, 0, 1, 2, 3)
+    assert {one.priority_class for one in await site.served.world.list_jobs(pool="several")} == {
+        "normal"
+    }
+
+
+async def test_all_that_match_are_cancelled_unless_it_is_called_off(site: DashboardSite) -> None:
+    await _queue(site, "cancelled", 3)
+    page = await site.page("/p/default/queue?pool=cancelled")
+    await _rows(page).first.get_by_role("checkbox").click()
+    bar = page.get_by_role("region", name="Selected jobs")
+    await bar.get_by_role("button", name="Select all 3 that match").click()
+    await bar.get_by_role("button", name="Cancel…").click()
+    dialog = page.get_by_role("dialog", name="Cancel jobs")
+    await expect(dialog.get_by_label("Preview")).to_contain_text("3 jobs would leave the queue")
+    await dialog.get_by_role("button", name="Cancel 3 jobs").click()
+    await page.get_by_role("button", name="Undo").click()
+    await expect(_rows(page)).to_have_count(3)
+    await _rows(page).first.get_by_role("checkbox").click()
+    await bar.get_by_role("button", name="Select all 3 that match").click()
+    await bar.get_by_role("button", name="Cancel…").click()
+    await dialog.get_by_role("button", name="Cancel 3 jobs").click()
+    await expect(page.get_by_text("No job is waiting")).to_be_visible()
+
+
+async def test_an_assigned_job_stands_below_the_heading_of_its_class(site: DashboardSite) -> None:
+    world = site.served.world
+    jobs = await _queue(site, "assigned", 2)
+    await world.submit(
+        make_definition(name="Idle"), seeds=[0], pool="assigned", priority_class="idle"
+    )
+    (idle,) = [one for one in await world.list_jobs(pool="assigned") if one not in jobs]
+    worker = (await world.register(name="of-assigned", pool="assigned")).worker_id
+    await world.assign(idle.id, worker)
+    page = await site.page("/p/default/queue?pool=assigned")
+    await expect(page.get_by_role("heading", level=3)).to_have_text(
+        [re.compile("^normal2"), re.compile("^idle1")]
+    )
