@@ -84,7 +84,9 @@ class CeleryDispatchQueue:
         Raises:
             DispatchError: If the broker cannot be reached.
         """
-        message = DispatchMessage(job_id=job.job_id, expected_attempt=job.expected_attempt)
+        message = DispatchMessage(
+            job_id=job.job_id, expected_attempt=job.expected_attempt, slots=job.slots
+        )
         try:
             self._celery.send_task(
                 DISPATCH_TASK,

@@ -32,7 +32,7 @@ FIELDS: Final[Mapping[type[BaseModel], Mapping[str, int]]] = {
     WorkerHeartbeatAnswer: {"order": 1, "secret": 2},
     ClaimAnswer: {"work_order": 1, "token": 1, "lease_seconds": 1, "renew_seconds": 1},
     RenewalAnswer: {"order": 1, "acked_seq": 1, "lease_seconds": 1, "give_up": 1},
-    AdoptionAnswer: {"token": 1, "slot": 1, "renew_seconds": 1},
+    AdoptionAnswer: {"token": 1, "slot": 1, "further_slots": 2, "renew_seconds": 1},
     FollowAnswer: {"snapshot": 1, "training": 1, "evaluated": 1},
     SnapshotRef: {
         "snapshot_id": 1,

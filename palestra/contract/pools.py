@@ -110,7 +110,7 @@ class PoolView(View):
 
 
 class SlotView(View):
-    """A slot of a worker.
+    """A slot of a worker. An attempt on several slots is in each of them.
 
     If the caller may not read the project of the slot's job, only `index` and `busy` are
     set, and `user` and `project` if the pool shows names. A caller with `server.pools` always sees

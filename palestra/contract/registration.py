@@ -29,6 +29,8 @@ class Registration(Document):
     boot_id: Annotated[str, Field(max_length=64)]
     pid: Annotated[int, Field(ge=1)]
     slots: Annotated[int, Field(ge=1, le=4_096)]
+    takes_several_slots: bool = False
+    """Whether it can start an attempt on several of its slots."""
     gpus: tuple[Gpu, ...] = ()
     work_order_versions: Annotated[tuple[int, ...], Field(min_length=1, max_length=16)]
     version: str

@@ -217,6 +217,8 @@ class AttemptView(View):
     worker_id: str
     worker_name: str
     slot: int
+    slots: list[int] = Field(default_factory=list)
+    """All its slots, `slot` the first; empty from a server of schema 0027 or before."""
     state: AttemptState
     outcome: Outcome | None
     cause: Cause | None

@@ -60,3 +60,5 @@ class Problem(View):
     errors: list[FieldProblem] = Field(default_factory=list)
     expected_seq: int | None = None
     """With `seq_gap`: the record that the server waits for."""
+    busy_slots: list[int] | None = None
+    """With `slot_busy`: the claimed slots that have an attempt."""

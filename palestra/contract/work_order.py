@@ -32,15 +32,20 @@ definition brought up too.
 JobId = Annotated[str, Field(pattern=r"^job_[0-9a-z]{26}$")]
 AttemptId = Annotated[str, Field(pattern=r"^att_[0-9a-z]{26}$")]
 WorkerId = Annotated[str, Field(pattern=r"^wrk_[0-9a-z]{26}$")]
+SlotIndex = Annotated[int, Field(ge=0, le=4_095)]
+FurtherSlots = Annotated[tuple[SlotIndex, ...], Field(max_length=4_095)]
 
 
 class DispatchMessage(Document):
-    """The Celery message that asks a pool to claim a job. It may be lost or repeated."""
+    """The Celery message that asks a worker to claim a job. It may be lost or repeated."""
 
     v: Literal[1] = 1
     job_id: JobId
     expected_attempt: Annotated[int, Field(ge=1)]
     """Number that the attempt will have if nothing happened since it was sent."""
+    slots: Annotated[int, Field(ge=1, le=4_096, exclude_if=lambda value: value == 1)] = 1
+    """Slots to take for the attempt, left out where that is one: workers that do not take several
+    refuse the key."""
 
 
 class SnapshotFileRef(SnapshotFile):
@@ -118,8 +123,10 @@ class Claim(Document):
     job_id: JobId
     expected_attempt: Annotated[int, Field(ge=1)]
     worker_id: WorkerId
-    slot: Annotated[int, Field(ge=0, le=4_095)]
+    slot: SlotIndex
     """Index of the local slot whose lock the worker holds."""
+    further_slots: Annotated[FurtherSlots, Field(exclude_if=lambda value: not value)] = ()
+    """The other slots whose locks it holds for the attempt."""
 
 
 class ClaimAnswer(Document):
@@ -185,6 +192,8 @@ class AdoptionAnswer(Document):
 
     token: str
     slot: Annotated[int, Field(ge=0)]
+    further_slots: FurtherSlots = ()
+    """The other slots of the attempt. Workers of version 1 are not sent them."""
     renew_seconds: Annotated[float, Field(gt=0)]
 
 

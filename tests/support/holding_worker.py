@@ -3,10 +3,10 @@
     python -m tests.support.holding_worker [options of workers.host]
 
 Registration, heartbeats, Celery, slots and claims are those of `workers.host`. Where the name of an
-experiment begins with `no-op`, the slot's lock goes to one process that holds it for a time drawn
-between the two numbers of `PALESTRA_TEST_HOLD_SECONDS`, or for the seconds that follow in the name,
-then releases the attempt, as a supervisor does: the report first, the lock after it. Every other
-attempt trains.
+experiment begins with `no-op`, the locks of its slots go to one process that holds them for a time
+drawn between the two numbers of `PALESTRA_TEST_HOLD_SECONDS`, or for the seconds that follow in the
+name, then releases the attempt, as a supervisor does: the report first, the locks after it. Every
+other attempt trains.
 """
 
 import heapq
@@ -35,6 +35,7 @@ from workers.ipc.process_tree import identify
 _HELD_NAME: Final = re.compile(r"no-op(?: (?P<seconds>[0-9.]+) s)?")
 HOLD_VARIABLE: Final = "PALESTRA_TEST_HOLD_SECONDS"
 _MESSAGE_BYTES: Final = 16_384
+_MOST_SLOTS: Final = 64
 _THREADS: Final = 4
 _RETRY_SECONDS: Final = 0.2
 _NOT_AGAIN: Final = range(400, 500)
@@ -44,12 +45,12 @@ class Holder:
     """Holds slots and releases attempts, in a process of its own.
 
     Args:
-        inbox: Receives one message with a descriptor for each attempt.
+        inbox: Receives one message with the descriptors of its slots for each attempt.
     """
 
     def __init__(self, inbox: socket.socket) -> None:
         self._inbox = inbox
-        self._due: list[tuple[float, int, dict[str, Any]]] = []
+        self._due: list[tuple[float, list[int], dict[str, Any]]] = []
         self._pool = ThreadPoolExecutor(_THREADS)
         # No certificates are read, and connections are kept.
         self._client = httpx.Client(verify=False, trust_env=False, timeout=20)
@@ -59,12 +60,12 @@ class Holder:
         """Receives attempts until the worker has ended."""
         threading.Thread(target=self._release_due, daemon=True).start()
         while True:
-            message, descriptors, _, _ = socket.recv_fds(self._inbox, _MESSAGE_BYTES, 1)
+            message, descriptors, _, _ = socket.recv_fds(self._inbox, _MESSAGE_BYTES, _MOST_SLOTS)
             if not message:
                 return
             order = json.loads(message)
             with self._changed:
-                heapq.heappush(self._due, (order["until"], descriptors[0], order))
+                heapq.heappush(self._due, (order["until"], descriptors, order))
                 self._changed.notify()
 
     def _release_due(self) -> None:
@@ -73,10 +74,10 @@ class Holder:
                 while not self._due or self._due[0][0] > time.monotonic():
                     wait = self._due[0][0] - time.monotonic() if self._due else None
                     self._changed.wait(wait)
-                _, descriptor, order = heapq.heappop(self._due)
-            self._pool.submit(self._release, descriptor, order)
+                _, descriptors, order = heapq.heappop(self._due)
+            self._pool.submit(self._release, descriptors, order)
 
-    def _release(self, descriptor: int, order: dict[str, Any]) -> None:
+    def _release(self, descriptors: list[int], order: dict[str, Any]) -> None:
         report = AttemptReport(outcome=Outcome.SUCCEEDED, cause=Cause.BUDGET)
         body = Release(report=report, last_seq=0).model_dump_json()
         headers = {
@@ -88,7 +89,8 @@ class Holder:
         while not self._is_told(path, body, headers):
             time.sleep(_RETRY_SECONDS)
         directory.released.touch()
-        os.close(descriptor)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
     def _is_told(self, path: str, body: str, headers: dict[str, str]) -> bool:
         try:
@@ -113,7 +115,7 @@ class HeldStart:
         self._bounds = float(low), float(high)
 
     def __call__(self, start: SupervisorStart) -> None:
-        """Passes the slot of a held attempt to the holder, or starts a supervisor."""
+        """Passes the slots of a held attempt to the holder, or starts a supervisor."""
         order = json.loads(start.directory.work_order.read_bytes())
         held = _HELD_NAME.match(str(order["definition"].get("name", "")))
         if held is None:
@@ -128,7 +130,7 @@ class HeldStart:
             "token": start.credentials.token,
             "until": time.monotonic() + seconds,
         }
-        socket.send_fds(self._outbox, [json.dumps(message).encode()], [start.slot.descriptor])
+        socket.send_fds(self._outbox, [json.dumps(message).encode()], start.slots.descriptors)
 
 
 def main() -> int:

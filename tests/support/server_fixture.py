@@ -288,20 +288,36 @@ class World:
             ).order
 
     async def claim(
-        self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0
+        self,
+        job_id: str,
+        worker_id: str,
+        *,
+        attempt: int = 1,
+        slot: int = 0,
+        further_slots: tuple[int, ...] = (),
     ) -> ClaimAnswer:
         """Assigns a job to a worker and claims it as that worker; returns the claim's answer."""
-        body = Claim(job_id=job_id, expected_attempt=attempt, worker_id=worker_id, slot=slot)
-        await self.assign(job_id, worker_id)
+        body = Claim(
+            job_id=job_id,
+            expected_attempt=attempt,
+            worker_id=worker_id,
+            slot=slot,
+            further_slots=further_slots,
+        )
+        await self.assign(job_id, worker_id, slots=1 + len(further_slots))
         async with self.database.write() as session:
             return await claims.claim(
                 session, self.own.get(worker_id, self.machine), body, self.settings
             )
 
-    async def assign(self, job_id: str, worker_id: str) -> None:
+    async def assign(self, job_id: str, worker_id: str, slots: int = 1) -> None:
         """Assigns a queued job to a worker, whether or not it is the next one."""
         statement = update(JobRow).where(JobRow.id == job_id, JobRow.state == "queued")
-        values = {"assigned_worker_id": worker_id, "assigned_until": db_now(30)}
+        values = {
+            "assigned_worker_id": worker_id,
+            "assigned_until": db_now(30),
+            "assigned_slots": slots,
+        }
         async with self.database.write() as session:
             await session.execute(
                 statement.values(**values, charged_weight=usage.weight(await now(session)))
@@ -313,10 +329,18 @@ class World:
             return await leases.renew(session, attempt_id, Renewal(**progress), self.settings)
 
     async def start(
-        self, job_id: str, worker_id: str, *, attempt: int = 1, slot: int = 0
+        self,
+        job_id: str,
+        worker_id: str,
+        *,
+        attempt: int = 1,
+        slot: int = 0,
+        further_slots: tuple[int, ...] = (),
     ) -> ClaimAnswer:
         """Claims a job and renews its lease once, which sets its state to running."""
-        claimed = await self.claim(job_id, worker_id, attempt=attempt, slot=slot)
+        claimed = await self.claim(
+            job_id, worker_id, attempt=attempt, slot=slot, further_slots=further_slots
+        )
         await self.renew(claimed.work_order.attempt_id)
         return claimed
 

@@ -27,7 +27,7 @@ class Adopter:
 
     Args:
         server: Base URL of the server.
-        slots: The slots of this worker; an attempt holds its slot until its results are stored.
+        slots: The slots of this worker; an attempt holds its slots until its results are stored.
     """
 
     server: str
@@ -51,22 +51,22 @@ class Adopter:
         kill_tree(attempt.mark, trainer.pid if trainer is not None and trainer.is_alive() else None)
         try:
             answer = api.adopt(attempt.attempt_id, Adoption(worker_id=worker_id))
-            slot = self.slots.take_one(answer.slot)
-            if slot is None:
+            held = self.slots.take_these((answer.slot, *answer.further_slots))
+            if held is None:
                 return
             try:
                 credentials = Credentials(
                     server=self.server, token=answer.token, renew_seconds=answer.renew_seconds
                 )
                 start_supervisor(
-                    SupervisorStart(directory=attempt, credentials=credentials, slot=slot)
+                    SupervisorStart(directory=attempt, credentials=credentials, slots=held)
                 )
             finally:
-                slot.release()
+                held.release()
         except RefusedError as refusal:
             log.warning("attempt.not_wanted", reason=str(refusal))
             attempt.reported_dead.touch()
         except (ServerUnreachableError, SupervisorStartError, OSError) as error:
             log.warning("attempt.not_adopted", reason=str(error))
         else:
-            log.info("attempt.adopted", slot=answer.slot)
+            log.info("attempt.adopted", slots=held.indices)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -29,7 +29,7 @@ from palestra.contract.work_order import (
 from palestra.telemetry.transport import open_client
 from workers.host.counters import Counters
 from workers.host.enrolment import Enrolment
-from workers.host.slots import HeldSlot, Slots, gpus_of_slot
+from workers.host.slots import HeldSlots, Slots, gpus_of_slots
 from workers.host.supervisor_start import SupervisorStart, SupervisorStartError, start_supervisor
 from workers.ipc import full_disk
 from workers.ipc.attempt_directory import AttemptDirectory
@@ -43,9 +43,9 @@ _CLAIM_SECONDS: Final = 15.0
 The server answers a repeated claim with the same lease.
 """
 _SLOT_SECONDS: Final = 20.0
-"""Seconds for which to wait for a free slot: an attempt's processes end after its report.
+"""Seconds for which to wait for free slots: an attempt's processes end after its report.
 
-While no slot is free, this worker cannot answer other dispatch messages.
+While they are not free, this worker cannot answer other dispatch messages.
 """
 _CLAIM_PAUSE_SECONDS: Final = 0.5
 _UNAUTHENTICATED: Final = 401
@@ -59,7 +59,7 @@ class DispatchOutcome(StrEnum):
     NO_SLOT = "no_slot"
     NOT_CLAIMED = "not_claimed"
     SLOT_BUSY = "slot_busy"
-    """The server has a live attempt for every slot that is free on this machine.
+    """The server has a live attempt for slots that are free on this machine, and no others are.
 
     The next heartbeat corrects whichever of the two is out of date.
     """
@@ -79,6 +79,14 @@ class DispatchTaskSettings:
     """Directory with the worker's secret, which is read for each message since it may change."""
     slots: int
     gpus: tuple[int, ...] = ()
+
+
+class _NotClaimed(NamedTuple):
+    """Why a claim failed."""
+
+    outcome: DispatchOutcome
+    busy_slots: frozenset[int] = frozenset()
+    """Slots that are busy according to the server."""
 
 
 class DispatchTask:
@@ -115,45 +123,49 @@ class DispatchTask:
         # The server dispatches the next job as soon as an attempt reports its end, a moment before
         # the attempt's last process has ended and released the slot's lock. A worker that gave up
         # at once would leave the slot idle until the message is sent again.
-        slot = self._slots.take(patience=_SLOT_SECONDS)
+        held = self._slots.take(message.slots, patience=_SLOT_SECONDS)
         answered, refused = DispatchOutcome.NO_SLOT, frozenset[int]()
-        while slot is not None:
+        while held is not None:
             try:
-                answered = self._claim_and_start(message, slot)
+                answer = self._try_claim(message, held)
+                if isinstance(answer, ClaimAnswer):
+                    return self._start(answer, held)
             finally:
-                slot.release()
+                held.release()
+            answered = answer.outcome
             if answered is not DispatchOutcome.SLOT_BUSY:
                 break
-            refused |= {slot.index}
-            slot = self._slots.take(besides=refused)
+            refused |= answer.busy_slots or frozenset(held.indices)
+            held = self._slots.take(message.slots, besides=refused)
         return answered
 
-    def _claim_and_start(self, message: DispatchMessage, slot: HeldSlot) -> DispatchOutcome:
+    def _try_claim(self, message: DispatchMessage, held: HeldSlots) -> ClaimAnswer | _NotClaimed:
         worker = Enrolment.read(self._settings.state_directory)
         if worker is None or not worker.secret:
             get_logger().error("dispatch.no_secret", job_id=message.job_id)
-            return DispatchOutcome.NOT_CLAIMED
+            return _NotClaimed(DispatchOutcome.NOT_CLAIMED)
         claim = Claim(
             job_id=message.job_id,
             expected_attempt=message.expected_attempt,
             worker_id=worker.worker_id,
-            slot=slot.index,
+            slot=held.indices[0],
+            further_slots=held.indices[1:],
         )
         try:
-            answer = self._claim(claim, worker.secret)
+            return self._claim(claim, worker.secret)
         except RefusedError as refusal:
             get_logger().info(
-                "dispatch.not_claimed", job_id=message.job_id, slot=slot.index, code=refusal.code
+                "dispatch.not_claimed",
+                job_id=message.job_id,
+                slots=held.indices,
+                code=refusal.code,
             )
-            return (
-                DispatchOutcome.SLOT_BUSY
-                if refusal.code == DispatchOutcome.SLOT_BUSY
-                else DispatchOutcome.NOT_CLAIMED
-            )
+            if refusal.code == DispatchOutcome.SLOT_BUSY:
+                return _NotClaimed(DispatchOutcome.SLOT_BUSY, refusal.busy_slots)
+            return _NotClaimed(DispatchOutcome.NOT_CLAIMED)
         except ServerUnreachableError as error:
             get_logger().warning("dispatch.server_away", job_id=message.job_id, reason=str(error))
-            return DispatchOutcome.SERVER_AWAY
-        return self._start(answer, slot)
+            return _NotClaimed(DispatchOutcome.SERVER_AWAY)
 
     def _claim(self, claim: Claim, secret: str) -> ClaimAnswer:
         """Sends a claim to the server and returns the answer.
@@ -180,24 +192,24 @@ class DispatchTask:
                     raise
                 secret = present.secret
 
-    def _start(self, answer: ClaimAnswer, slot: HeldSlot) -> DispatchOutcome:
+    def _start(self, answer: ClaimAnswer, held: HeldSlots) -> DispatchOutcome:
         order = answer.work_order
         directory = AttemptDirectory(self._settings.state_directory / "attempts" / order.attempt_id)
         credentials = Credentials(
             server=self._settings.server, token=answer.token, renew_seconds=answer.renew_seconds
         )
-        gpus = gpus_of_slot(slot.index, self._settings.slots, self._settings.gpus)
+        gpus = gpus_of_slots(held.indices, self._settings.slots, self._settings.gpus)
         try:
             directory.create(order.model_dump_json().encode())
             start_supervisor(
-                SupervisorStart(directory=directory, credentials=credentials, slot=slot, gpus=gpus)
+                SupervisorStart(directory=directory, credentials=credentials, slots=held, gpus=gpus)
             )
         except (OSError, SupervisorStartError) as error:
             get_logger(attempt_id=order.attempt_id).error("attempt.not_started", reason=str(error))
             self._give_back(answer, error)
             return DispatchOutcome.NOT_STARTED
         get_logger(attempt_id=order.attempt_id).info(
-            "attempt.started", job_id=order.job_id, slot=slot.index, gpus=gpus
+            "attempt.started", job_id=order.job_id, slots=held.indices, gpus=gpus
         )
         return DispatchOutcome.STARTED
 

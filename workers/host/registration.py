@@ -279,6 +279,7 @@ def describe(options: WorkerOptions) -> Registration:
         boot_id=boot_id(),
         pid=os.getpid(),
         slots=options.slots,
+        takes_several_slots=True,
         gpus=options.gpus,
         work_order_versions=WORK_ORDER_VERSIONS,
         version=palestra.__version__,

@@ -1,13 +1,13 @@
-"""Slots: the right to run one attempt, held as a lock on a file.
+"""Slots: the right to run one attempt on one or several of them, held as locks on files.
 
-The lock belongs to an open file description, which supervisor and trainer inherit: the slot is free
+A lock belongs to an open file description, which supervisor and trainer inherit: the slot is free
 once the last process of the attempt has ended, even if the worker was restarted in between.
 """
 
 import fcntl
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -18,15 +18,18 @@ _LOOK_SECONDS: Final = 0.015
 
 
 @dataclass(frozen=True, slots=True)
-class HeldSlot:
-    """A slot that this process holds; subprocesses that inherit the descriptor hold it too."""
+class HeldSlots:
+    """Slots that this process holds; subprocesses that inherit the descriptors hold them too."""
 
-    index: int
-    descriptor: int
+    indices: tuple[int, ...]
+    """In ascending order."""
+    descriptors: tuple[int, ...]
+    """The descriptor of each slot's lock."""
 
     def release(self) -> None:
-        """Closes this process's descriptor; the slot stays held while a subprocess has it open."""
-        os.close(self.descriptor)
+        """Closes this process's descriptors; slots stay held while a subprocess has them open."""
+        for descriptor in self.descriptors:
+            os.close(descriptor)
 
 
 class Slots:
@@ -43,34 +46,53 @@ class Slots:
         self.count = count
 
     def take(
-        self, patience: float = _LOOK_SECONDS, *, besides: frozenset[int] = frozenset()
-    ) -> HeldSlot | None:
-        """Locks the first free slot that is not in `besides`.
+        self,
+        number: int = 1,
+        *,
+        patience: float = _LOOK_SECONDS,
+        besides: frozenset[int] = frozenset(),
+    ) -> HeldSlots | None:
+        """Locks the first free slots that are not in `besides`: `number` of them or none.
 
-        `None` if no such slot becomes free within `patience` seconds.
+        `None` if they are not free at the same time within `patience` seconds. No slot stays locked
+        while this waits for others, so processes that take several slots cannot block each other.
         """
+        indices = [index for index in range(self.count) if index not in besides]
+        if number > len(indices):
+            return None
         end = time.monotonic() + patience
-        while (slot := self._take_first_free(besides)) is None and time.monotonic() < end:
+        while (held := self._take_free(indices, number)) is None and time.monotonic() < end:
             time.sleep(_PAUSE_SECONDS)
-        return slot
+        return held
 
-    def take_one(self, index: int) -> HeldSlot | None:
-        """Locks the slot `index`; `None` if it is held."""
-        return next(iter(self._take_free([index])), None)
+    def take_these(self, indices: Collection[int]) -> HeldSlots | None:
+        """Locks the slots of some indices; `None` if one of them is held."""
+        return self._take_free(sorted(indices), len(indices))
 
-    def _take_first_free(self, besides: frozenset[int]) -> HeldSlot | None:
-        return next(
-            self._take_free(index for index in range(self.count) if index not in besides), None
-        )
+    def _take_free(self, indices: Iterable[int], number: int) -> HeldSlots | None:
+        """Locks the first free slots; none if they are fewer than `number`."""
+        if number == 1:
+            return self._lock_free(indices, number)
+        # Two processes that each locked a part of the slots would both fail, and again.
+        gate = self._open("several")
+        try:
+            return self._lock_free(indices, number) if _lock(gate, fcntl.LOCK_EX) else None
+        finally:
+            os.close(gate)
 
-    def _take_free(self, indices: Iterable[int]) -> Iterator[HeldSlot]:
-        """Locks and yields the free slots one by one, until the caller stops iterating."""
+    def _lock_free(self, indices: Iterable[int], number: int) -> HeldSlots | None:
+        held: list[tuple[int, int]] = []
         for index in indices:
-            descriptor = self._open(index)
-            if _lock(descriptor, fcntl.LOCK_EX):
-                yield HeldSlot(index, descriptor)
-            else:
+            descriptor = self._open(str(index))
+            if not _lock(descriptor, fcntl.LOCK_EX):
                 os.close(descriptor)
+                continue
+            held.append((index, descriptor))
+            if len(held) == number:
+                return HeldSlots(tuple(one for one, _ in held), tuple(one for _, one in held))
+        for _, descriptor in held:
+            os.close(descriptor)
+        return None
 
     def count_free(self) -> int:
         """Returns the number of free slots.
@@ -87,15 +109,15 @@ class Slots:
         return tuple(index for index in range(self.count) if not self._is_free(index))
 
     def _is_free(self, index: int) -> bool:
-        descriptor = self._open(index)
+        descriptor = self._open(str(index))
         try:
             return _lock(descriptor, fcntl.LOCK_SH)
         finally:
             os.close(descriptor)
 
-    def _open(self, index: int) -> int:
+    def _open(self, name: str) -> int:
         return os.open(
-            self._directory / f"{index}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+            self._directory / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
         )
 
 
@@ -107,8 +129,15 @@ def _lock(descriptor: int, kind: int) -> bool:
     return True
 
 
-def gpus_of_slot(slot: int, slots: int, gpus: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the GPUs of a slot: an equal share, or one shared GPU if slots outnumber GPUs."""
+def gpus_of_slots(indices: Iterable[int], slots: int, gpus: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the GPUs of some of the slots of a worker, each once.
+
+    The GPUs of a slot are an equal share, or one shared GPU if slots outnumber GPUs.
+    """
     if not gpus:
         return ()
-    return gpus[slot::slots] if len(gpus) >= slots else (gpus[slot % len(gpus)],)
+    found: dict[int, None] = {}
+    for slot in indices:
+        of_slot = gpus[slot::slots] if len(gpus) >= slots else (gpus[slot % len(gpus)],)
+        found |= dict.fromkeys(of_slot)
+    return tuple(found)

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from workers.host.slots import HeldSlot
+from workers.host.slots import HeldSlots
 from workers.ipc.attempt_directory import AttemptDirectory
 from workers.ipc.credentials import Credentials
 from workers.ipc.process_tree import python_environment
@@ -26,14 +26,14 @@ class SupervisorStart:
 
     directory: AttemptDirectory
     credentials: Credentials
-    slot: HeldSlot
+    slots: HeldSlots
     gpus: tuple[int, ...] = ()
 
 
 def start_supervisor(start: SupervisorStart) -> None:
     """Starts the supervisor in a new session.
 
-    It inherits the slot's lock and receives its credentials through a pipe.
+    It inherits the locks of the slots and receives its credentials through a pipe.
 
     Raises:
         SupervisorStartError: If it does not confirm in time. The caller then releases the attempt;
@@ -66,14 +66,15 @@ def _spawn(start: SupervisorStart, ready: int) -> subprocess.Popen[bytes]:
         "--attempt-dir",
         str(start.directory.root),
     ]
-    descriptors = ["--ready-fd", str(ready), "--slot-fd", str(start.slot.descriptor)]
+    held = start.slots.descriptors
+    descriptors = ["--ready-fd", str(ready), *(f"--slot-fd={one}" for one in held)]
     with start.directory.supervisor_log.open("ab") as log:
         return subprocess.Popen(  # noqa: S603 - our own module
             [*command, *descriptors, "--gpus", ",".join(map(str, start.gpus))],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
-            pass_fds=(ready, start.slot.descriptor),
+            pass_fds=(ready, *held),
             env=python_environment(os.environ),
             start_new_session=True,
         )

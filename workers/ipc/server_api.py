@@ -67,6 +67,8 @@ class RefusedError(Exception):
         self.code = str(problem.get("code", ""))
         expected = problem.get("expected_seq")
         self.expected_seq = expected if isinstance(expected, int) else None
+        busy = problem.get("busy_slots")
+        self.busy_slots = frozenset[int](busy if isinstance(busy, list) else ())
 
     @property
     def ends_attempt(self) -> bool:

@@ -2,7 +2,7 @@
 
 It confirms its start with a byte on the pipe `--ready-fd`.
 
-    python -m workers.supervisor --attempt-dir DIR [--ready-fd N] [--slot-fd N] [--gpus 0,1]
+    python -m workers.supervisor --attempt-dir DIR [--ready-fd N] [--slot-fd N]... [--gpus 0,1]
 
 The credentials come as one JSON object on standard input: {"server", "token", "renew_seconds"}. The
 process outlives the worker that started it and has no torch, no broker and no database. If it is
@@ -59,10 +59,14 @@ def _parse() -> argparse.Namespace:
         "--ready-fd", type=int, help="descriptor that gets a line once the attempt is in good hands"
     )
     parser.add_argument(
-        "--slot-fd", type=int, help="descriptor of the slot's lock, inherited by the trainer"
+        "--slot-fd",
+        type=int,
+        action="append",
+        default=[],
+        help="descriptor of a slot's lock, inherited by the trainer; once for each slot",
     )
     parser.add_argument(
-        "--gpus", type=_indices, default=(), help="GPUs of the slot, for example 0,1"
+        "--gpus", type=_indices, default=(), help="GPUs of the slots, for example 0,1"
     )
     parser.add_argument("--trainer-module", default=TRAINER_MODULE, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -77,7 +81,7 @@ def _options(directory: AttemptDirectory, arguments: argparse.Namespace) -> Trai
     return TrainerOptions(
         gpus=arguments.gpus[: resources.gpus],
         cpu_threads=resources.cpu_threads,
-        inherited=() if arguments.slot_fd is None else (arguments.slot_fd,),
+        inherited=tuple(arguments.slot_fd),
         module=arguments.trainer_module,
     )
 

@@ -52,7 +52,7 @@ class TrainerOptions:
     gpus: tuple[int, ...] = ()
     cpu_threads: int = 1
     inherited: tuple[int, ...] = ()
-    """Descriptors that the trainer's tree keeps open: the slot's lock."""
+    """Descriptors that the trainer's tree keeps open: the locks of the slots."""
     module: str = TRAINER_MODULE
 
 

@@ -118,6 +118,8 @@ class JobRow(Base):
     """The worker that was asked to start it, while it is queued."""
     assigned_until: Mapped[datetime | None]
     """When the assignment expires unless the worker claims the job."""
+    assigned_slots: Mapped[int] = mapped_column(default=1, server_default="1")
+    """Slots that the worker was asked to take for it; of no meaning without an assignment."""
     charged_weight: Mapped[float | None]
     """`app.domain.queue.usage.weight` of the time from which its usage counts; NULL unless it is
     assigned or live."""
@@ -202,6 +204,11 @@ class AttemptRow(Base):
     number: Mapped[int]
     worker_id: Mapped[str] = mapped_column(String(64), ForeignKey("workers.id"))
     slot: Mapped[int]
+    further_slots: Mapped[list[Any] | None]
+    """The other slots of an attempt that has several, in ascending order. That no two live attempts
+    share a slot is checked by the claim, the index covers only `slot`."""
+    slot_count: Mapped[int] = mapped_column(default=1, server_default="1")
+    """Number of its slots, as a column for SQL."""
     boot_id: Mapped[str] = mapped_column(String(64))
     """The worker's boot ID at the claim: another one later proves that the attempt has ended."""
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, String, UniqueConstraint
+from sqlalchemy import BigInteger, Index, String, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, Created
@@ -35,6 +35,8 @@ class WorkerRow(Base):
     boot_id: Mapped[str] = mapped_column(String(64))
     pid: Mapped[int] = mapped_column(BigInteger)
     slots: Mapped[int]
+    takes_several_slots: Mapped[bool] = mapped_column(default=False, server_default=false())
+    """Whether it can start an attempt on several slots."""
     gpus: Mapped[list[Any]]
     gpu_count: Mapped[int]
     """Length of `gpus`, as a column for SQL."""

@@ -16,8 +16,8 @@ from app.db.models.workers import WorkerRow
 from app.db.repositories import job_queue, pool_windows
 from app.db.repositories.attempts import LIVE as LIVE_ATTEMPTS
 from app.db.repositories.built_statements import fetch
+from app.domain.queue.decision import Assignment
 from app.domain.queue.placement import WorkerOffer
-from app.domain.queue.start_order import QueuedJob
 from app.domain.queue.windows import FreeTime, PlannedWindow, find_free_time
 from palestra.contract.names import PriorityClass
 
@@ -45,17 +45,16 @@ async def list_worker_slots(session: Session, pools: Collection[str]) -> list[Wo
     windows = await pool_windows.list_planned(session, pools)
     workers = [
         WorkerSlots(
-            worker_id=worker_id,
-            pool=pool,
-            registered_at=registered_at,
-            slots=slots,
-            free_slots=max(0, slots - busy),
-            gpus=gpus,
-            versions=_read_versions(versions),
+            worker_id=row.id,
+            pool=row.pool,
+            registered_at=row.registered_at,
+            slots=row.slots,
+            free_slots=max(0, row.slots - row.busy),
+            gpus=row.gpu_count,
+            versions=_read_versions(row.versions),
+            takes_several_slots=row.takes_several_slots,
         )
-        for worker_id, pool, registered_at, slots, busy, gpus, versions in await fetch(
-            session, _select_worker_slots(), pools=list(pools)
-        )
+        for row in await fetch(session, _select_worker_slots(), pools=list(pools))
     ]
     return [_limit_in_time(worker, windows) for worker in workers] if windows else workers
 
@@ -81,13 +80,13 @@ def _read_versions(text: str) -> frozenset[int]:
 @cache
 def _select_worker_slots() -> Any:
     live = (
-        select(func.count())
+        select(func.coalesce(func.sum(AttemptRow.slot_count), 0))
         .select_from(AttemptRow)
         .where(AttemptRow.worker_id == WorkerRow.id, AttemptRow.state.in_(_LIVE_ATTEMPTS))
         .scalar_subquery()
     )
     assigned = (
-        select(func.count())
+        select(func.coalesce(func.sum(JobRow.assigned_slots), 0))
         .select_from(JobRow)
         .where(
             JobRow.assigned_worker_id == WorkerRow.id,
@@ -100,9 +99,10 @@ def _select_worker_slots() -> Any:
         WorkerRow.pool,
         WorkerRow.registered_at,
         WorkerRow.slots,
-        live + assigned,
+        WorkerRow.takes_several_slots,
+        (live + assigned).label("busy"),
         WorkerRow.gpu_count,
-        cast(WorkerRow.work_order_versions, Text),
+        cast(WorkerRow.work_order_versions, Text).label("versions"),
     ).where(
         WorkerRow.pool.in_(bindparam("pools", expanding=True)),
         WorkerRow.draining.is_(False),
@@ -112,7 +112,7 @@ def _select_worker_slots() -> Any:
 
 async def assign(
     session: Session,
-    chosen: Sequence[tuple[QueuedJob, str]],
+    chosen: Sequence[Assignment],
     seconds: float,
     charged_weight: float,
 ) -> None:
@@ -127,11 +127,18 @@ async def assign(
         .values(
             assigned_worker_id=bindparam("worker"),
             assigned_until=db_now(seconds),
+            assigned_slots=bindparam("slots"),
             charged_weight=charged_weight,
         )
     )
     rows = [
-        {"job": job.id, "number": job.attempt, "worker": worker_id} for job, worker_id in chosen
+        {
+            "job": one.job.id,
+            "number": one.job.attempt,
+            "worker": one.worker_id,
+            "slots": one.slots,
+        }
+        for one in chosen
     ]
     connection = await session.connection()
     await connection.execute(statement, rows)
@@ -176,6 +183,8 @@ class AssignmentTarget:
     """The worker's Celery queue."""
     attempt: int
     """Number of the attempt that its claim creates."""
+    slots: int
+    """Slots of the worker that it takes."""
 
 
 async def load_targets(
@@ -183,13 +192,24 @@ async def load_targets(
 ) -> Mapping[str, AssignmentTarget]:
     """Returns the worker of each assigned job."""
     query = (
-        select(JobRow.id, WorkerRow.id, WorkerRow.queue, JobRow.attempt + 1)
+        select(
+            JobRow.id,
+            WorkerRow.id.label("worker_id"),
+            WorkerRow.queue,
+            (JobRow.attempt + 1).label("number"),
+            JobRow.assigned_slots,
+        )
         .join(WorkerRow, WorkerRow.id == JobRow.assigned_worker_id)
         .where(JobRow.id.in_(job_ids), job_queue.is_queued())
     )
     return {
-        job_id: AssignmentTarget(worker_id=worker_id, queue=queue, attempt=attempt)
-        for job_id, worker_id, queue, attempt in await session.execute(query)
+        row.id: AssignmentTarget(
+            worker_id=row.worker_id,
+            queue=row.queue,
+            attempt=row.number,
+            slots=row.assigned_slots,
+        )
+        for row in await session.execute(query)
     }
 
 

@@ -84,6 +84,15 @@ async def take_next_secret(session: Session, worker_id: str) -> None:
     await session.execute(statement.execution_options(synchronize_session=False))
 
 
+async def lock(session: Session, worker_id: str) -> None:
+    """Locks a worker against changes of others until the transaction ends.
+
+    Rows that refer to the worker can be added meanwhile.
+    """
+    query = select(WorkerRow.id).where(WorkerRow.id == worker_id)
+    await session.execute(query.with_for_update(key_share=True))
+
+
 async def find(session: Session, worker_id: str) -> WorkerRow | None:
     """Returns a worker."""
     query = select(WorkerRow).where(WorkerRow.id == worker_id)

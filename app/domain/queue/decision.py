@@ -5,6 +5,7 @@ The only place where that is decided.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 from app.domain.queue.holds import Hold, RunningJobs, RunningLimit, RunningLimits
@@ -41,6 +42,9 @@ class LoadedHeads:
     """Of the requirements of these jobs."""
     experiments: Mapping[ExperimentKey, RunningLimit]
     """The limits of the experiments of these jobs."""
+    busy_until: Mapping[str, Sequence[datetime | None]] = field(default_factory=dict)
+    """Until when the slots of workers are busy that a job may have to reserve, by worker ID; empty
+    while no job was loaded that needs several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,8 @@ class Assignment:
 
     job: QueuedJob
     worker_id: str
+    slots: int = 1
+    """Slots of the worker that the job takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +85,8 @@ class Decider:
     def load(self, found: LoadedHeads) -> None:
         """Replaces the jobs of some groups; those that were passed over are left out."""
         self._workers.add_equipped(found.equipped)
+        if found.busy_until:
+            self._workers.set_busy_until(found.busy_until)
         self._running.add_limits(found.experiments)
         self._order.load(found.heads)
 
@@ -115,11 +123,11 @@ class Decider:
 
     def _place(self, job: QueuedJob) -> None:
         hold = self._running.find_hold(job.group, job.experiment) or self._workers.find_hold(job)
-        worker = hold or self._workers.take(job)
-        if isinstance(worker, Hold):
-            self._holds[job.id] = worker
+        taken = hold or self._workers.take(job)
+        if isinstance(taken, Hold):
+            self._holds[job.id] = taken
             return
-        self._assignments.append(Assignment(job=job, worker_id=worker))
+        self._assignments.append(Assignment(job=job, worker_id=taken.worker_id, slots=taken.number))
         self._order.charge(job)
         self._running.add(job)
 

@@ -19,9 +19,9 @@ class WaitingJobs:
 def count_idle_beside_waiting(
     workers: Iterable[WorkerOffer], waiting: Iterable[WaitingJobs]
 ) -> int:
-    """Returns how many waiting jobs would start if only missing slots held them back.
+    """Returns how many free slots waiting jobs would take if only missing slots held them back.
 
-    One waiting job beside eight free slots makes one slot idle, not eight.
+    One waiting job that takes one slot beside eight free ones makes one slot idle, not eight.
     """
     offers = sorted(workers, key=lambda worker: worker.gpus)
     free = {worker.worker_id: worker.free_slots for worker in offers}
@@ -32,8 +32,9 @@ def count_idle_beside_waiting(
         for worker in offers:
             if worker.gpus < need.gpus or need.version not in worker.versions:
                 continue
-            taken = min(left, free[worker.worker_id])
-            free[worker.worker_id] -= taken
-            left -= taken
-            found += taken
+            each = worker.count_slots(need.gpus)
+            started = min(left, free[worker.worker_id] // each)
+            free[worker.worker_id] -= started * each
+            left -= started
+            found += started * each
     return found

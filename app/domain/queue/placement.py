@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from app.domain.queue.holds import Hold, HoldReason
 from app.domain.queue.start_order import Group, QueuedJob
@@ -35,7 +35,10 @@ class WorkerOffer:
     takes_several_slots: bool = False
     """Whether it can start an attempt on several slots."""
     busy_until: Sequence[datetime | None] = ()
-    """When each slot that is not free will be for certain; `None` if that is not known."""
+    """When each slot that is not free will be for certain; `None` if that is not known.
+
+    Matters where jobs may take several slots.
+    """
     free_until: datetime | None = None
     """When a maintenance window or a reservation of others begins: until then jobs have to end.
 
@@ -52,13 +55,18 @@ class WorkerOffer:
         A worker that cannot take several slots starts the attempt on the GPUs of one, as workers of
         the version before do.
         """
-        if gpus <= 1 or self.slots <= 1 or not self.takes_several_slots:
+        if gpus <= 1 or not self.may_reserve:
             return 1
         if self.gpus >= self.slots:
             needed = math.ceil(gpus / (self.gpus // self.slots))
         else:
             needed = (gpus - 1) * math.ceil(self.slots / self.gpus) + 1
         return min(needed, self.slots)
+
+    @property
+    def may_reserve(self) -> bool:
+        """Whether some job takes several of its slots, so that they may have to be kept for it."""
+        return self.takes_several_slots and self.slots > 1 and self.gpus > 1
 
     def could_take(self, job: QueuedJob) -> bool:
         """Returns whether it has the GPUs and executes the version of a job."""
@@ -80,6 +88,13 @@ class WorkerOffer:
             self.free_until_by_user.get(group.user_id, self.free_until),
         )
         return None if None in ends else max(end for end in ends if end is not None)
+
+
+class TakenSlots(NamedTuple):
+    """Slots on which a job starts; which ones is decided on the worker's machine."""
+
+    worker_id: str
+    number: int
 
 
 @dataclass(slots=True)
@@ -118,12 +133,19 @@ class Placement:
         self._free = {worker.worker_id: worker.free_slots for worker in workers}
         self.free_slots = sum(self._free.values())
         """Slots that are free and may be used."""
-        self._busy_until = {worker.worker_id: list(worker.busy_until) for worker in workers}
+        self._busy_until = {worker.worker_id: worker.busy_until for worker in workers}
+        """Of slots that were busy before the decision."""
+        self._taken_until: dict[str, list[datetime | None]] = {}
+        """Of slots that the decision took."""
         self._reservations: dict[str, _Reservation] = {}
         self._fitting: dict[tuple[frozenset[str], int, int], list[WorkerOffer]] = {}
         self._is_limited_in_time = any(
             worker.free_until is not None or worker.free_until_by_project for worker in workers
         )
+
+    def set_busy_until(self, ends: Mapping[str, Sequence[datetime | None]]) -> None:
+        """Sets until when slots of workers are busy that were busy before the decision."""
+        self._busy_until |= ends
 
     def add_equipped(self, equipped: Equipped) -> None:
         """Adds what is known of the requirements of further jobs."""
@@ -144,19 +166,20 @@ class Placement:
             return Hold(HoldReason.NOT_FREE_LONG_ENOUGH)
         return Hold(HoldReason.NO_FITTING_WORKER)
 
-    def take(self, job: QueuedJob) -> str | Hold:
+    def take(self, job: QueuedJob) -> TakenSlots | Hold:
         """Takes slots of the candidate with the fewest GPUs, of these of the one with most free.
 
         So a job without a GPU leaves the workers with GPUs to the jobs that need them. A job that
         needs more slots than are free reserves the worker on which they are free first.
 
         Returns:
-            The worker's ID, or why none can start the job now.
+            The worker with the number of slots, or why none can start the job now.
         """
         found = self._find_worker(job)
         if isinstance(found, WorkerOffer):
-            self._occupy(found, job)
-            return found.worker_id
+            needed = found.count_slots(job.gpus)
+            self._occupy(found.worker_id, needed, job)
+            return TakenSlots(found.worker_id, needed)
         if found.reason is HoldReason.SLOTS_BUSY:
             self._reserve(job)
         return found
@@ -185,14 +208,12 @@ class Placement:
             return Hold(HoldReason.RESERVED, reserved_for)
         return Hold(HoldReason.SLOTS_BUSY)
 
-    def _occupy(self, worker: WorkerOffer, job: QueuedJob) -> None:
-        needed, reservation = (
-            worker.count_slots(job.gpus),
-            self._reservations.get(worker.worker_id),
-        )
-        self._free[worker.worker_id] -= needed
+    def _occupy(self, worker_id: str, needed: int, job: QueuedJob) -> None:
+        reservation = self._reservations.get(worker_id)
+        self._free[worker_id] -= needed
         self.free_slots -= needed
-        self._busy_until[worker.worker_id] += [job.latest_end(self._now)] * needed
+        taken = self._taken_until.setdefault(worker_id, [])
+        taken += [job.latest_end(self._now)] * needed
         if reservation is not None and not reservation.is_over_before(job, self._now):
             reservation.spare -= needed
 
@@ -216,7 +237,7 @@ class Placement:
         worker_id, needed = worker.worker_id, worker.count_slots(job.gpus)
         is_known = start < _NEVER
         free_then = self._free[worker_id] + sum(
-            end is not None and end <= start for end in self._busy_until[worker_id]
+            end is not None and end <= start for end in self._list_busy_until(worker_id)
         )
         self._reservations[worker_id] = _Reservation(
             job.id, start if is_known else None, max(0, free_then - needed) if is_known else 0
@@ -231,9 +252,12 @@ class Placement:
         `None` if the job could not end in the time in which the worker may be used.
         """
         missing = worker.count_slots(job.gpus) - self._free[worker.worker_id]
-        ends = sorted(end or _NEVER for end in self._busy_until[worker.worker_id])
+        ends = sorted(end or _NEVER for end in self._list_busy_until(worker.worker_id))
         start = max(self._now, ends[missing - 1]) if missing <= len(ends) else _NEVER
         return start if worker.is_free_for(job, start if start < _NEVER else None) else None
+
+    def _list_busy_until(self, worker_id: str) -> Sequence[datetime | None]:
+        return (*self._busy_until[worker_id], *self._taken_until.get(worker_id, ()))
 
     def _list_fitting(self, job: QueuedJob) -> list[WorkerOffer]:
         """Returns the workers that have what a job needs, whenever it starts."""

@@ -39,4 +39,9 @@ async def adopt(
         )
     token = claims.derive_attempt_token(principal, attempt.id)
     await rows.renew(session, attempt, {"token_hash": hash_secret(token)}, settings.lease_seconds)
-    return AdoptionAnswer(token=token, slot=attempt.slot, renew_seconds=settings.renew_seconds)
+    return AdoptionAnswer(
+        token=token,
+        slot=attempt.slot,
+        further_slots=tuple(attempt.further_slots or ()),
+        renew_seconds=settings.renew_seconds,
+    )

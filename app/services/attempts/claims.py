@@ -12,12 +12,12 @@ from app.db.repositories import jobs as job_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import workers as worker_rows
 from app.db.repositories.claims import JobToClaim
-from app.domain.errors import ConflictError, InvalidError, NotFoundError
+from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Principal
 from app.domain.secrets import derive_secret, hash_secret
 from app.services import offers, pools
 from app.services.access.own_worker import confirm_own
-from app.services.attempts import endings, work_orders
+from app.services.attempts import claimed_slots, endings, work_orders
 from app.services.curves import series
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
@@ -48,10 +48,10 @@ async def claim(
             deleted (`project_deleted`), the worker drains (`worker_draining`), the job is assigned
             to another worker (`not_assigned`) or does not fit
             the worker (`does_not_fit`), its pool is paused (`pool_paused`) or does not admit the
-            job's project any more (`project_not_admitted`), or the slot (`slot_busy`) or one of the
+            job's project any more (`project_not_admitted`), or a slot (`slot_busy`) or one of the
             runs (`run_busy`) has a live attempt. The worker drops the dispatch message.
         ForbiddenError: `other_worker` if the secret belongs to another worker.
-        InvalidError: If the worker has no such slot.
+        InvalidError: If the worker has no such slot, or a slot is named twice.
     """
     worker = await _worker(session, principal, body)
     wanted = await _job(session, worker, body)
@@ -102,12 +102,7 @@ async def _worker(session: Session, principal: Principal, body: Claim) -> Worker
     worker = await worker_rows.find_for_claim(session, body.worker_id)
     if worker is None:
         raise NotFoundError("worker")
-    if body.slot >= worker.slots:
-        raise InvalidError(
-            "unknown_slot",
-            f"This worker has no slot {body.slot}: its slots are 0 to {worker.slots - 1}.",
-            pointer="/slot",
-        )
+    await claimed_slots.check_slots(session, worker, body)
     return worker
 
 
@@ -140,11 +135,11 @@ async def _repeat_claim(
     if job.attempt < body.expected_attempt:
         return None
     attempt = await rows.find_live_by_job(session, job.id)
-    if attempt is None or (attempt.number, attempt.worker_id, attempt.slot) != (
-        body.expected_attempt,
-        body.worker_id,
-        body.slot,
-    ):
+    if attempt is None or (
+        attempt.number,
+        attempt.worker_id,
+        claimed_slots.list_slots(attempt),
+    ) != (body.expected_attempt, body.worker_id, (body.slot, *body.further_slots)):
         return None
     token_hash = hash_secret(derive_attempt_token(principal, attempt.id))
     if attempt.token_hash != token_hash and not _was_rotated_since(worker, attempt):
@@ -190,6 +185,7 @@ async def _check_claimable(
             "not_assigned",
             "The job is not assigned to this worker any more. Drop the dispatch message.",
         )
+    claimed_slots.check_number(job, body)
     if (
         job.pool != worker.pool
         or job.gpus > worker.gpu_count
@@ -211,6 +207,7 @@ async def _check_claimable(
                 "its environment. Drop it."
             ),
         )
+    await claimed_slots.check_free(session, worker, body)
 
 
 def _claim_details(worker: WorkerRow, job: JobRow, orders: list[RunOrder]) -> TransitionDetails:
@@ -244,6 +241,8 @@ async def _insert(
         "number": body.expected_attempt,
         "worker_id": worker.id,
         "slot": body.slot,
+        "further_slots": list(body.further_slots) or None,
+        "slot_count": 1 + len(body.further_slots),
         "boot_id": worker.boot_id,
         "token_hash": hash_secret(derive_attempt_token(principal, attempt_id)),
         "state": AttemptState.STARTING.value,
@@ -257,13 +256,7 @@ async def _insert(
     }
     attempt = await rows.insert(session, row, settings.lease_seconds)
     if attempt is None:
-        raise ConflictError(
-            "slot_busy",
-            (
-                "This slot has an attempt that has not ended. Report it as dead if it is, "
-                "then claim again."
-            ),
-        )
+        raise claimed_slots.busy_error([body.slot])
     return attempt
 
 

@@ -38,6 +38,8 @@ class AssignedJob:
     expected_attempt: int
     queue: str
     """The worker's Celery queue."""
+    slots: int = 1
+    """Slots of the worker that it takes."""
 
 
 async def decide(session: Session, equipped: EquippedWorkers) -> list[PoolAssignments]:
@@ -63,10 +65,10 @@ async def assign(
     chosen: dict[str, str] = {}
     for one in decisions:
         weight = usage.weight(one.made.now - timedelta(seconds=usage.QUANTUM_SECONDS))
-        pairs = [(each.job, each.worker_id) for each in one.made.decision.assignments]
-        if pairs:
-            await assignments.assign(session, pairs, seconds, weight)
-        chosen |= {job.id: worker_id for job, worker_id in pairs}
+        made = one.made.decision.assignments
+        if made:
+            await assignments.assign(session, made, seconds, weight)
+        chosen |= {each.job.id: each.worker_id for each in made}
         await queue_groups.drop_empty_groups(session, one.pool, one.made.empty_groups)
     held = await assignments.load_targets(session, list(chosen))
     return [
@@ -86,7 +88,9 @@ async def list_unclaimed(session: Session) -> list[AssignedJob]:
 
 
 def _build_assigned_job(job_id: str, target: AssignmentTarget) -> AssignedJob:
-    return AssignedJob(job_id=job_id, expected_attempt=target.attempt, queue=target.queue)
+    return AssignedJob(
+        job_id=job_id, expected_attempt=target.attempt, queue=target.queue, slots=target.slots
+    )
 
 
 async def unassign(session: Session, jobs: Sequence[AssignedJob]) -> None:

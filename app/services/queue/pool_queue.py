@@ -5,13 +5,13 @@ them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from app.db import clock
 from app.db.engine import Session
-from app.db.repositories import assignments, queue_groups
+from app.db.repositories import assignments, busy_slots, queue_groups
 from app.db.repositories import start_order as rows
 from app.db.repositories.assignments import WorkerSlots
 from app.db.repositories.start_order import LoadedJob, Requirement
@@ -91,6 +91,7 @@ class PoolQueue:
         self._shares = Shares(now=usage.LANDMARK, shares={}, usage={})
         self._interactive: frozenset[str] = frozenset()
         self._running = LimitsOfPool(RunningLimits())
+        self._busy_until: dict[str, list[datetime | None]] = {}
 
     async def decide(self) -> PoolDecision:
         """Returns the jobs that start now on the free slots."""
@@ -193,7 +194,7 @@ class PoolQueue:
         self._workers = await assignments.list_worker_slots(session, [pool])
         accounts = {group.account for group in self._groups}
         self._running = await running_limits.read_pool(session, pool, now, accounts)
-        self.loaded, self._limits, self._reads = {}, {}, 0
+        self.loaded, self._limits, self._reads, self._busy_until = {}, {}, 0, {}
 
     async def _state(self, *others: LoadedJob) -> PoolState:
         """Returns the state as far as it is loaded; `others` are looked up but not queued."""
@@ -217,6 +218,8 @@ class PoolQueue:
         equipped: Equipped = {}
         if self._equipped is not None and jobs:
             equipped = await self._equipped.find(self._session, jobs, self._workers)
+        if any(one.job.gpus > 1 for one in jobs):
+            await self._read_busy_until()
         heads = {}
         for group in groups:
             found = self.loaded.get(group, ())
@@ -225,7 +228,23 @@ class PoolQueue:
                 len(found) < self._limits.get(group, 0),
                 self._groups[group],
             )
-        return LoadedHeads(heads=heads, equipped=equipped, experiments=experiments)
+        return LoadedHeads(
+            heads=heads,
+            equipped=equipped,
+            experiments=experiments,
+            busy_until=self._busy_until,
+        )
+
+    async def _read_busy_until(self) -> None:
+        """Reads once until when slots are busy that jobs with several slots may reserve."""
+        if self._busy_until or not any(one.may_reserve for one in self._workers):
+            return
+        reservable = [one.worker_id for one in self._workers if one.may_reserve]
+        self._busy_until = await busy_slots.load_busy_until(self._session, reservable)
+        self._workers = [
+            replace(one, busy_until=self._busy_until.get(one.worker_id, ()))
+            for one in self._workers
+        ]
 
     async def _load_for(self, order: InOrder, number: int) -> bool:
         """Loads what ended an order, and the groups of its next jobs; `False` if nothing did."""

@@ -146,6 +146,7 @@ def build_attempt_view(
             ),
             **columns_of(row, "resume_quality", "started_at", "ended_at", "acked_seq"),
             "worker_name": worker_name,
+            "slots": [row.slot, *(row.further_slots or ())],
             "other_code": (row.provenance or {}).get("other_code"),
             "fences": {run.run_id: run.fence for run in carried},
             "resumed_from": {

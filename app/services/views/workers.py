@@ -51,7 +51,7 @@ async def build_worker_views(
     ids = [row.id for row in rows]
     silence = await worker_rows.measure_silence(session, ids)
     live = await attempt_rows.list_live_for_workers(session, ids)
-    slots = await _group_slots_in_use(session, rows, live, reader)
+    in_use = await _group_slots_in_use(session, rows, live, reader)
     return [
         build_view(
             WorkerView,
@@ -63,7 +63,8 @@ async def build_worker_views(
                 ),
                 "secret_rotation": _rotation(row),
                 "slots": _slots(
-                    row, [slots[attempt.id] for attempt in live if attempt.worker_id == row.id]
+                    row,
+                    [slot for one in live if one.worker_id == row.id for slot in in_use[one.id]],
                 ),
             },
         )
@@ -79,8 +80,8 @@ def _rotation(worker: WorkerRow) -> SecretRotation | None:
 
 async def _group_slots_in_use(
     session: Session, workers: Sequence[WorkerRow], live: Sequence[AttemptRow], reader: SlotReader
-) -> dict[str, SlotView]:
-    """Returns the occupied slots of the given workers, with the attempt in each."""
+) -> dict[str, list[SlotView]]:
+    """Returns the slots of each live attempt of the given workers, by attempt ID."""
     ids = [attempt.id for attempt in live]
     own = {attempt.id for attempt in live if attempt.project_id in reader.project_ids}
     pools = await pool_rows.list_by_names(session, {worker.pool for worker in workers})
@@ -93,7 +94,7 @@ async def _group_slots_in_use(
         is_own = attempt.id in own
         shows = is_own or reader.is_manager or of_worker[attempt.worker_id] in named
         user, project = submitters.get(attempt.id, (None, None)) if shows else (None, None)
-        found[attempt.id] = SlotView(
+        first = SlotView(
             index=attempt.slot,
             busy=True,
             attempt_id=attempt.id if is_own else None,
@@ -102,6 +103,8 @@ async def _group_slots_in_use(
             user=user,
             project=project,
         )
+        others = attempt.further_slots or ()
+        found[attempt.id] = [first, *(first.model_copy(update={"index": n}) for n in others)]
     return found
 
 

@@ -10,6 +10,7 @@ from app.domain.principal import Principal
 from app.domain.secrets import derive_secret, hash_secret
 from app.services.access.own_worker import confirm_own
 from app.services.attempts import endings
+from app.services.attempts.claimed_slots import list_slots
 from app.services.workers.workers import append_worker_event, find_own
 from app.settings import Settings
 from palestra.contract.registration import WorkerHeartbeat, WorkerHeartbeatAnswer
@@ -81,13 +82,13 @@ async def _end_unlisted_attempts(
     """Ends the attempts that are live on the server but missing in the worker's heartbeat.
 
     A claim whose answer was lost leaves such an attempt. An attempt that is just being claimed has
-    its slot's lock, and a live supervisor renews its lease; a heartbeat may have been
+    the locks of its slots, and a live supervisor renews its lease; a heartbeat may have been
     under way while the claim was committed.
     """
     unheard = await attempt_rows.list_silent_for_worker(
         session, worker.id, AttemptState.STARTING, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds
     )
-    unheard = [attempt for attempt in unheard if attempt.slot not in body.busy_slots]
+    unheard = [one for one in unheard if not set(list_slots(one)) <= set(body.busy_slots)]
     left = await attempt_rows.list_silent_for_worker(
         session, worker.id, AttemptState.RUNNING, _RENEWALS_OF_GRACE * settings.renew_seconds
     )

@@ -2772,6 +2772,12 @@ export interface components {
          * @description Answer to an adoption: the new lease of the attempt.
          */
         AdoptionAnswer: {
+            /**
+             * Further Slots
+             * @description The other slots of the attempt. Workers of version 1 are not sent them.
+             * @default []
+             */
+            further_slots: number[];
             /** Renew Seconds */
             renew_seconds: number;
             /** Slot */
@@ -3020,6 +3026,11 @@ export interface components {
             };
             /** Slot */
             slot: number;
+            /**
+             * Slots
+             * @description All its slots, `slot` the first; empty from a server of schema 0027 or before.
+             */
+            slots?: number[];
             /**
              * Started At
              * Format: date-time
@@ -3548,6 +3559,12 @@ export interface components {
         Claim: {
             /** Expected Attempt */
             expected_attempt: number;
+            /**
+             * Further Slots
+             * @description The other slots whose locks it holds for the attempt.
+             * @default []
+             */
+            further_slots: number[];
             /** Job Id */
             job_id: string;
             /**
@@ -7246,6 +7263,12 @@ export interface components {
          */
         Problem: {
             /**
+             * Busy Slots
+             * @description With `slot_busy`: the claimed slots that have an attempt.
+             * @default null
+             */
+            busy_slots: number[] | null;
+            /**
              * Code
              * @description Stable; programs decide by it.
              */
@@ -8142,6 +8165,12 @@ export interface components {
             pool?: string | null;
             /** Slots */
             slots: number;
+            /**
+             * Takes Several Slots
+             * @description Whether it can start an attempt on several of its slots.
+             * @default false
+             */
+            takes_several_slots: boolean;
             /**
              * Version
              * @description Palestra's version.
@@ -9234,7 +9263,7 @@ export interface components {
         };
         /**
          * SlotView
-         * @description A slot of a worker.
+         * @description A slot of a worker. An attempt on several slots is in each of them.
          *
          *     If the caller may not read the project of the slot's job, only `index` and `busy` are
          *     set, and `user` and `project` if the pool shows names. A caller with `server.pools` always sees

@@ -155,3 +155,22 @@ def test_idle_slots_are_counted_by_what_waiting_jobs_need(
     jobs = [WaitingJobs(gpus=gpus, version=1, jobs=count) for gpus, count in waiting]
     assert count_idle_beside_waiting(workers, jobs) == idle
     assert count_idle_beside_waiting(workers, [WaitingJobs(gpus=0, version=9, jobs=3)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("free", "gpus", "jobs", "idle"), [(5, 2, 9, 4), (1, 2, 9, 0), (4, 1, 3, 3)]
+)
+def test_a_waiting_job_counts_for_all_slots_that_it_needs(
+    free: int, gpus: int, jobs: int, idle: int
+) -> None:
+    offer = WorkerOffer(
+        worker_id="w",
+        free_slots=free,
+        slots=6,
+        gpus=6,
+        versions=frozenset({1}),
+        takes_several_slots=True,
+    )
+    assert (
+        count_idle_beside_waiting([offer], [WaitingJobs(gpus=gpus, version=1, jobs=jobs)]) == idle
+    )

@@ -104,7 +104,7 @@ function Details({
   return (
     <div className={classes.details}>
       <span>
-        {attempt.worker_name}, slot {attempt.slot}
+        {attempt.worker_name}, {describeSlots(attempt)}
       </span>
       <span title={formatMoment(attempt.started_at)}>
         {formatAge(attempt.started_at)}, for {formatDuration(seconds)}
@@ -126,4 +126,8 @@ function Details({
 
 function codeName(code: Code): string {
   return code.kind === "entrypoint" ? `${code.distribution} ${code.version}` : code.kind;
+}
+
+function describeSlots({ slot, slots = [] }: Attempt): string {
+  return slots.length > 1 ? `slots ${slots.join(", ")}` : `slot ${slot}`;
 }

@@ -16,7 +16,7 @@ from app.domain.queue.placement import WorkerOffer
 from app.domain.queue.start_order import ExperimentKey, QueuedJob, UsageAccount
 from palestra.contract.names import PriorityClass
 from tests.support.queue_states import NOW, make_job, make_state, make_worker
-from workers.host.slots import gpus_of_slot
+from workers.host.slots import gpus_of_slots
 
 JOBS = st.lists(
     st.builds(
@@ -170,7 +170,7 @@ def count_slots_naively(worker: WorkerOffer, job: QueuedJob) -> int:
     if job.gpus == 0 or not worker.takes_several_slots:
         return 1
     gpus = tuple(range(worker.gpus))
-    by_slot = [set(gpus_of_slot(slot, worker.slots, gpus)) for slot in range(worker.slots)]
+    by_slot = [set(gpus_of_slots([slot], worker.slots, gpus)) for slot in range(worker.slots)]
     return next(
         (
             number

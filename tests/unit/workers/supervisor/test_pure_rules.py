@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import make_work_order, wait_for
+from conftest import make_work_order
 
 from palestra.backoff import Backoff
 from palestra.contract.job_options import Limits, Resources
@@ -19,7 +19,6 @@ from palestra.contract.work_order import AttemptReport
 from workers.host.broker import SETTINGS, kombu_url, mask_password
 from workers.host.options import UsageError, choose_gpus, parse_options, read_token
 from workers.host.registration import list_local_attempts
-from workers.host.slots import Slots, gpus_of_slot
 from workers.host.worker import make_app
 from workers.ipc.attempt_directory import AttemptDirectory, write_identity
 from workers.ipc.process_tree import ProcessIdentity, boot_id, identify
@@ -177,75 +176,6 @@ def test_an_order_wakes_its_waiter():
     threading.Timer(0.05, box.give, [Order.PAUSE]).start()
     box.wait(5.0)
     assert time.monotonic() - started < 2
-
-
-def test_slots_are_taken_once_and_free_when_the_last_holder_is_gone(tmp_path: Path):
-    slots = Slots(tmp_path, 2)
-    first, second = slots.take(), slots.take()
-    assert first is not None
-    assert second is not None
-    assert (first.index, second.index) == (0, 1)
-    assert slots.take() is None
-    assert slots.count_free() == 0
-    holder = subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(first.descriptor,)
-    )
-    first.release()
-    assert slots.count_free() == 0, "the inherited descriptor holds it"
-    holder.communicate(b"\n")
-    assert slots.count_free() == 1
-    again = slots.take()
-    assert again is not None
-    assert again.index == 0
-    again.release()
-    second.release()
-
-
-def test_a_waiting_caller_gets_a_slot_once_its_last_process_ends(tmp_path: Path):
-    slots = Slots(tmp_path, 1)
-    held = slots.take()
-    assert held is not None
-    threading.Timer(0.3, held.release).start()
-    assert slots.take() is None
-    began = time.monotonic()
-    late = slots.take(patience=30.0)
-    assert late is not None
-    assert time.monotonic() - began < 10
-    late.release()
-
-
-def test_reading_the_slots_does_not_block_a_concurrent_claim(tmp_path: Path):
-    slots, stop, missed = Slots(tmp_path, 1), threading.Event(), 0
-
-    def look() -> None:
-        while not stop.is_set():
-            slots.count_free()
-            time.sleep(0.0005)
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    for _ in range(300):
-        held = slots.take()
-        missed += held is None
-        if held is not None:
-            held.release()
-    stop.set()
-    thread.join()
-    assert missed == 0
-
-
-@pytest.mark.parametrize(
-    ("slots", "gpus", "shares"),
-    [
-        (2, (), [(), ()]),
-        (2, (0, 1), [(0,), (1,)]),
-        (1, (0, 1), [(0, 1)]),
-        (2, (4, 5, 6, 7), [(4, 6), (5, 7)]),
-        (4, (0, 1), [(0,), (1,), (0,), (1,)]),
-    ],
-)
-def test_slots_share_gpus(slots, gpus, shares):
-    assert [gpus_of_slot(slot, slots, gpus) for slot in range(slots)] == shares
 
 
 GPUS = (Gpu(index=0, name="a", memory_mib=1), Gpu(index=1, name="b", memory_mib=1))
@@ -434,17 +364,3 @@ def test_backoff_grows_and_stops():
     assert backoff.failures == 1
     stop.set()
     assert backoff.wait(100.0) is True
-
-
-def test_locks_do_not_leak_into_unrelated_children(tmp_path: Path):
-    slots = Slots(tmp_path, 1)
-    held = slots.take()
-    assert held is not None
-    child = subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, close_fds=False
-    )
-    held.release()
-    try:
-        wait_for(lambda: slots.count_free() == 1, "only inheritance on purpose holds a slot", 5)
-    finally:
-        child.communicate(b"\n")
