@@ -40,6 +40,7 @@ from app.db.models import (
     TelemetryBatchRow,
 )
 from app.domain.paging import PageRequest
+from app.metrics.pyramid import AXES
 from app.services.artifacts.blob_store import BlobStore
 from app.services.projects import deletion, projects
 from app.services.runs import runs
@@ -131,12 +132,14 @@ def _run(world: World, model: dict[Any, Any], number: int, first: int) -> dict[A
         SeriesRow: [counted | {"id": n, "run_id": run, "name": f"series-{n}"} for n in series],
         BlockRow: [
             {"series_id": n, "attempt_id": attempt, "fence": 1, "first_seq": place}
-            | {"points": POINTS, "content": os.urandom(BLOCK_BYTES)}
+            | {"last_seq": place, "points": POINTS, "content": os.urandom(BLOCK_BYTES)}
+            | {f"{axis}_{end}": 0 for axis in AXES for end in ("low", "high")}
+            | {"levels": 0}
             for n in series
             for place in range(BLOCKS)
         ],
         TelemetryBatchRow: [
-            {"attempt_id": attempt, "first_seq": n, "last_seq": n, "sha256": "", "digests": b""}
+            {"attempt_id": attempt, "first_seq": n, "last_seq": n, "digests": b""}
             for n in range(BATCHES)
         ],
         SnapshotRow: [

@@ -4,6 +4,7 @@ import asyncio
 
 from app.bus import Bus
 from app.daemons.compactor import Compactor
+from app.daemons.curve_compactor import CurveCompactor
 from app.daemons.dispatcher import CeleryDispatchQueue, Dispatcher
 from app.daemons.pool_recorder import PoolRecorder
 from app.daemons.reaper import Reaper
@@ -40,7 +41,8 @@ async def run(database: Database, settings: Settings, bus: Bus) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(dispatcher.run(bus))
             recorder, estimator = PoolRecorder(database), StartEstimator(database)
-            for daemon in (reaper, compactor, remover, recorder, estimator):
+            curves = CurveCompactor(database)
+            for daemon in (reaper, compactor, curves, remover, recorder, estimator):
                 group.create_task(daemon.run())
     finally:
         queue.close()

@@ -7,24 +7,40 @@ floats unchanged) are read too. Never pickle; a damaged block is refused.
 
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from app.metrics import column_codec
+from app.metrics import column_codec, point_tables
 from app.metrics.column_codec import ColumnDamagedError
+from app.metrics.columns import (
+    UNKNOWN,
+    BlockDamagedError,
+    Columns,
+    Floats,
+    Ints,
+    concatenate,
+    empty,
+    select,
+)
 
-Ints = column_codec.Ints
-Floats = column_codec.Floats
+__all__ = [
+    "MAX_POINTS",
+    "UNKNOWN",
+    "BlockDamagedError",
+    "Columns",
+    "Floats",
+    "Ints",
+    "concatenate",
+    "decode",
+    "empty",
+    "encode",
+    "select",
+]
 
 MAX_POINTS: Final = 65_536
 """Most points of a block that the compactor writes."""
-
-UNKNOWN: Final = -1
-"""Value in an extra column for a point that has none."""
 
 _HEADER: Final = struct.Struct("<4sBBI")
 _MAGIC: Final = b"PCB2"
@@ -37,47 +53,6 @@ _FLOATS: Final = ("wall", "value")
 _MAX_POINTS: Final = 2**28
 
 
-class BlockDamagedError(ValueError):
-    """The bytes are not a valid block."""
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Points of one series in the order of their records.
-
-    Attributes:
-        seq: Record of the attempt that each point came with.
-        env_step: Counter of the run at the point.
-        update: Counter of the run at the point.
-        episode: Counter of the run at the point.
-        wall: Worker's clock in seconds since the Unix epoch.
-        value: The value; may be NaN or infinite.
-        extra: Further integer columns, kept for exports.
-    """
-
-    seq: Ints
-    env_step: Ints
-    update: Ints
-    episode: Ints
-    wall: Floats
-    value: Floats
-    extra: Mapping[str, Ints] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    @property
-    def nonfinite(self) -> int:
-        """The number of values that are NaN or infinite."""
-        return int(len(self.value) - np.count_nonzero(np.isfinite(self.value)))
-
-
-def empty() -> Columns:
-    """Returns columns without points."""
-    none, nothing = np.zeros(0, np.int64), np.zeros(0)
-    return Columns(none, none, none, none, nothing, nothing)
-
-
 def encode(columns: Columns) -> bytes:
     """Returns the block that holds `columns`."""
     names = list(columns.extra)
@@ -88,11 +63,13 @@ def encode(columns: Columns) -> bytes:
 
 
 def decode(content: bytes) -> Columns:
-    """Returns the points of a block.
+    """Returns the points of a block, or of a series of tables (`point_tables.SERIES_MAGIC`).
 
     Raises:
         BlockDamagedError: If `content` is not a valid block.
     """
+    if content.startswith(point_tables.SERIES_MAGIC):
+        return point_tables.decode_series(content)
     try:
         magic, kind, extras, count = _HEADER.unpack_from(content)
         is_first = magic == _FIRST_MAGIC and kind in {_PLAIN, _ZLIB}
@@ -108,49 +85,6 @@ def decode(content: bytes) -> Columns:
         return _first_columns(data, count, names) if is_first else _columns(data, count, names)
     except (struct.error, zlib.error, ColumnDamagedError, ValueError) as error:
         raise BlockDamagedError(str(error)) from error
-
-
-def concatenate(parts: Iterable[Columns]) -> Columns:
-    """Returns the points of all parts, in their order.
-
-    A part without one of the extra columns has `UNKNOWN` in it.
-    """
-    given = list(parts)
-    if not given:
-        return empty()
-    if len(given) == 1:
-        return given[0]
-    join = np.concatenate
-    names = dict.fromkeys(name for part in given for name in part.extra)
-    return Columns(
-        join([part.seq for part in given]),
-        join([part.env_step for part in given]),
-        join([part.update for part in given]),
-        join([part.episode for part in given]),
-        join([part.wall for part in given]),
-        join([part.value for part in given]),
-        {name: join([_get_extra(part, name) for part in given]) for name in names},
-    )
-
-
-def _get_extra(columns: Columns, name: str) -> Ints:
-    found = columns.extra.get(name)
-    return np.full(len(columns), UNKNOWN, np.int64) if found is None else found
-
-
-def select(columns: Columns, keep: npt.NDArray[np.bool_] | slice) -> Columns:
-    """Returns the points that `keep` selects."""
-    if not isinstance(keep, slice) and bool(keep.all()):
-        return columns
-    return Columns(
-        columns.seq[keep],
-        columns.env_step[keep],
-        columns.update[keep],
-        columns.episode[keep],
-        columns.wall[keep],
-        columns.value[keep],
-        {name: values[keep] for name, values in columns.extra.items()},
-    )
 
 
 def _columns(data: bytes, count: int, names: Sequence[str]) -> Columns:

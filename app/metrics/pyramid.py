@@ -53,7 +53,7 @@ class Cells:
 def find_positions(columns: Columns, axis: str) -> Ints:
     """Returns the position of each point on an axis: the counter, or milliseconds for `wall`."""
     if axis == "wall":
-        return np.floor(columns.wall * _MILLISECONDS).astype(np.int64)
+        return np.rint(columns.wall * _MILLISECONDS).astype(np.int64)
     found: Ints = getattr(columns, axis)
     return found
 
@@ -147,6 +147,32 @@ def decode(parts: Sequence[tuple[int, bytes]]) -> Cells:
     if plain:
         found.append(_decode_plain(plain))
     return _concatenate(found)
+
+
+def pack_levels(levels: Sequence[tuple[int, int]]) -> int:
+    """Returns the lowest and highest level of each axis as one number; 0 for no levels."""
+    packed = 0
+    for lowest, highest in reversed(levels):
+        packed = packed << 12 | (lowest + 1) << 6 | (highest + 1)
+    return packed
+
+
+def choose_level(packed: int, axis: int, most: int) -> int | None:
+    """Returns the highest level of an axis that is at most `most`.
+
+    Args:
+        packed: What `pack_levels` returned for a block.
+        axis: Place of the axis in `AXES`.
+        most: Level of the wanted cells.
+
+    Returns:
+        The level; `None` if the block has no such level, so that its points must be read.
+    """
+    found = packed >> 12 * axis
+    lowest, highest = (found >> 6 & 63) - 1, (found & 63) - 1
+    if lowest < 0 or lowest > most:
+        return None
+    return min(highest, most // 2 * 2)
 
 
 def place(cells: Cells, first_key: int, buckets: int) -> Cells:

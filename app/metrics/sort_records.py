@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from app.metrics.blocks import UNKNOWN, Columns
+from app.metrics.blocks import Ints
 from app.metrics.logs import CUT, StoredLogLine
+from app.metrics.point_tables import PointTable
 from palestra.contract.names import EvaluationSource
 from palestra.contract.telemetry import (
     Episodes,
@@ -22,12 +23,13 @@ from palestra.contract.telemetry import (
     Record,
     SnapshotWritten,
     SystemMetrics,
+    Table,
 )
 
 EPISODE_RETURN: Final = "episode/return"
 EPISODE_LENGTH: Final = "episode/length"
 SYSTEM_PREFIX: Final = "system/"
-_NO_EXTRA: Final[Mapping[str, Sequence[int]]] = {}
+_NO_EXTRA: Final[Mapping[str, Mapping[str, Ints]]] = {}
 VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
     "evaluation": EvaluationSource.EVALUATION,
     "evaluation_on_train_data": EvaluationSource.TRAIN_DATA,
@@ -64,7 +66,7 @@ class RunProgress(NamedTuple):
 class RunRecords:
     """The records of a batch that belong to one run."""
 
-    series: dict[str, Columns] = field(default_factory=dict)
+    tables: list[PointTable] = field(default_factory=list)
     lines: list[StoredLogLine] = field(default_factory=list)
     evaluations: list[tuple[int, Evaluation]] = field(default_factory=list)
     stats: list[tuple[int, EpochStatsRecord]] = field(default_factory=list)
@@ -72,63 +74,13 @@ class RunRecords:
     progress: RunProgress | None = None
 
 
-@dataclass(slots=True)
-class _Curve:
-    """Columns under construction, as plain lists, which grow faster than arrays."""
-
-    seq: list[int] = field(default_factory=list)
-    env_step: list[int] = field(default_factory=list)
-    update: list[int] = field(default_factory=list)
-    episode: list[int] = field(default_factory=list)
-    wall: list[float] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-    extra: dict[str, list[int]] = field(default_factory=dict)
-
-    def add(
-        self,
-        seq: int,
-        at: "Points | Episodes",
-        value: Sequence[float],
-        extra: Mapping[str, Sequence[int]] = _NO_EXTRA,
-    ) -> None:
-        for name in self.extra.keys() | extra.keys():
-            column = self.extra.setdefault(name, [UNKNOWN] * len(self.value))
-            column.extend(extra.get(name) or [UNKNOWN] * len(value))
-        self.seq.extend([seq] * len(value))
-        self.env_step.extend(at.env_step)
-        self.update.extend(at.update)
-        self.episode.extend(at.episode)
-        self.wall.extend(at.wall)
-        self.value.extend(value)
-
-    def columns(self) -> Columns:
-        ints = (
-            np.array(column, np.int64)
-            for column in (self.seq, self.env_step, self.update, self.episode)
-        )
-        seq, env_step, update, episode = ints
-        extra = {name: np.array(column, np.int64) for name, column in self.extra.items()}
-        return Columns(
-            seq,
-            env_step,
-            update,
-            episode,
-            np.array(self.wall, np.float64),
-            np.array(self.value, np.float64),
-            extra,
-        )
-
-
 def sort(records: Iterable[NumberedRecord]) -> dict[str, RunRecords]:
     """Returns the records grouped by run; within a group they keep their order."""
-    curves: dict[str, dict[str, _Curve]] = {}
     found: dict[str, RunRecords] = {}
     for seq, record in records:
         run = found.setdefault(record.run, RunRecords())
-        _take(seq, record, run, curves.setdefault(record.run, {}))
+        _take(seq, record, run)
         run.progress = _farther(run.progress, _reached(record))
-    for run_id, of_run in curves.items():
-        found[run_id].series = {name: curve.columns() for name, curve in of_run.items()}
     return found
 
 
@@ -140,26 +92,20 @@ def writes_training_state(record: Record) -> bool:
         and record.source is not EvaluationSource.TEST
     )
     return training_evaluation or isinstance(
-        record, Points | Episodes | EpochStatsRecord | SnapshotWritten
+        record, Points | Table | Episodes | EpochStatsRecord | SnapshotWritten
     )
 
 
-def _take(seq: int, record: Record, run: RunRecords, curves: dict[str, _Curve]) -> None:
+def _take(seq: int, record: Record, run: RunRecords) -> None:
     match record:
         case Points():
-            curves.setdefault(record.series, _Curve()).add(seq, record, record.value)
+            run.tables.append(_build_table(seq, record, {record.series: record.value}))
+        case Table():
+            run.tables.append(_build_table(seq, record, record.series))
         case Episodes():
-            _take_episodes(seq, record, curves)
+            run.tables.append(_build_episodes(seq, record))
         case SystemMetrics():
-            for name, value in record.values.items():
-                curve = curves.setdefault(SYSTEM_PREFIX + name, _Curve())
-                at = {
-                    "env_step": (record.env_step,),
-                    "update": (record.update,),
-                    "episode": (record.episode,),
-                    "wall": (record.wall,),
-                }
-                curve.add(seq, Points.model_construct(**at), (value,))  # type: ignore[arg-type]
+            run.tables.append(_build_system(seq, record))
         case Evaluation():
             run.evaluations.append((seq, record))
         case EpochStatsRecord():
@@ -170,14 +116,46 @@ def _take(seq: int, record: Record, run: RunRecords, curves: dict[str, _Curve]) 
             run.lines.extend(_lines(record))
 
 
-def _take_episodes(seq: int, record: Episodes, curves: dict[str, _Curve]) -> None:
-    curves.setdefault(EPISODE_RETURN, _Curve()).add(seq, record, record.episode_return)
-    extra = {
-        "env_index": record.env_index,
-        "terminated": [int(ended) for ended in record.terminated],
+def _build_table(
+    seq: int,
+    at: Points | Episodes | Table,
+    values: Mapping[str, Sequence[float]],
+    extra: Mapping[str, Mapping[str, Ints]] = _NO_EXTRA,
+) -> PointTable:
+    return PointTable(
+        np.full(len(at.wall), seq, np.int64),
+        np.array(at.env_step, np.int64),
+        np.array(at.update, np.int64),
+        np.array(at.episode, np.int64),
+        np.array(at.wall, np.float64),
+        {name: np.array(column, np.float64) for name, column in values.items()},
+        extra,
+    )
+
+
+def _build_episodes(seq: int, record: Episodes) -> PointTable:
+    values: dict[str, Sequence[float]] = {
+        EPISODE_RETURN: record.episode_return,
+        EPISODE_LENGTH: record.episode_length,
     }
-    curves.setdefault(EPISODE_LENGTH, _Curve()).add(
-        seq, record, [float(length) for length in record.episode_length], extra
+    extra = {
+        "env_index": np.array(record.env_index, np.int64),
+        "terminated": np.array(record.terminated, np.int64),
+    }
+    return _build_table(seq, record, values, {EPISODE_LENGTH: extra})
+
+
+def _build_system(seq: int, record: SystemMetrics) -> PointTable:
+    values = {
+        SYSTEM_PREFIX + name: np.array([value], np.float64) for name, value in record.values.items()
+    }
+    return PointTable(
+        np.array([seq], np.int64),
+        np.array([record.env_step], np.int64),
+        np.array([record.update], np.int64),
+        np.array([record.episode], np.int64),
+        np.array([record.wall], np.float64),
+        values,
     )
 
 
@@ -192,7 +170,7 @@ def _lines(record: LogLines | Note) -> Iterator[StoredLogLine]:
 
 def _reached(record: Record) -> RunProgress | None:
     match record:
-        case Points() | Episodes():
+        case Points() | Episodes() | Table():
             return RunProgress(max(record.env_step), max(record.update), max(record.episode))
         case EpochStatsRecord():
             return RunProgress(record.total_env_steps, record.update, record.episode)

@@ -80,6 +80,34 @@ class Points(RunRecord):
         return _equal_columns(self, ("env_step", "update", "episode", "wall", "value"))
 
 
+class Table(RunRecord):
+    """Values of several series at the same positions: the axes once, a column per series.
+
+    All columns have equal length. A series may be part of several records.
+    """
+
+    type: Literal["table"] = "table"
+    env_step: Annotated[tuple[Counter, ...], Field(min_length=1, max_length=MAX_COLUMN)]
+    update: tuple[Counter, ...]
+    episode: tuple[Counter, ...]
+    wall: tuple[WallTime, ...]
+    series: Annotated[
+        dict[SeriesName, tuple[Number, ...]], Field(min_length=1, max_length=MAX_SERIES_PER_RUN)
+    ]
+    """Values by the name of the series."""
+
+    @model_validator(mode="after")
+    def _columns_match(self) -> Self:
+        lengths = {name: len(column) for name, column in self.series.items()}
+        if set(lengths.values()) != {len(self.env_step)}:
+            wrong = next(name for name in lengths if lengths[name] != len(self.env_step))
+            raise ValueError(
+                f"columns must have equal lengths: env_step has {len(self.env_step)}, "
+                f"series {wrong} {lengths[wrong]}"
+            )
+        return _equal_columns(self, ("env_step", "update", "episode", "wall"))
+
+
 class Episodes(RunRecord):
     """Finished training episodes, in columns of equal length.
 
@@ -259,6 +287,7 @@ class Note(RunRecord):
 
 Record = Annotated[
     Points
+    | Table
     | Episodes
     | Evaluation
     | EpochStatsRecord

@@ -8,7 +8,9 @@ from app.db.models.curves import (
     BlockRow,
     EpochStatsRow,
     EvaluationRow,
+    RollupRow,
     SeriesRow,
+    TailRow,
     TelemetryBatchRow,
 )
 from app.db.models.dispatcher_lease import DispatcherLeaseRow
@@ -62,6 +64,7 @@ __all__ = [
     "ProjectRow",
     "QueueGroupRow",
     "QuotaRow",
+    "RollupRow",
     "RunRow",
     "SeriesRow",
     "ServerUptimeRow",
@@ -69,6 +72,7 @@ __all__ = [
     "SnapshotRow",
     "StartEstimateRow",
     "SubmissionRow",
+    "TailRow",
     "TelemetryBatchRow",
     "TokenRow",
     "UsageAccountRow",

@@ -1,6 +1,16 @@
-"""Curves: series of runs, their blocks, the batches that carried them, and statistics of epochs."""
+"""Curves: series of runs, their points, the batches that carried them, and epoch statistics."""
 
-from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    ForeignKey,
+    Index,
+    LargeBinary,
+    SmallInteger,
+    String,
+    Text,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, BigKey, Created
@@ -22,26 +32,87 @@ class SeriesRow(Base):
     """JSON text of the latest value, since a column of SQLite cannot hold NaN."""
 
 
-class BlockRow(Base):
-    """Points of one series that came with one batch (`app.metrics.blocks`)."""
+class TailRow(Base):
+    """Points of one run that came with one batch and are not in blocks yet.
 
-    __tablename__ = "series_blocks"
+    The compactor deletes the row in the transaction that adds the blocks.
+    """
+
+    __tablename__ = "curve_tails"
+    __table_args__ = (Index(None, "run_id", "id"),)
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"))
+    attempt_id: Mapped[str] = mapped_column(String(64))
+    fence: Mapped[int] = mapped_column(BigInteger)
+    first_seq: Mapped[int] = mapped_column(BigInteger)
+    """Number of the batch's first new record, which identifies the batch."""
+    last_seq: Mapped[int] = mapped_column(BigInteger)
+    points: Mapped[int]
+    received_at: Mapped[Created]
+    content: Mapped[bytes] = mapped_column(LargeBinary)
+    """See `app.metrics.point_tables`."""
+
+
+class BlockRow(Base):
+    """Consecutive points of one series from one attempt (`app.metrics.blocks`).
+
+    Blocks never change; the compactor replaces several by one. Blocks of a series follow each other
+    in the order (fence, attempt_id, first_seq).
+    """
+
+    __tablename__ = "curve_blocks"
     __table_args__ = (
-        UniqueConstraint("series_id", "attempt_id", "first_seq"),
-        Index(None, "series_id", "fence", "first_seq"),
-        Index(None, "attempt_id", "first_seq"),
+        Index(
+            "uq_curve_blocks_order", "series_id", "fence", "attempt_id", "first_seq", unique=True
+        ),
+        Index(
+            "ix_curve_blocks_not_converted",
+            "series_id",
+            sqlite_where=text("levels = -1"),
+            postgresql_where=text("levels = -1"),
+        ),
     )
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     series_id: Mapped[int] = mapped_column(BigInteger, ForeignKey("series.id", ondelete="CASCADE"))
-    attempt_id: Mapped[str] = mapped_column(
-        String(64), ForeignKey("attempts.id", ondelete="CASCADE")
-    )
+    attempt_id: Mapped[str] = mapped_column(String(64))
     fence: Mapped[int] = mapped_column(BigInteger)
     first_seq: Mapped[int] = mapped_column(BigInteger)
     """Number of the attempt's record that holds the block's first point."""
+    last_seq: Mapped[int] = mapped_column(BigInteger)
     points: Mapped[int]
+    env_step_low: Mapped[int] = mapped_column(BigInteger)
+    env_step_high: Mapped[int] = mapped_column(BigInteger)
+    update_low: Mapped[int] = mapped_column(BigInteger)
+    update_high: Mapped[int] = mapped_column(BigInteger)
+    episode_low: Mapped[int] = mapped_column(BigInteger)
+    episode_high: Mapped[int] = mapped_column(BigInteger)
+    wall_low: Mapped[int] = mapped_column(BigInteger)
+    """Milliseconds since the Unix epoch."""
+    wall_high: Mapped[int] = mapped_column(BigInteger)
+    levels: Mapped[int] = mapped_column(BigInteger)
+    """Lowest and highest level of the rollups on each axis (`app.metrics.pyramid.pack_levels`).
+
+    0 for a block without rollups, -1 for one of an earlier version, whose ranges are unknown.
+    """
     content: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class RollupRow(Base):
+    """Aggregates of a block over cells of one level on one axis (`app.metrics.pyramid`)."""
+
+    __tablename__ = "curve_rollups"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    series_id: Mapped[int] = mapped_column(
+        BigInteger, ForeignKey("series.id", ondelete="CASCADE"), primary_key=True
+    )
+    axis: Mapped[int] = mapped_column(SmallInteger, primary_key=True)
+    """Place of the axis in `app.metrics.pyramid.AXES`."""
+    level: Mapped[int] = mapped_column(SmallInteger, primary_key=True)
+    block_id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    cells: Mapped[bytes] = mapped_column(LargeBinary)
 
 
 class TelemetryBatchRow(Base):
@@ -57,8 +128,6 @@ class TelemetryBatchRow(Base):
     )
     first_seq: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     last_seq: Mapped[int] = mapped_column(BigInteger)
-    sha256: Mapped[str] = mapped_column(String(64))
-    """SHA-256 of `digests`."""
     digests: Mapped[bytes] = mapped_column(LargeBinary)
     """16 bytes per record."""
     received_at: Mapped[Created]

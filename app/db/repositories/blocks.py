@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select, tuple_
 
 from app.db.engine import Session
-from app.db.models.curves import BlockRow, EvaluationRow, SeriesRow
+from app.db.models.curves import BlockRow, EvaluationRow, SeriesRow, TailRow
 from app.db.models.experiments import RunRow
 from app.db.models.logs import LogBlockRow
 from app.db.repositories.value_lists import split_values
@@ -28,31 +28,64 @@ class RunBatch(NamedTuple):
     run_id: str
     attempt_id: str
     first_seq: int
+    """Number of the batch's first record."""
+    last_seq: int
+    """Number of its last record."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """What holds the points of a `RunBatch`: tables, or blocks that hold other points too."""
+
+    fence: int
+    tables: bytes = b""
+    blocks: Sequence[tuple[str, bytes]] = ()
+    """Names of series and contents, those of a series in order."""
 
 
 async def load_batches(
     session: Session, wanted: Collection[RunBatch]
-) -> dict[RunBatch, dict[str, StoredBlock]]:
-    """Returns the existing blocks of the given batches, by the name of their series."""
-    found: dict[RunBatch, dict[str, StoredBlock]] = {}
-    for some in split_values({(batch.attempt_id, batch.first_seq) for batch in wanted}):
-        query = (
-            select(
-                SeriesRow.run_id,
-                BlockRow.attempt_id,
-                BlockRow.first_seq,
-                SeriesRow.name,
-                BlockRow.fence,
-                BlockRow.content,
-            )
-            .join(SeriesRow, SeriesRow.id == BlockRow.series_id)
-            .where(tuple_(BlockRow.attempt_id, BlockRow.first_seq).in_(some))
-            .order_by(BlockRow.id)
+) -> dict[RunBatch, StoredBatch]:
+    """Returns what holds the points of those of the given batches that are stored."""
+    found: dict[RunBatch, StoredBatch] = {}
+    by_key = {(one.run_id, one.attempt_id, one.first_seq): one for one in wanted}
+    for some in split_values({one.run_id for one in wanted}):
+        query = select(
+            TailRow.run_id, TailRow.attempt_id, TailRow.first_seq, TailRow.fence, TailRow.content
+        ).where(
+            TailRow.run_id.in_(some),
+            TailRow.attempt_id.in_({one.attempt_id for one in wanted}),
+            TailRow.first_seq >= min(one.first_seq for one in wanted),
+            TailRow.first_seq <= max(one.first_seq for one in wanted),
         )
-        for run_id, attempt_id, first_seq, name, fence, content in await session.execute(query):
-            batch = found.setdefault(RunBatch(run_id, attempt_id, first_seq), {})
-            batch[name] = StoredBlock(fence, content)
+        for run_id, attempt_id, first_seq, fence, content in await session.execute(query):
+            batch = by_key.get((run_id, attempt_id, first_seq))
+            if batch is not None:
+                found[batch] = StoredBatch(fence, content)
+    for batch in by_key.values():
+        if batch not in found:
+            compacted = await _load_compacted_batch(session, batch)
+            if compacted is not None:
+                found[batch] = compacted
     return found
+
+
+async def _load_compacted_batch(session: Session, batch: RunBatch) -> StoredBatch | None:
+    query = (
+        select(SeriesRow.name, BlockRow.fence, BlockRow.content)
+        .join(SeriesRow, SeriesRow.id == BlockRow.series_id)
+        .where(
+            SeriesRow.run_id == batch.run_id,
+            BlockRow.attempt_id == batch.attempt_id,
+            BlockRow.first_seq <= batch.last_seq,
+            BlockRow.last_seq >= batch.first_seq,
+        )
+        .order_by(BlockRow.series_id, BlockRow.first_seq)
+    )
+    stored = (await session.execute(query)).all()
+    if not stored:
+        return None
+    return StoredBatch(stored[0].fence, blocks=[(row.name, row.content) for row in stored])
 
 
 async def load_log_blocks(session: Session, ids: Collection[int]) -> Mapping[int, LogBlockRow]:
@@ -109,17 +142,85 @@ async def count_points(session: Session, keys: Collection[tuple[str, str]]) -> i
 async def load_series_blocks(
     session: Session, keys: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], list[StoredBlock]]:
-    """Returns the blocks of the given series (run, name), each in the order (fence, record)."""
-    found: dict[tuple[str, str], list[StoredBlock]] = {key: [] for key in keys}
+    """Returns the contents that hold the points of the given series (run, name).
+
+    Contents are in the order (fence, attempt, record); `app.metrics.blocks.decode` reads them. Some
+    may hold no points of the series.
+    """
+    found: dict[tuple[str, str], list[tuple[Any, ...]]] = {key: [] for key in keys}
     for some in split_values(keys):
         query = (
-            select(SeriesRow.run_id, SeriesRow.name, BlockRow.fence, BlockRow.content)
+            select(
+                SeriesRow.run_id,
+                SeriesRow.name,
+                BlockRow.fence,
+                BlockRow.attempt_id,
+                BlockRow.first_seq,
+                BlockRow.content,
+            )
             .join(BlockRow, BlockRow.series_id == SeriesRow.id)
             .where(tuple_(SeriesRow.run_id, SeriesRow.name).in_(some))
-            .order_by(BlockRow.series_id, BlockRow.fence, BlockRow.first_seq, BlockRow.id)
         )
-        for run_id, name, fence, content in await session.execute(query):
-            found[run_id, name].append(StoredBlock(fence, content))
+        for run_id, name, *block in await session.execute(query):
+            found[run_id, name].append(tuple(block))
+    names: dict[str, list[str]] = {}
+    for run_id, name in keys:
+        names.setdefault(run_id, []).append(name)
+    for tail in await load_tails(session, names.keys()):
+        for name in names[tail.run_id]:
+            content = b"PCT1%s\n%s" % (name.encode(), tail.content)
+            found[tail.run_id, name].append((tail.fence, tail.attempt_id, tail.first_seq, content))
+    return {
+        key: [StoredBlock(fence, content) for fence, _, _, content in sorted(some)]
+        for key, some in found.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """Points of a run in one batch that are not in blocks yet."""
+
+    id: int
+    run_id: str
+    attempt_id: str
+    fence: int
+    first_seq: int
+    last_seq: int
+    content: bytes
+
+
+async def load_tails(
+    session: Session, run_ids: Collection[str], limit: int | None = None
+) -> list[Tail]:
+    """Returns the points of runs that are not in blocks yet, in the order of their arrival."""
+    found: list[Tail] = []
+    for some in split_values(run_ids):
+        query = (
+            select(
+                TailRow.id,
+                TailRow.run_id,
+                TailRow.attempt_id,
+                TailRow.fence,
+                TailRow.first_seq,
+                TailRow.last_seq,
+                TailRow.content,
+            )
+            .where(TailRow.run_id.in_(some))
+            .order_by(TailRow.run_id, TailRow.id)
+            .limit(limit)
+        )
+        found += [
+            Tail(
+                id=row.id,
+                run_id=row.run_id,
+                attempt_id=row.attempt_id,
+                fence=row.fence,
+                first_seq=row.first_seq,
+                last_seq=row.last_seq,
+                content=row.content,
+            )
+            for row in await session.execute(query)
+        ]
     return found
 
 

@@ -18,7 +18,9 @@ from app.db.models.curves import (
     BlockRow,
     EpochStatsRow,
     EvaluationRow,
+    RollupRow,
     SeriesRow,
+    TailRow,
     TelemetryBatchRow,
 )
 from app.db.models.events import EventRow
@@ -70,6 +72,8 @@ def _refers_to(column: Key, owned: Key, owner: Key) -> Callable[[str], ColumnEle
 
 
 OF_RUN: Final[tuple[Remove, ...]] = (
+    _make_remover(TailRow, _has_value(TailRow.run_id)),
+    _make_remover(RollupRow, _refers_to(RollupRow.series_id, SeriesRow.id, SeriesRow.run_id)),
     _make_remover(BlockRow, _refers_to(BlockRow.series_id, SeriesRow.id, SeriesRow.run_id)),
     _make_remover(SeriesRow, _has_value(SeriesRow.run_id)),
     _make_remover(LogBlockRow, _has_value(LogBlockRow.run_id)),

@@ -9,10 +9,10 @@ from sqlalchemy import func, insert, select, tuple_, update
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.curves import (
-    BlockRow,
     EpochStatsRow,
     EvaluationRow,
     SeriesRow,
+    TailRow,
     TelemetryBatchRow,
 )
 from app.db.models.experiments import RunRow
@@ -129,9 +129,10 @@ async def update_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> 
         await session.execute(update(SeriesRow), list(rows))
 
 
-async def add_blocks(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Adds blocks, one per series."""
-    await session.execute(insert(BlockRow), list(rows))
+async def add_tails(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Adds the points of runs in batches."""
+    if rows:
+        await session.execute(insert(TailRow), list(rows))
 
 
 async def add_batches(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:

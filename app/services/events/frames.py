@@ -13,8 +13,10 @@ from app.db.engine import Session
 from app.db.models.events import EventRow
 from app.db.models.logs import LogBlockRow
 from app.db.repositories import blocks as rows
-from app.db.repositories.blocks import RunBatch, StoredBlock
-from app.metrics import blocks, logs
+from app.db.repositories.blocks import RunBatch, StoredBatch
+from app.metrics import logs
+from app.metrics.columns import Columns
+from app.services.events.batch_points import BatchPoints, read_batch
 from palestra.contract.telemetry import write_number
 
 POINTS: Final = "points"
@@ -62,34 +64,35 @@ def encode_frame(event_id: int | None, kind: str, data: Mapping[str, Any]) -> by
 
 
 def _get_batch(event: EventRow) -> RunBatch:
-    return RunBatch(event.run_id or "", event.data["attempt_id"], event.data["first_seq"])
+    first_seq = event.data["first_seq"]
+    last_seq = event.data.get("last_seq", first_seq)
+    return RunBatch(event.run_id or "", event.data["attempt_id"], first_seq, last_seq)
 
 
 def _content(
     event: EventRow,
-    points: Mapping[RunBatch, Mapping[str, StoredBlock]],
+    points: Mapping[RunBatch, StoredBatch],
     lines: Mapping[int, LogBlockRow],
 ) -> Mapping[str, Any] | None:
     if event.type == POINTS:
         batch = _get_batch(event)
         found = points.get(batch)
-        return None if found is None else _points(batch.first_seq, found)
+        return None if found is None else _points(batch.first_seq, read_batch(batch, found))
     if event.type == LOG:
         held = lines.get(event.data["block"])
         return None if held is None else log_content(held)
     return event.data
 
 
-def _points(first_seq: int, found: Mapping[str, StoredBlock]) -> dict[str, Any]:
+def _points(first_seq: int, found: BatchPoints) -> dict[str, Any]:
     return {
-        "fence": next(iter(found.values())).fence,
+        "fence": found.fence,
         "seq": first_seq,
-        "series": [_columns(name, block) for name, block in found.items()],
+        "series": [_columns(name, columns) for name, columns in found.series.items()],
     }
 
 
-def _columns(name: str, block: StoredBlock) -> dict[str, Any]:
-    columns = blocks.decode(block.content)
+def _columns(name: str, columns: Columns) -> dict[str, Any]:
     return {
         "name": name,
         "env_step": columns.env_step.tolist(),

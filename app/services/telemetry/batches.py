@@ -169,6 +169,7 @@ async def _find_new(
                 writer.attempt,
                 writer.carried[run_id].fence,
                 new[0].seq,
+                delivery.last_seq,
                 delivery.batch.first_seq,
             ),
             records,
@@ -283,7 +284,6 @@ async def _write(
                 "attempt_id": attempt.id,
                 "first_seq": batch.first_seq,
                 "last_seq": delivery.last_seq,
-                "sha256": hashlib.sha256(digests).hexdigest(),
                 "digests": digests,
             }
         )

@@ -10,14 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from app.db.engine import Session
 from app.db.models.experiments import RunRow
 from app.db.models.jobs import AttemptRow
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import telemetry as rows
 from app.domain.errors import InvalidError
-from app.metrics import blocks, logs
-from app.metrics.blocks import Columns
+from app.metrics import logs, point_tables
+from app.metrics.blocks import Floats
 from app.metrics.logs import StoredLogLine
 from app.metrics.sort_records import RunProgress, RunRecords
 from app.services.events import event_log
@@ -42,6 +44,8 @@ class RecordContext:
     fence: int
     first_seq: int
     """Sequence number of the batch's first new record."""
+    last_seq: int
+    """Sequence number of the batch's last record."""
     batch_seq: int
     """Sequence number of the batch's first record, which has the JSON pointer `/records/0`."""
 
@@ -98,22 +102,22 @@ class _Series:
     nonfinite: int
     id: int | None = None
     """`None` for a series that is not stored yet."""
-    last: Columns | None = None
+    last_env_step: int = 0
+    last_value: float = math.nan
 
-    def add(self, columns: Columns) -> None:
-        self.points += len(columns)
-        self.nonfinite += columns.nonfinite
-        self.last = columns
+    def add(self, last_env_step: int, values: Floats) -> None:
+        self.points += len(values)
+        self.nonfinite += len(values) - int(np.count_nonzero(np.isfinite(values)))
+        self.last_env_step, self.last_value = last_env_step, float(values[-1])
 
     @property
     def summary(self) -> dict[str, Any]:
         """Values of the columns that lists show."""
-        assert self.last is not None
         return {
             "points": self.points,
             "nonfinite": self.nonfinite,
-            "last_env_step": int(self.last.env_step[-1]),
-            "last_value": str(write_number(float(self.last.value[-1]))),
+            "last_env_step": self.last_env_step,
+            "last_value": str(write_number(self.last_value)),
         }
 
 
@@ -136,7 +140,7 @@ class Store:
         """Reads what the checks of some content depend on."""
         keys, snapshot_ids = set[rows.SeriesKey](), set[str]()
         for context, records in content:
-            keys |= {(context.run.id, name) for name in records.series}
+            keys |= {(context.run.id, name) for table in records.tables for name in table.values}
             snapshot_ids |= {record.snapshot_id for _, record in records.snapshots}
         known = await rows.load_series(self._session, keys)
         self._series = {
@@ -165,15 +169,16 @@ class Store:
                         pointer=context.pointer(seq),
                     )
                 made.add(record.snapshot_id)
-            for name, columns in records.series.items():
-                if (context.run.id, name) in self._series:
-                    continue
-                held[context.run.id] += 1
-                if held[context.run.id] > MAX_SERIES_PER_RUN:
-                    message = f"A run holds at most {MAX_SERIES_PER_RUN} series. Use fewer names."
-                    pointer = context.pointer(int(columns.seq[0]))
-                    raise InvalidError("too_many_metrics", message, pointer=pointer)
-                new[context.run.id, name] = _Series(0, 0)
+            for table in records.tables:
+                for name in table.values:
+                    key = (context.run.id, name)
+                    if key in self._series or key in new:
+                        continue
+                    held[context.run.id] += 1
+                    if held[context.run.id] > MAX_SERIES_PER_RUN:
+                        pointer = context.pointer(int(table.seq[0]))
+                        raise _build_too_many(pointer)
+                    new[key] = _Series(0, 0)
         self._snapshot_ids |= made
         self._held = held
         self._series |= new
@@ -182,8 +187,12 @@ class Store:
         """Writes accepted content: first all curves, then the other records of each run."""
         await self._write_series(content)
         for context, records in content:
-            if records.series:
-                batch = {"attempt_id": context.attempt.id, "first_seq": context.first_seq}
+            if records.tables:
+                batch = {
+                    "attempt_id": context.attempt.id,
+                    "first_seq": context.first_seq,
+                    "last_seq": context.last_seq,
+                }
                 event_log.record(self._session, "points", batch, **context.event_ids)
             if records.lines:
                 await _write_log(self._session, context, records.lines)
@@ -198,9 +207,10 @@ class Store:
     async def _write_series(self, content: Sequence[RunContent]) -> None:
         changed: dict[rows.SeriesKey, _Series] = {}
         for context, records in content:
-            for name, columns in records.series.items():
-                series = changed[context.run.id, name] = self._series[context.run.id, name]
-                series.add(columns)
+            for table in records.tables:
+                for name, values in table.values.items():
+                    series = changed[context.run.id, name] = self._series[context.run.id, name]
+                    series.add(int(table.env_step[-1]), values)
         if not changed:
             return
         new = {key: one for key, one in changed.items() if one.id is None}
@@ -212,21 +222,27 @@ class Store:
         )
         for one, series_id in zip(new.values(), added, strict=True):
             one.id = series_id
-        await rows.add_blocks(
+        await rows.add_tails(
             self._session,
             [
                 {
+                    "run_id": context.run.id,
                     "attempt_id": context.attempt.id,
                     "fence": context.fence,
                     "first_seq": context.first_seq,
-                    "series_id": changed[context.run.id, name].id,
-                    "points": len(columns),
-                    "content": blocks.encode(columns),
+                    "last_seq": context.last_seq,
+                    "points": point_tables.count_points(records.tables),
+                    "content": point_tables.encode(records.tables),
                 }
                 for context, records in content
-                for name, columns in records.series.items()
+                if records.tables
             ],
         )
+
+
+def _build_too_many(pointer: str) -> InvalidError:
+    message = f"A run holds at most {MAX_SERIES_PER_RUN} series. Use fewer names."
+    return InvalidError("too_many_metrics", message, pointer=pointer)
 
 
 async def _write_log(session: Session, context: RecordContext, lines: list[StoredLogLine]) -> None:

@@ -1,6 +1,6 @@
 """Rules for records that their schema cannot express; each error has a code and a pointer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from app.db.models.jobs import AttemptRunRow
@@ -8,7 +8,7 @@ from app.domain.errors import ForbiddenError, InvalidError
 from app.metrics import sort_records
 from app.metrics.sort_records import SYSTEM_PREFIX, NumberedRecord
 from palestra.contract.names import MAX_SERIES_NAME, MAX_STEP
-from palestra.contract.telemetry import Points, Record, SnapshotWritten, SystemMetrics
+from palestra.contract.telemetry import Points, Record, SnapshotWritten, SystemMetrics, Table
 
 MAX_FORMAT_VERSION: Final = 2**31 - 1
 """Largest version of a snapshot's format that its column holds."""
@@ -45,16 +45,24 @@ def check(
 
 def _check_content(record: Record, where: str) -> None:
     match record:
-        case Points() if sort_records.parse_evaluation_series(record.series) is not None:
-            message = (
-                f"Series below {record.series.partition('/')[0]}/ are made from evaluations. "
-                "Choose another name."
-            )
-            raise InvalidError("reserved_series", message, pointer=where)
+        case Points():
+            _check_series((record.series,), where)
+        case Table():
+            _check_series(record.series, where)
         case SystemMetrics():
             _check_names(record, where)
         case SnapshotWritten():
             _check_files(record, where)
+
+
+def _check_series(names: Iterable[str], where: str) -> None:
+    for name in names:
+        if sort_records.parse_evaluation_series(name) is not None:
+            message = (
+                f"Series below {name.partition('/')[0]}/ are made from evaluations. "
+                "Choose another name."
+            )
+            raise InvalidError("reserved_series", message, pointer=where)
 
 
 def _check_names(record: SystemMetrics, where: str) -> None:

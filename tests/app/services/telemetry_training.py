@@ -8,17 +8,13 @@ import pytest
 from sqlalchemy import select
 
 from app.db.engine import Database
-from app.db.models import (
-    BlockRow,
-    SeriesRow,
-)
 from app.domain.errors import (
     DomainError,
 )
-from app.metrics import blocks
 from app.services.telemetry import batches
 from tests.support.records import Json, make_delivery
 from tests.support.server_fixture import World
+from tests.support.stored_points import read_columns
 
 
 @dataclass
@@ -49,15 +45,8 @@ class Training:
 
     async def read_values(self, name: str, *, run_id: str | None = None) -> list[float]:
         async with self.database.read() as session:
-            query = select(BlockRow.content).join(SeriesRow, SeriesRow.id == BlockRow.series_id)
-            query = query.where(
-                SeriesRow.name == name, SeriesRow.run_id == (run_id or self.run_id)
-            ).order_by(BlockRow.fence, BlockRow.first_seq)
-            return [
-                value
-                for content in await session.scalars(query)
-                for value in blocks.decode(content).value.tolist()
-            ]
+            found = await read_columns(session, run_id or self.run_id, name)
+            return [value for columns in found for value in columns.value.tolist()]
 
     async def count(self, model: Any) -> int:
         async with self.database.read() as session:

@@ -12,13 +12,11 @@ from sqlalchemy import select
 
 from app.db.engine import Database
 from app.db.models import (
-    BlockRow,
     EpochStatsRow,
     EvaluationRow,
     EventRow,
     LogBlockRow,
     RunRow,
-    SeriesRow,
     TelemetryBatchRow,
 )
 from app.domain.errors import (
@@ -26,12 +24,12 @@ from app.domain.errors import (
     ForbiddenError,
     InvalidError,
 )
-from app.metrics import blocks
 from app.services.events import frames
 from palestra.contract.states import Cause, Outcome
 from tests.app.services.telemetry_training import Training, get_acked_seq
 from tests.support import records
 from tests.support.server_fixture import World
+from tests.support.stored_points import read_columns
 
 
 async def test_every_kind_of_record_is_stored_in_its_table(training: Training) -> None:
@@ -235,10 +233,7 @@ async def test_points_with_the_name_of_an_episode_curve_lie_beside_the_episodes(
         ],
     )
     async with training.database.read() as session:
-        (content,) = await session.scalars(
-            select(BlockRow.content).join(SeriesRow).where(SeriesRow.name == "episode/length")
-        )
-    columns = blocks.decode(content)
+        (columns,) = await read_columns(session, run, "episode/length")
     assert columns.value[0] == 7
     assert columns.extra["env_index"].tolist()[0] == columns.extra["terminated"].tolist()[-1] == -1
     assert -1 not in columns.extra["env_index"].tolist()[1:-1]

@@ -24,9 +24,11 @@ from app.db.models import (
 from app.db.repositories import project_content
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.principal import Membership, Principal
+from app.metrics import pyramid
 from app.services.access import service_accounts
 from app.services.artifacts import artifacts
 from app.services.projects import deletion, projects, removal
+from app.services.telemetry import compaction
 from app.settings import Settings
 from palestra.contract.permissions import Role
 from palestra.contract.projects import ProjectRequest
@@ -49,6 +51,9 @@ SHARED = {
 async def add_rows_to_every_table(live_run: AttemptWithStore) -> None:
     """Gives the project a row in every table that a project can have rows in."""
     run = live_run.run_id
+    steps = list(range(pyramid.LEAST_POINTS))
+    await live_run.send(records.make_points(run, "loss", steps))
+    await compaction.compact_tail(live_run.database, run)
     await live_run.send(
         records.make_points(run, "loss", [1, 2, 3]),
         records.make_episodes(run, [1]),
@@ -352,7 +357,8 @@ async def test_jobs_beyond_the_first_hundred_are_cancelled_by_the_daemon(
 def test_every_table_is_removed_or_named_here() -> None:
     """A new table with content of projects must be removed with its project."""
     removed = {
-        "series_blocks", "series", "log_blocks", "epoch_stats", "evaluations", "snapshot_files",
+        "curve_tails", "curve_rollups", "curve_blocks", "series", "log_blocks", "epoch_stats",
+        "evaluations", "snapshot_files",
         "snapshots", "artifacts", "attempt_runs", "job_runs", "runs", "telemetry_batches",
         "attempts", "jobs", "submissions", "experiments", "events", "tokens", "memberships",
         "blobs", "project_pools", "projects", "queue_groups",

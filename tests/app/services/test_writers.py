@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import update
 
 from app.db.engine import Database
-from app.db.models import BlockRow, RunRow, SeriesRow
+from app.db.models import RunRow
 from app.domain.errors import ConflictError, InvalidError
-from app.metrics import blocks
 from app.services.artifacts.blob_store import BlobStore
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, Outcome
@@ -20,6 +19,7 @@ from palestra.contract.work_order import WorkOrder
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore, make_file_entry
 from tests.support.server_fixture import World
+from tests.support.stored_points import read_columns
 
 EVALUATION_SLOT = 5
 
@@ -72,14 +72,9 @@ async def _take(live_run: AttemptWithStore, job_id: str, *, slot: int) -> Attemp
 
 async def _read_values(live_run: AttemptWithStore, name: str) -> list[list[float]]:
     """Returns the values of a series of the first run: one list per stored block, in order."""
-    query = (
-        select(BlockRow.content)
-        .join(SeriesRow)
-        .where(SeriesRow.run_id == live_run.run_id, SeriesRow.name == name)
-    )
     async with live_run.database.read() as session:
-        found = await session.scalars(query.order_by(BlockRow.fence, BlockRow.first_seq))
-        return [blocks.decode(content).value.tolist() for content in found]
+        found = await read_columns(session, live_run.run_id, name)
+        return [columns.value.tolist() for columns in found]
 
 
 async def _send_refused(writer: AttemptWithStore, *content: records.Json) -> str:

@@ -1,0 +1,58 @@
+"""The curve compactor: moves new points into blocks, and finishes the curves of ended attempts."""
+
+from typing import Final
+
+import structlog
+
+from app.daemons.periodic import run_periodically
+from app.db.engine import Database
+from app.db.repositories import compaction as rows
+from app.services.telemetry import compaction
+
+_log = structlog.get_logger("palestra.curve_compactor")
+
+PERIOD: Final = 1.0
+BATCHES: Final = 64
+"""Batches of a run that are moved at once."""
+SECONDS: Final = 5.0
+"""Seconds after which fewer batches are moved."""
+_ENDED_PERIOD: Final = 10
+"""Rounds after which ended attempts and blocks of earlier versions are looked for."""
+_AT_ONCE: Final = 20
+
+
+class CurveCompactor:
+    """Compacts the curves of all runs.
+
+    Args:
+        database: Database of the curves.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._round = 0
+
+    async def run(self) -> None:
+        """Compacts every second until it is cancelled."""
+        await run_periodically(self.tick, PERIOD, log=_log, failed="curve_compactor.failed")
+
+    async def tick(self, *, batches: int = BATCHES, seconds: float = SECONDS) -> int:
+        """Compacts the runs with long or old tails; returns the number of batches moved."""
+        async with self._database.read() as session:
+            tails = await rows.list_tails(session, batches, seconds)
+        moved = 0
+        for tail in sorted(tails, key=lambda one: -one.batches):
+            moved += await compaction.compact_tail(self._database, tail.run_id)
+        if self._round % _ENDED_PERIOD == 0:
+            await self._finish()
+        self._round += 1
+        return moved
+
+    async def _finish(self) -> None:
+        async with self._database.read() as session:
+            ended = await rows.list_ended_attempts(session, _AT_ONCE)
+            unconverted = await rows.list_unconverted_runs(session, _AT_ONCE)
+        for attempt_id in ended:
+            await compaction.finish_attempt(self._database, attempt_id)
+        for run_id in unconverted:
+            await compaction.rewrite_blocks(self._database, run_id)

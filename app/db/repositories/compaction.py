@@ -1,0 +1,201 @@
+"""Reads tails and blocks of curves for the compactor, and replaces them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import CursorResult, delete, func, insert, or_, select
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.curves import BlockRow, RollupRow, SeriesRow, TailRow, TelemetryBatchRow
+from app.db.models.jobs import AttemptRow, AttemptRunRow
+from app.db.repositories.attempts import LIVE
+from app.db.repositories.value_lists import split_values
+
+BlockKey = tuple[int, int, str]
+"""Series, fence and attempt: blocks with the same key follow each other."""
+
+NOT_CONVERTED: Final = -1
+
+
+class OutdatedError(Exception):
+    """What a compaction read has changed, so that nothing was written."""
+
+
+class BlockSize(NamedTuple):
+    """Size of a stored block."""
+
+    id: int
+    points: int
+    is_converted: bool
+    """False for a block of an earlier version."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlock:
+    """A block to store."""
+
+    key: BlockKey
+    values: Mapping[str, Any]
+    """Values of the columns that the key does not hold."""
+    cells: Mapping[tuple[int, int], bytes]
+    """Encoded cells by place of the axis and level."""
+
+
+class TailLength(NamedTuple):
+    """The points of a run that are not in blocks."""
+
+    run_id: str
+    batches: int
+    points: int
+
+
+async def list_tails(session: Session, batches: int, seconds: float) -> list[TailLength]:
+    """Returns the runs with at least that many batches in their tail, or with an older one."""
+    query = (
+        select(TailRow.run_id, func.count(), func.sum(TailRow.points))
+        .group_by(TailRow.run_id)
+        .having(or_(func.count() >= batches, func.min(TailRow.received_at) < db_now(-seconds)))
+    )
+    return [TailLength(*row) for row in await session.execute(query)]
+
+
+async def count_tails(session: Session) -> int:
+    """Returns the number of batches that are not in blocks."""
+    return await session.scalar(select(func.count()).select_from(TailRow)) or 0
+
+
+async def load_series_ids(session: Session, run_id: str) -> dict[str, int]:
+    """Returns the IDs of a run's series by name."""
+    query = select(SeriesRow.name, SeriesRow.id).where(SeriesRow.run_id == run_id)
+    return dict((await session.execute(query)).all())
+
+
+async def load_sizes(
+    session: Session, series_ids: Collection[int]
+) -> dict[BlockKey, list[BlockSize]]:
+    """Returns the sizes of the blocks of series, in order."""
+    found: dict[BlockKey, list[BlockSize]] = {}
+    for some in split_values(series_ids):
+        query = (
+            select(
+                BlockRow.series_id,
+                BlockRow.fence,
+                BlockRow.attempt_id,
+                BlockRow.id,
+                BlockRow.points,
+                BlockRow.levels,
+            )
+            .where(BlockRow.series_id.in_(some))
+            .order_by(BlockRow.series_id, BlockRow.fence, BlockRow.attempt_id, BlockRow.first_seq)
+        )
+        for series_id, fence, attempt_id, block_id, points, levels in await session.execute(query):
+            size = BlockSize(block_id, points, levels != NOT_CONVERTED)
+            found.setdefault((series_id, fence, attempt_id), []).append(size)
+    return found
+
+
+async def load_contents(session: Session, block_ids: Collection[int]) -> dict[int, bytes]:
+    """Returns the contents of blocks by ID."""
+    found: dict[int, bytes] = {}
+    for some in split_values(block_ids):
+        query = select(BlockRow.id, BlockRow.content).where(BlockRow.id.in_(some))
+        found.update((await session.execute(query)).all())
+    return found
+
+
+async def replace(
+    session: Session,
+    tail_ids: Collection[int],
+    block_ids: Collection[int],
+    added: Sequence[NewBlock],
+) -> None:
+    """Deletes tails and blocks, and adds the blocks that hold their points.
+
+    Raises:
+        OutdatedError: If a tail or a block is gone.
+    """
+    await _delete_all(session, TailRow, tail_ids)
+    await _delete_all(session, BlockRow, block_ids)
+    for some in split_values({block.key[0] for block in added} if block_ids else ()):
+        for removed in split_values(block_ids):
+            await session.execute(
+                delete(RollupRow)
+                .where(RollupRow.series_id.in_(some), RollupRow.block_id.in_(removed))
+                .execution_options(synchronize_session=False)
+            )
+    if not added:
+        return
+    statement = insert(BlockRow).returning(BlockRow.id, sort_by_parameter_order=True)
+    ids = list(await session.scalars(statement, [_row(block) for block in added]))
+    cells = [
+        {
+            "series_id": block.key[0],
+            "axis": axis,
+            "level": level,
+            "block_id": block_id,
+            "cells": content,
+        }
+        for block_id, block in zip(ids, added, strict=True)
+        for (axis, level), content in block.cells.items()
+    ]
+    if cells:
+        await session.execute(insert(RollupRow), cells)
+
+
+async def list_unconverted_runs(session: Session, limit: int) -> list[str]:
+    """Returns runs that have blocks of an earlier version."""
+    query = (
+        select(SeriesRow.run_id)
+        .join(BlockRow, BlockRow.series_id == SeriesRow.id)
+        .where(BlockRow.levels == NOT_CONVERTED)
+        .limit(limit)
+    )
+    return list(dict.fromkeys(await session.scalars(query)))
+
+
+async def list_ended_attempts(session: Session, limit: int) -> list[str]:
+    """Returns attempts that have ended and still have digests of their records."""
+    first = select(func.min(TelemetryBatchRow.attempt_id).label("attempt_id"))
+    holding = first.cte("holding", recursive=True)
+    following = (
+        select(func.min(TelemetryBatchRow.attempt_id))
+        .where(TelemetryBatchRow.attempt_id > holding.c.attempt_id)
+        .scalar_subquery()
+    )
+    # One look-up per attempt with digests: there are few, but they may have many rows.
+    holding = holding.union_all(select(following).where(holding.c.attempt_id.is_not(None)))
+    query = (
+        select(AttemptRow.id)
+        .join(holding, holding.c.attempt_id == AttemptRow.id)
+        .where(AttemptRow.state.not_in(LIVE))
+        .limit(limit)
+    )
+    return list(await session.scalars(query))
+
+
+async def list_runs(session: Session, attempt_id: str) -> list[str]:
+    """Returns the IDs of the runs of an attempt."""
+    query = select(AttemptRunRow.run_id).where(AttemptRunRow.attempt_id == attempt_id)
+    return list(await session.scalars(query))
+
+
+async def forget_digests(session: Session, attempt_id: str) -> int:
+    """Deletes the digests of an attempt's records; returns the number of batches."""
+    statement = delete(TelemetryBatchRow).where(TelemetryBatchRow.attempt_id == attempt_id)
+    result = await session.execute(statement.execution_options(synchronize_session=False))
+    return result.rowcount if isinstance(result, CursorResult) else 0
+
+
+async def _delete_all(session: Session, row: type[Any], ids: Collection[int]) -> None:
+    for some in split_values(ids):
+        statement = delete(row).where(row.id.in_(some))
+        result = await session.execute(statement.execution_options(synchronize_session=False))
+        if isinstance(result, CursorResult) and result.rowcount != len(some):
+            raise OutdatedError
+
+
+def _row(block: NewBlock) -> dict[str, Any]:
+    series_id, fence, attempt_id = block.key
+    return {"series_id": series_id, "fence": fence, "attempt_id": attempt_id, **block.values}
