@@ -58,18 +58,20 @@ def find_positions(columns: Columns, axis: str) -> Ints:
     return found
 
 
-def aggregate(positions: Ints, values: Floats, level: int, *, first: int = 0) -> Cells:
+def aggregate(positions: Ints, values: Floats, level: int, *, places: Ints | None = None) -> Cells:
     """Returns the cells of points.
 
     Args:
         positions: Position of each point, in any order.
         values: Value of each point; may be NaN or infinite.
         level: Level of the cells.
-        first: Place of the first point in the order of the curve's points.
+        places: Place of each point in the order of the curve's points; 0, 1, ... by default.
     """
+    if places is None:
+        places = np.arange(len(values))
     finite = np.isfinite(values)
     count = finite.astype(np.int64)
-    at = np.where(finite, first + np.arange(len(values)), -1)
+    at = np.where(finite, places, -1)
     kept = np.where(finite, values, np.nan)
     points = Cells(positions, np.ones_like(positions), 1 - count, at, kept, kept, kept, kept)
     return coarsen(points, level)

@@ -11,12 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from app.db.engine import Session
-from app.db.models.curves import EvaluationRow
 from app.db.repositories import blocks as rows
-from app.db.repositories import curve_queries
-from app.metrics import blocks
-from app.metrics.blocks import Columns, Floats, Ints
-from app.metrics.fence_chain import Chain
+from app.metrics.columns import Floats, Ints
 from app.metrics.grid import (
     Axis,
     Bound,
@@ -27,7 +23,8 @@ from app.metrics.grid import (
     to_position,
 )
 from app.metrics.sort_records import parse_evaluation_series
-from app.services.curves import series
+from app.services.curves import series, stored_curves
+from app.services.curves.stored_curves import StoredCurve
 from palestra.contract import telemetry
 from palestra.contract.names import EvaluationSource
 
@@ -92,55 +89,93 @@ class LoadedCurves:
     """What `load` read for `reduce`."""
 
     request: BucketRequest
-    blocks: Mapping[Key, Sequence[rows.StoredBlock]]
-    evaluations: Sequence[EvaluationRow]
-    histories: Mapping[str, Chain]
-    first_blocks: Mapping[str, bytes]
-    """Block whose first point is at 0 of the relative time of a run."""
+    grid: Grid
+    spans: Sequence[tuple[Bound, Bound]]
+    stored: Mapping[Key, StoredCurve]
+    evaluated: Mapping[Key, "_Curve"]
+    origins: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
+    """A curve that is computed from evaluations."""
+
     x: Ints
     value: Floats
-    origin: int = 0
 
 
 async def load(session: Session, request: BucketRequest) -> LoadedCurves:
-    """Returns the stored data of the curves."""
+    """Returns the stored data of the curves, and the grid that their ranges give."""
     run_ids = list(dict.fromkeys(run_id for run_id, _ in request.keys))
-    stored = [key for key in request.keys if parse_evaluation_series(key[1]) is None]
-    evaluated = {run for run, name in request.keys if parse_evaluation_series(name) is not None}
-    return LoadedCurves(
-        request=request,
-        blocks=await rows.load_series_blocks(session, stored),
-        evaluations=await rows.list_evaluations(session, evaluated, superseded=request.superseded)
-        if evaluated
-        else (),
-        histories={} if request.superseded else await series.load_histories(session, run_ids),
-        first_blocks=await curve_queries.load_first_blocks(session, run_ids)
-        if request.axis == "relative"
-        else {},
-    )
+    made = [key for key in request.keys if parse_evaluation_series(key[1]) is not None]
+    kept = [key for key in request.keys if parse_evaluation_series(key[1]) is None]
+    histories = {} if request.superseded else await series.load_histories(session, run_ids)
+    axis = "wall" if request.axis == "relative" else request.axis
+    stored = await stored_curves.load(session, kept, axis, histories) if kept else {}
+    evaluations = await _load_evaluations(session, request, {run_id for run_id, _ in made})
+    evaluated = _build_evaluated(made, evaluations, axis)
+    origins: Mapping[str, int] = {}
+    if request.axis == "relative":
+        origins = _add_origins(await stored_curves.find_origins(session, run_ids), evaluations)
+    spans = [
+        (Bound(span[0], origins.get(key[0], 0)), Bound(span[1], origins.get(key[0], 0)))
+        for key in request.keys
+        if (span := stored[key].span if key in stored else _find_span(evaluated[key])) is not None
+    ]
+    grid = _choose_grid(request, spans)
+    loaded = LoadedCurves(request, grid, spans, stored, evaluated, origins)
+    await _load_cells(session, loaded)
+    return loaded
 
 
 def reduce(loaded: LoadedCurves) -> CurveBuckets:
     """Returns the buckets of the curves."""
-    request = loaded.request
-    curves = _list_curves(loaded)
-    spans = [
-        (Bound(int(curve.x.min()), curve.origin), Bound(int(curve.x.max()), curve.origin))
-        for curve in curves
-        if len(curve.x)
+    request, grid = loaded.request, loaded.grid
+    found: list[Buckets] = []
+    ends: dict[Key, tuple[int, float]] = {}
+    for key in request.keys:
+        origin = loaded.origins.get(key[0], 0)
+        if key in loaded.stored:
+            found.append(_reduce_stored(loaded.stored[key], grid, origin))
+        else:
+            curve = loaded.evaluated[key]
+            found.append(downsample(curve.x, curve.value, grid, origin))
+        if key in request.ended:
+            points = (
+                loaded.stored[key].list_points()
+                if key in loaded.stored
+                else (loaded.evaluated[key].x, loaded.evaluated[key].value)
+            )
+            end = _find_last_point(*points, grid, origin)
+            if end is not None:
+                ends[key] = end
+    return _stack(request.keys, grid, found, ends, loaded.spans)
+
+
+async def _load_cells(session: Session, loaded: LoadedCurves) -> None:
+    """Reads the parts of stored curves that lie in the grid, and the ends that are asked for."""
+    grid = loaded.grid
+    for key in loaded.request.ended & loaded.stored.keys():
+        await stored_curves.decode_end(session, loaded.stored[key])
+    ranges = [
+        (grid.first + loaded.origins.get(run_id, 0) // grid.width, grid.buckets)
+        for run_id, _ in loaded.stored
     ]
-    grid = _choose_grid(request, spans)
-    found = [downsample(curve.x, curve.value, grid, curve.origin) for curve in curves]
-    ends = {
-        key: end
-        for key, curve in zip(request.keys, curves, strict=True)
-        if key in request.ended and (end := _find_last_point(curve, grid)) is not None
-    }
-    return _stack(request.keys, grid, found, ends, spans)
+    await stored_curves.load_cells(session, loaded.stored.values(), _find_level(grid), ranges)
+
+
+def _find_level(grid: Grid) -> int:
+    return grid.width.bit_length() - 1
+
+
+def _reduce_stored(curve: StoredCurve, grid: Grid, origin: int) -> Buckets:
+    first_key = grid.first + origin // grid.width
+    cells = curve.reduce(_find_level(grid), first_key, grid.buckets)
+    return Buckets(cells.low, cells.high, cells.mean, cells.last, cells.n, cells.nonfinite)
+
+
+def _find_span(curve: _Curve) -> tuple[int, int] | None:
+    return (int(curve.x.min()), int(curve.x.max())) if len(curve.x) else None
 
 
 def _choose_grid(request: BucketRequest, spans: Sequence[tuple[Bound, Bound]]) -> Grid:
@@ -192,91 +227,54 @@ def _stack(
     )
 
 
-def _list_curves(loaded: LoadedCurves) -> list[_Curve]:
-    axis = loaded.request.axis
-    evaluations: dict[tuple[str, EvaluationSource], list[telemetry.Evaluation]] = {}
-    for row in loaded.evaluations:
-        record = telemetry.Evaluation.model_validate_json(row.body)
-        evaluations.setdefault((row.run_id, record.source), []).append(record)
-    origins = _find_origins(loaded, evaluations) if axis == "relative" else {}
-    found: list[_Curve] = []
-    for run_id, name in loaded.request.keys:
-        made = parse_evaluation_series(name)
-        origin = origins.get(run_id, 0)
-        if made is None:
-            history = loaded.histories.get(run_id, {})
-            found.append(_build_stored(loaded.blocks[run_id, name], history, axis, origin))
-        else:
-            found.append(
-                _build_evaluated(evaluations.get((run_id, made[0]), ()), made[1], axis, origin)
-            )
+_Evaluations = Mapping[tuple[str, EvaluationSource], Sequence[telemetry.Evaluation]]
+
+
+async def _load_evaluations(
+    session: Session, request: BucketRequest, run_ids: Collection[str]
+) -> _Evaluations:
+    found: dict[tuple[str, EvaluationSource], list[telemetry.Evaluation]] = {}
+    if run_ids:
+        for row in await rows.list_evaluations(session, run_ids, superseded=request.superseded):
+            record = telemetry.Evaluation.model_validate_json(row.body)
+            found.setdefault((row.run_id, record.source), []).append(record)
     return found
 
 
-def _find_origins(
-    loaded: LoadedCurves,
-    evaluations: Mapping[tuple[str, EvaluationSource], Collection[telemetry.Evaluation]],
-) -> dict[str, int]:
-    """Returns the wall time at 0 of the relative time: of each run's first point or evaluation."""
-    firsts = {
-        run_id: blocks.decode(content).wall[:1] for run_id, content in loaded.first_blocks.items()
-    }
-    for (run_id, _), records in evaluations.items():
-        if run_id not in loaded.first_blocks:
-            known = firsts.get(run_id, np.zeros(0))
-            walls = np.array([record.wall for record in records], np.float64)
-            firsts[run_id] = np.append(known, walls).min(keepdims=True)
-    return {run_id: int(round_to_milliseconds(wall)[0]) for run_id, wall in firsts.items()}
-
-
 def _build_evaluated(
-    found: Collection[telemetry.Evaluation], statistic: str, axis: Axis, origin: int
-) -> _Curve:
-    having = [
-        (record, value)
-        for record in found
-        if (value := series.read_statistic(record, statistic)) is not None
-    ]
-    name = "wall" if axis == "relative" else axis
-    x = np.array([getattr(record, name) for record, _ in having])
-    return _Curve(
-        round_to_milliseconds(x.astype(np.float64)) if name == "wall" else x.astype(np.int64),
-        np.array([value for _, value in having], np.float64),
-        origin,
-    )
+    keys: Sequence[Key], evaluations: _Evaluations, axis: str
+) -> dict[Key, _Curve]:
+    found: dict[Key, _Curve] = {}
+    for key in keys:
+        made = parse_evaluation_series(key[1])
+        assert made is not None
+        having = [
+            (record, value)
+            for record in evaluations.get((key[0], made[0]), ())
+            if (value := series.read_statistic(record, made[1])) is not None
+        ]
+        x = np.array([getattr(record, axis) for record, _ in having])
+        found[key] = _Curve(
+            round_to_milliseconds(x.astype(np.float64)) if axis == "wall" else x.astype(np.int64),
+            np.array([value for _, value in having], np.float64),
+        )
+    return found
 
 
-def _build_stored(
-    stored: Sequence[rows.StoredBlock], history: Chain, axis: Axis, origin: int
-) -> _Curve:
-    columns = blocks.concatenate(_select_points_of_history(block, history) for block in stored)
-    x: Ints = (
-        round_to_milliseconds(columns.wall)
-        if axis in {"wall", "relative"}
-        else getattr(columns, axis)
-    )
-    return _Curve(x, columns.value, origin)
+def _add_origins(stored: Mapping[str, int], evaluations: _Evaluations) -> dict[str, int]:
+    """Returns the wall time at 0 of the relative time: of each run's first point or evaluation."""
+    found = dict(stored)
+    for (run_id, _), records in evaluations.items():
+        if run_id not in stored:
+            walls = round_to_milliseconds(np.array([one.wall for one in records], np.float64))
+            found[run_id] = min(found.get(run_id, int(walls.min())), int(walls.min()))
+    return found
 
 
-def _select_points_of_history(block: rows.StoredBlock, history: Chain) -> Columns:
-    """Returns the points of a block that belong to the run's history; all for an empty chain."""
-    if history and block.fence not in history:
-        return blocks.empty()
-    columns = blocks.decode(block.content)
-    bound = history.get(block.fence)
-    if bound is None:
-        return columns
-    before = columns.env_step < bound.env_step
-    return blocks.select(
-        columns, before | ((columns.env_step == bound.env_step) & (columns.update <= bound.update))
-    )
-
-
-def _find_last_point(curve: _Curve, grid: Grid) -> tuple[int, float] | None:
+def _find_last_point(x: Ints, value: Floats, grid: Grid, origin: int) -> tuple[int, float] | None:
     """Returns bucket and value of a curve's last finite point, or `None` without one."""
-    finite = np.flatnonzero(np.isfinite(curve.value))
+    finite = np.flatnonzero(np.isfinite(value))
     if not len(finite):
         return None
-    last = finite[len(finite) - 1 - int(np.argmax(curve.x[finite][::-1]))]
-    bucket = int(grid.index(curve.x[last : last + 1], curve.origin)[0])
-    return bucket, float(curve.value[last])
+    last = finite[len(finite) - 1 - int(np.argmax(x[finite][::-1]))]
+    return int(grid.index(x[last : last + 1], origin)[0]), float(value[last])

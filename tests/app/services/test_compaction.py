@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 
 from app.daemons.curve_compactor import CurveCompactor
-from app.db.engine import Database
+from app.db.engine import Database, Session
 from app.db.models import AttemptRow, BlockRow, RollupRow, TailRow, TelemetryBatchRow
 from app.db.repositories import blocks as block_rows
 from app.db.repositories import compaction as compaction_rows
 from app.db.repositories.blocks import RunBatch
-from app.metrics import blocks, compaction
+from app.metrics import blocks, compaction, pyramid
+from app.metrics.columns import Columns
+from app.metrics.fence_chain import Position
+from app.metrics.grid import Grid, downsample
+from app.services.curves import stored_curves
 from app.services.events.batch_points import read_batch
 from app.services.telemetry import compaction as service
 from palestra.contract.states import Cause, Outcome
@@ -158,12 +162,14 @@ async def test_the_compactor_takes_long_and_old_tails_only(training: Training) -
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "MAX_POINTS", 32)
+    monkeypatch.setattr(pyramid, "LEAST_POINTS", 4)
+    monkeypatch.setattr(pyramid, "_POINTS_PER_CELL", 1)
     monkeypatch.setattr(compaction, "COMPLETE", 16)
     monkeypatch.setattr(compaction, "FAN_IN", 3)
 
 
 def make_record(run: str, name: str, steps: list[int], values: list[float]) -> records.Json:
-    return {**records.make_points(run, name, steps, values), "wall": [1.0] * len(steps)}
+    return {**records.make_points(run, name, steps, values), "wall": [step % 1e9 for step in steps]}
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -184,7 +190,10 @@ async def test_any_sequence_of_batches_and_compactions_reads_as_the_list(
     for action in plan:
         if action == "send":
             points = [
-                (chooser.choice((chooser.randrange(9), 2**53 - 1)), chooser.choice(SPECIAL[:3]))
+                (
+                    chooser.choice((chooser.randrange(9), chooser.randrange(99), 2**53 - 1)),
+                    chooser.choice((-0.0, 5e-324, 2.0**53 - 1, chooser.uniform(-1, 1))),
+                )
                 for _ in range(chooser.randint(1, 9))
             ]
             names = chooser.sample((f"a{base}", f"b{base}", f"c{base}"), chooser.randint(1, 3))
@@ -207,3 +216,45 @@ async def test_any_sequence_of_batches_and_compactions_reads_as_the_list(
             assert found.env_step.tolist() == [x for x, _ in points]
             bits = np.array([value for _, value in points], np.float64).tobytes()
             assert found.value.tobytes() == bits
+            for axis in pyramid.AXES:
+                for history in ({}, {1: Position(chooser.randrange(9), 0)}):
+                    await check_grids(session, (training.run_id, name), axis, history, found)
+
+
+async def check_grids(
+    session: Session,
+    key: tuple[str, str],
+    axis: str,
+    history: dict[int, Position | None],
+    points: Columns,
+) -> None:
+    """Asserts that a curve on grids of all widths equals what its list of points gives."""
+    bound = history.get(1)
+    if bound is not None:
+        before = points.env_step < bound.env_step
+        at = (points.env_step == bound.env_step) & (points.update <= bound.update)
+        points = blocks.select(points, before | at)
+    positions = pyramid.find_positions(points, axis)
+    curve = (await stored_curves.load(session, [key], axis, {key[0]: history}))[key]
+    if not len(points):
+        assert curve.span is None
+        return
+    low, high = int(positions.min()), int(positions.max())
+    span = curve.span
+    assert span == (low, high)
+    level = 0
+    while high >> level != low >> level:
+        level += 1
+    for width in range(max(0, level - 8), level + 2):
+        keys = (high >> width) - (low >> width) + 1
+        for first, count in ((low >> width, keys), ((low >> width) + keys // 2, 2)):
+            curve = (await stored_curves.load(session, [key], axis, {key[0]: history}))[key]
+            await stored_curves.load_cells(session, [curve], width, [(first, count)])
+            cells = curve.reduce(width, first, count)
+            expected = downsample(positions, points.value, Grid(first, 1 << width, count))
+            assert cells.n.tolist() == expected.n.tolist()
+            assert cells.nonfinite.tolist() == expected.nonfinite.tolist()
+            assert np.array_equal(cells.low, expected.min, equal_nan=True)
+            assert np.array_equal(cells.high, expected.max, equal_nan=True)
+            assert np.array_equal(cells.last, expected.last, equal_nan=True)
+            assert np.allclose(cells.mean, expected.mean, 1e-9, 1e-9, equal_nan=True)

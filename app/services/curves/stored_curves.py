@@ -1,0 +1,264 @@
+"""Reads stored curves as cells of one level, from rollups where blocks have them.
+
+A curve consists of parts: blocks, and batches that are not in blocks yet. Of a block whose points
+all count, the rollups suffice; a block that a later attempt superseded in part is decoded, as one
+without cells of the level is.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from app.db.engine import Session
+from app.db.repositories import blocks as block_rows
+from app.db.repositories import curve_queries as rows
+from app.db.repositories.blocks import Tail
+from app.db.repositories.curve_queries import BlockHead
+from app.metrics import blocks, point_tables, pyramid
+from app.metrics.columns import Columns, Floats, Ints
+from app.metrics.fence_chain import Chain
+from app.metrics.pyramid import Cells
+
+Key = tuple[str, str]
+"""Run and series."""
+Order = tuple[int, str, int]
+"""Fence, attempt and first record of a part."""
+
+_NO_LEVELS: Final = 0
+
+
+@dataclass(slots=True)
+class _Part:
+    """A block or a batch of a curve; `columns` are its points that count, once they are decoded."""
+
+    order: Order
+    points: int
+    head: BlockHead | None = None
+    columns: Columns | None = None
+
+
+@dataclass(slots=True)
+class StoredCurve:
+    """The parts of a curve, in the order of their points.
+
+    Args:
+        axis: Axis of the positions: a counter, or `wall`.
+    """
+
+    axis: str
+    parts: list[_Part] = field(default_factory=list)
+    cells: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    """Level and encoded cells by the ID of the block."""
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Lowest and highest position; `None` without points."""
+        lows, highs = [], []
+        for part in self.parts:
+            if part.columns is None and part.head is not None:
+                lows.append(part.head.low)
+                highs.append(part.head.high)
+            elif part.columns is not None and len(part.columns):
+                positions = pyramid.find_positions(part.columns, self.axis)
+                lows.append(int(positions.min()))
+                highs.append(int(positions.max()))
+        return (min(lows), max(highs)) if lows else None
+
+    @property
+    def undecoded(self) -> list[BlockHead]:
+        """The blocks that are not decoded."""
+        return [part.head for part in self.parts if part.columns is None and part.head is not None]
+
+    def reduce(self, level: int, first_key: int, buckets: int) -> Cells:
+        """Returns the cells of consecutive keys of a level, those without points included."""
+        found = self._list_cells(level, first_key, buckets)
+        joined = pyramid.join(found) if found else pyramid.aggregate(*_NOTHING, level)
+        return pyramid.place(joined, first_key, buckets)
+
+    def list_points(self) -> tuple[Ints, Floats]:
+        """Returns positions and values of the decoded parts, in order."""
+        decoded = [part.columns for part in self.parts if part.columns is not None]
+        columns = blocks.concatenate(decoded)
+        return pyramid.find_positions(columns, self.axis), columns.value
+
+    def _list_cells(self, level: int, first_key: int, buckets: int) -> list[Cells]:
+        by_level: dict[int, list[tuple[int, bytes]]] = {}
+        points: list[tuple[int, Columns]] = []
+        place = 0
+        for part in self.parts:
+            if part.columns is not None:
+                points.append((place, part.columns))
+            elif part.head is not None and part.head.id in self.cells:
+                found, content = self.cells[part.head.id]
+                by_level.setdefault(found, []).append((place, content))
+            place += part.points
+        cells = [
+            pyramid.coarsen(pyramid.decode(some), level - found) for found, some in by_level.items()
+        ]
+        if points:
+            columns = blocks.concatenate(columns for _, columns in points)
+            places = np.concatenate([first + np.arange(len(one)) for first, one in points])
+            positions = pyramid.find_positions(columns, self.axis)
+            inside = (positions >> level >= first_key) & (positions >> level < first_key + buckets)
+            cells.append(
+                pyramid.aggregate(
+                    positions[inside], columns.value[inside], level, places=places[inside]
+                )
+            )
+        return cells
+
+
+_NOTHING: Final = (np.zeros(0, np.int64), np.zeros(0))
+
+
+async def load(
+    session: Session, keys: Collection[Key], axis: str, histories: Mapping[str, Chain]
+) -> dict[Key, StoredCurve]:
+    """Returns the parts of curves, so far as their ranges need them; blocks mostly undecoded."""
+    curves = {key: StoredCurve(axis) for key in keys}
+    heads = await rows.load_block_heads(session, keys, axis)
+    for key, some in heads.items():
+        curves[key].parts = [
+            _Part((head.fence, head.attempt_id, head.first_seq), head.points, head)
+            for head in some
+            if _counts(histories.get(key[0], {}), head.fence)
+        ]
+    await _decode_partial(session, curves, histories)
+    tails = await block_rows.load_tails(session, {run_id for run_id, _ in keys})
+    _add_tails(curves, tails, histories)
+    for curve in curves.values():
+        curve.parts.sort(key=lambda part: part.order)
+    return curves
+
+
+async def load_cells(
+    session: Session, curves: Iterable[StoredCurve], level: int, ranges: Sequence[tuple[int, int]]
+) -> None:
+    """Reads the cells of blocks, or their points where they have no such cells.
+
+    Args:
+        session: The session of `load`.
+        curves: The curves.
+        level: Level of the wanted cells.
+        ranges: First key of each curve, and the number of keys.
+    """
+    wanted: dict[int, list[tuple[StoredCurve, BlockHead]]] = {}
+    raw: list[tuple[StoredCurve, BlockHead]] = []
+    place = 0
+    for curve, (first_key, keys) in zip(curves, ranges, strict=True):
+        place = pyramid.AXES.index(curve.axis)
+        for head in curve.undecoded:
+            if head.high >> level < first_key or head.low >> level >= first_key + keys:
+                continue
+            chosen = pyramid.choose_level(head.levels, place, level)
+            if chosen is None:
+                raw.append((curve, head))
+            else:
+                wanted.setdefault(chosen, []).append((curve, head))
+    for chosen, some in wanted.items():
+        found = await rows.load_rollups(session, [head for _, head in some], place, chosen)
+        for curve, head in some:
+            curve.cells[head.id] = chosen, found[head.id]
+    await decode_blocks(session, raw)
+
+
+async def decode_blocks(
+    session: Session, wanted: Collection[tuple[StoredCurve, BlockHead]]
+) -> None:
+    """Decodes blocks of which all points count."""
+    contents = await rows.load_contents(session, [head.id for _, head in wanted])
+    decoded = {block_id: blocks.decode(content) for block_id, content in contents.items()}
+    for curve in {id(curve): curve for curve, _ in wanted}.values():
+        for part in curve.parts:
+            if part.head is not None and part.head.id in decoded:
+                part.columns = decoded[part.head.id]
+
+
+async def decode_end(session: Session, curve: StoredCurve) -> None:
+    """Decodes the blocks that may hold the last finite point of a curve."""
+    for head in sorted(curve.undecoded, key=lambda one: -one.high):
+        positions, values = curve.list_points()
+        finite = positions[np.isfinite(values)]
+        if len(finite) and int(finite.max()) > head.high:
+            return
+        await decode_blocks(session, [(curve, head)])
+
+
+async def find_origins(session: Session, run_ids: Collection[str]) -> dict[str, int]:
+    """Returns the earliest time of the points of each run that has points, in milliseconds."""
+    found = await rows.load_first_walls(session, run_ids)
+    old = [
+        (run_id, [blocks.decode(content)])
+        for run_id, content in await rows.load_unconverted(session, run_ids)
+    ]
+    new = [
+        (tail.run_id, [table.get_columns(next(iter(table.values))) for table in _decode(tail)])
+        for tail in await block_rows.load_tails(session, run_ids)
+    ]
+    for run_id, some in old + new:
+        for columns in some:
+            first = int(pyramid.find_positions(columns, "wall").min())
+            found[run_id] = min(found.get(run_id, first), first)
+    return found
+
+
+def _counts(history: Chain, fence: int) -> bool:
+    return not history or fence in history
+
+
+async def _decode_partial(
+    session: Session, curves: Mapping[Key, StoredCurve], histories: Mapping[str, Chain]
+) -> None:
+    """Decodes the blocks of earlier versions, and those that a later attempt may bound."""
+    partial = [
+        (key, part)
+        for key, curve in curves.items()
+        for part in curve.parts
+        if part.head is not None
+        and (part.head.levels < _NO_LEVELS or _is_bounded(part.head, histories.get(key[0], {})))
+    ]
+    contents = await rows.load_contents(
+        session, [part.head.id for _, part in partial if part.head is not None]
+    )
+    for key, part in partial:
+        assert part.head is not None
+        columns = blocks.decode(contents[part.head.id])
+        part.columns = _select_history(columns, part.head.fence, histories.get(key[0], {}))
+
+
+def _is_bounded(head: BlockHead, history: Chain) -> bool:
+    bound = history.get(head.fence)
+    return bound is not None and head.highest_env_step >= bound.env_step
+
+
+def _select_history(columns: Columns, fence: int, history: Chain) -> Columns:
+    """Returns the points of an attempt that belong to the run's history."""
+    bound = history.get(fence)
+    if bound is None:
+        return columns
+    before = columns.env_step < bound.env_step
+    return blocks.select(
+        columns, before | ((columns.env_step == bound.env_step) & (columns.update <= bound.update))
+    )
+
+
+def _decode(tail: Tail) -> list[point_tables.PointTable]:
+    return point_tables.decode(tail.content)
+
+
+def _add_tails(
+    curves: Mapping[Key, StoredCurve], tails: Iterable[Tail], histories: Mapping[str, Chain]
+) -> None:
+    names: dict[str, set[str]] = {}
+    for run_id, name in curves:
+        names.setdefault(run_id, set()).add(name)
+    for tail in tails:
+        history = histories.get(tail.run_id, {})
+        if not _counts(history, tail.fence):
+            continue
+        for name, columns in point_tables.join_series(_decode(tail), names[tail.run_id]).items():
+            counted = _select_history(columns, tail.fence, history)
+            order = (tail.fence, tail.attempt_id, tail.first_seq)
+            curves[tail.run_id, name].parts.append(_Part(order, len(columns), columns=counted))
