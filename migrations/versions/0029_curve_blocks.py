@@ -3,8 +3,8 @@
 Existing blocks are kept as they are, marked as not yet converted: readers decode them, and
 `palestra db upgrade` and the compactor replace them, run by run.
 
-Revision: 0028
-Revises: 0027
+Revision: 0029
+Revises: 0028
 """
 
 import sqlalchemy as sa
@@ -12,8 +12,8 @@ from alembic import op
 
 from migrations.types import big_key, instant
 
-revision = "0028"
-down_revision = "0027"
+revision = "0029"
+down_revision = "0028"
 branch_labels = None
 depends_on = None
 
