@@ -10065,6 +10065,36 @@ export interface components {
             wall: number;
         };
         /**
+         * Table
+         * @description Values of several series at the same positions: the axes once, a column per series.
+         *
+         *     All columns have equal length. A series may be part of several records.
+         */
+        Table: {
+            /** Env Step */
+            env_step: number[];
+            /** Episode */
+            episode: number[];
+            /** Run */
+            run: string;
+            /**
+             * Series
+             * @description Values by the name of the series.
+             */
+            series: {
+                [key: string]: (number | string)[];
+            };
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "table";
+            /** Update */
+            update: number[];
+            /** Wall */
+            wall: number[];
+        };
+        /**
          * Td3Parameters
          * @description Twin delayed deep deterministic policy gradient (Fujimoto et al. 2018).
          */
@@ -10187,7 +10217,7 @@ export interface components {
             /** First Seq */
             first_seq: number;
             /** Records */
-            records: (components["schemas"]["Points"] | components["schemas"]["Episodes"] | components["schemas"]["Evaluation"] | components["schemas"]["EpochStatsRecord"] | components["schemas"]["LogLines"] | components["schemas"]["SystemMetrics"] | components["schemas"]["SnapshotWritten"] | components["schemas"]["Note"])[];
+            records: (components["schemas"]["Points"] | components["schemas"]["Table"] | components["schemas"]["Episodes"] | components["schemas"]["Evaluation"] | components["schemas"]["EpochStatsRecord"] | components["schemas"]["LogLines"] | components["schemas"]["SystemMetrics"] | components["schemas"]["SnapshotWritten"] | components["schemas"]["Note"])[];
         };
         /**
          * TokenRequest
