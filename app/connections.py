@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from app.acknowledged import AcknowledgedBytes
 from app.domain.networks import Network, contains
 from app.settings import Settings
 
@@ -30,6 +31,12 @@ MIN_RATE: Final = 512
 """Least rate in bytes per second, over a window.
 
 It applies to the body that a client sends and to the answer that it reads.
+"""
+STALLED_SECONDS: Final = 12.0
+"""Time in which a client must acknowledge some of the bytes that are under way to it.
+
+The buffers of the systems hold the answer of a client that reads no more for minutes where little
+is sent, as on most event streams.
 """
 LINGER_SECONDS: Final = 2.0
 """Seconds in which the rest of a body may arrive after its answer was sent.
@@ -190,6 +197,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accepts the connection, or answers 503 and closes it."""
         super().connection_made(transport)
+        self._acknowledged = AcknowledgedBytes(transport.get_extra_info("socket"))
         self._enter("head")
         if not self.bounds.admit(self, self.client[0] if self.client else ""):
             self._refuse(503)
@@ -272,11 +280,11 @@ class BoundedProtocol(HttpToolsProtocol):
         late = self.phase == "head" and now - self.since > head_seconds
         if late or (self.phase == "body" and not self._is_fast_enough(now, reading=True)):
             self._refuse(408)
-        elif (
-            self.phase == "answer"
-            and self.flow.write_paused
-            and not self._is_fast_enough(now, reading=False)
+        elif self.phase == "answer" and (
+            self._acknowledged.count_stalled_seconds(now) >= STALLED_SECONDS
+            or (self.flow.write_paused and not self._is_fast_enough(now, reading=False))
         ):
+            self._acknowledged.discard_unsent()
             self.transport.abort()
 
     def _is_fast_enough(self, now: float, *, reading: bool) -> bool:
@@ -295,6 +303,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _enter(self, phase: Phase) -> None:
         self.phase, self.since, self._moved, self._unsent = phase, self.loop.time(), 0, 0
+        self._acknowledged.restart(self.since)
 
     def _is_complete(self, data: bytes) -> bool:
         return b"\r\n\r\n" in data[:MAX_HEAD]

@@ -2,22 +2,25 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
 from app.domain.principal import Principal
+from app.services.events.filters import StreamFilter
 from app.services.events.frames import encode_frame
-from app.services.events.hub import EventHub, EventSubscription, ResyncError, StreamFilter
+from app.services.events.hub import EventHub
+from app.services.events.subscriptions import EventBatch, EventSubscription
 
 PING_SECONDS: Final = 15.0
 SEND_SECONDS: Final = 20.0
 """Seconds after which a client that reads nothing is disconnected."""
 
 _OPENING: Final = b"retry: 1000\n\n"
-_PING: Final = b": ping\n\n"
+_RELOAD: Final = {"reason": "load the history again"}
 _HEADERS: Final = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
@@ -26,14 +29,15 @@ _HEADERS: Final = {
 
 
 class EventStream(Response):
-    """The answer of the events route.
+    """The answer of the events routes.
 
     Args:
         hub: Source of the events.
-        stream_filter: Selects the events that the client may see and has requested.
+        filters: Select the events that the client may see and has requested.
         caller: The caller whose credential opens the stream; `app.services.access.stream_rights`
             closes the stream when the credential has ended.
-        after: Cursor; `None` begins with the next event.
+        after: For each filter the cursor; `None` begins with the next event.
+        numbered: Whether the first line of each frame's data names the filters that took it.
     """
 
     media_type = "text/event-stream"
@@ -41,14 +45,16 @@ class EventStream(Response):
     def __init__(
         self,
         hub: EventHub,
-        stream_filter: StreamFilter,
+        filters: Sequence[StreamFilter],
         caller: Principal,
         *,
-        after: int | None,
+        after: Sequence[int | None],
+        numbered: bool = False,
     ) -> None:
         super().__init__(headers=_HEADERS)
         self._hub = hub
-        self._stream_filter = stream_filter
+        self._filters = filters
+        self._numbered = numbered
         self._caller = caller
         self._after = after
         self._room = contextlib.ExitStack()
@@ -60,7 +66,9 @@ class EventStream(Response):
         Raises:
             DomainError: If the limit is reached.
         """
-        self._stream = self._room.enter_context(self._hub.open(self._stream_filter, self._caller))
+        self._stream = self._room.enter_context(
+            self._hub.open(self._filters, self._caller, numbered=self._numbered)
+        )
         return self
 
     # Starlette calls a response with these three arguments of ASGI.
@@ -92,17 +100,35 @@ class EventStream(Response):
 
     async def _send_all(self, stream: EventSubscription, send: Send) -> None:
         await _write(send, _OPENING)
-        try:
-            async for content in self._frames(stream):
-                await _write(send, content)
-        except ResyncError:
-            await _write(send, encode_frame(None, "resync", {"reason": "load the history again"}))
+        async for content in self._frames(stream):
+            await _write(send, content)
         await _write(send, b"", last=True)
 
     async def _frames(self, stream: EventSubscription) -> AsyncIterator[bytes]:
-        async for events in self._hub.events(stream, self._after, PING_SECONDS):
-            if not stream.is_closed:
-                yield b"".join(event.frame for event in events) or _PING
+        async for deliveries in self._hub.events(stream, self._after, PING_SECONDS):
+            if stream.is_closed:
+                return
+            if not deliveries:
+                yield self._ping(stream.cursors)
+            for delivery in deliveries:
+                if delivery.resync:
+                    yield self._resync(delivery)
+                    if not self._numbered:
+                        return
+                yield delivery.content
+
+    def _ping(self, cursors: Sequence[int]) -> bytes:
+        """Returns what shows that the connection lives, and which cursors it has reached."""
+        if self._numbered:
+            return b"event: cursors\ndata: %s\n\n" % json.dumps(cursors).encode()
+        # A block without data is no event, and sets the ID after which a browser connects again.
+        return b"id: %d\n: ping\n\n" % cursors[0]
+
+    def _resync(self, delivery: EventBatch) -> bytes:
+        frame = encode_frame(None, "resync", _RELOAD)
+        if not self._numbered:
+            return frame
+        return b"data: %s\n" % ",".join(map(str, delivery.resync)).encode() + frame
 
 
 async def _until_gone(receive: Receive, stream: EventSubscription) -> None:

@@ -126,6 +126,9 @@ CALLS = {
     "GET /projects/{slug}/members": Call(200, _ANY),
     "PUT /projects/{slug}/members/{user}": Call(200, _ANY, {"role": "viewer"}),
     "DELETE /projects/{slug}/members/{user}": Call(204, _ANY),
+    "POST /events:poll": Call(
+        200, body={"subscriptions": [{"project": "{project}", "after": 0}], "wait": 0}
+    ),
     "POST /series:query": Call(200, body={"select": [_CURVE]}),
     "GET /artifacts/{artifact_id}": Call(200),
     "GET /artifacts/{artifact_id}/content": Call(200),

@@ -15,6 +15,9 @@ from app.settings import Settings
 from tests.security import slow
 from tests.security.target import LatencyProbe, Target
 
+_CLOSED = 7
+"""`TCP_CLOSE` of Linux."""
+
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
@@ -178,6 +181,39 @@ def test_a_connection_whose_answer_is_not_read_is_closed(target_with_short_limit
             target=_request_until_stopped, args=(opened, request, stopped), daemon=True
         ).start()
         assert stopped.wait(3 * WINDOW_SECONDS + 10)
+
+
+def test_a_stream_whose_client_acknowledges_nothing_is_reset(
+    target_with_short_limits: Target,
+) -> None:
+    """Regression: the buffers of two systems hid a stopped client for minutes."""
+    target = target_with_short_limits
+    stream = b"GET /api/v1/events HTTP/1.1\r\n" + _head(target) + b"\r\n"
+    with socket.socket() as frozen, slow.connect(target.port) as reader:
+        frozen.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        frozen.connect(("127.0.0.1", target.port))
+        for opened in (frozen, reader):
+            opened.sendall(stream)
+        assert _receive_until(reader, b"retry:")
+        for number in range(30):
+            order = "undrain" if number % 2 else "drain"
+            done = target.request("POST", f"/api/v1/workers/{target.names['worker']}:{order}")
+            assert done.status_code == 200
+        stopped = time.monotonic()
+        assert b'"type":"worker"' in _receive_until(reader, b'"type":"worker"')
+        while not _is_reset(frozen):
+            assert time.monotonic() - stopped < 30
+            time.sleep(0.2)
+        assert time.monotonic() - stopped > 5, "a short stall is no reason"
+        target.request("POST", f"/api/v1/workers/{target.names['worker']}:drain")
+        assert _receive_until(reader, b'"type":"worker"')
+        assert not _is_reset(reader)
+
+
+def _is_reset(opened: socket.socket) -> bool:
+    """Whether the connection was reset, which is seen without reading from it."""
+    state = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+    return state == _CLOSED
 
 
 def _request_until_stopped(opened: socket.socket, request: bytes, stopped: threading.Event) -> None:

@@ -46,7 +46,7 @@ FILTERS = {
 """Query parameters that name an object, with the IDs that they are given."""
 TELLS = {"PUT /api/v1/projects/{slug}/members/{user}": "user_id"}
 """Routes that tell the ID of what a request names: maintainers add users by their login names."""
-ENDLESS = ("/events",)
+ENDLESS = ("/events", "/events:stream")
 MOST_PAGES = 60
 PARAMETER = re.compile(r"{(\w+)}")
 

@@ -64,6 +64,7 @@ WITHOUT_OBJECT = {
     "GET /audit",
     "GET /audit:export",
     "GET /events",
+    "POST /events:stream",
     "GET /workers",
     "GET /pools",
     "GET /catalogue",

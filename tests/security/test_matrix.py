@@ -125,6 +125,8 @@ NEEDS = {
     "GET /audit:export": GOVERN,
     "POST /series:query": READ,
     "GET /events": READ,
+    "POST /events:stream": READ,
+    "POST /events:poll": READ,
     "GET /artifacts/{artifact_id}": READ,
     "GET /artifacts/{artifact_id}/content": READ_OR_ATTEMPT,
     "GET /workers": READ,

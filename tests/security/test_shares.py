@@ -18,7 +18,8 @@ from app.db.engine import Database
 from app.db.models import ArtifactRow, RunRow
 from app.domain.errors import TooLargeError, TooManyRequestsError
 from app.services.curves import curves, logs
-from app.services.events.hub import ASSURED, EventHub, StreamFilter
+from app.services.events.filters import StreamFilter
+from app.services.events.hub import ASSURED, EventHub
 from app.services.telemetry import batches
 from palestra.contract.names import new_id
 from palestra.contract.queries import SeriesQuery
@@ -43,7 +44,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 async def test_streams_of_a_token_do_not_count_for_the_login(database: Database) -> None:
     """Regression: streams were counted per user, so a read token could use up its owner's limit."""
     hub = EventHub(database, MemoryBus(), most=1_000, most_per_user=10, most_per_credential=6)
-    wanted = StreamFilter(project_ids=frozenset({"prj"}))
+    wanted = [StreamFilter(project_ids=frozenset({"prj"}))]
     with contextlib.ExitStack() as held:
 
         def open_all(credential: str) -> int:

@@ -8,15 +8,27 @@ from app.api.auth import Reader
 from app.api.deps import get_database
 from app.api.errors import build_invalid
 from app.api.stream import EventStream
+from app.api.strict_body import declare_json_body
 from app.services import pools
-from app.services.events.event_log import EventType
-from app.services.events.hub import EventHub, StreamFilter
+from app.services.access import stream_scopes
+from app.services.events import polls
+from app.services.events.filters import StreamFilter
+from app.services.events.hub import EventHub
+from palestra.contract.event_streams import (
+    EventPollRequest,
+    EventStreamRequest,
+    EventType,
+    PolledEvents,
+)
 from palestra.contract.names import MAX_STEP
 
+router = APIRouter(tags=["events"])
 project_router = APIRouter(tags=["events"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 MAX_FILTERS = 100
+MAX_REQUEST = 1_048_576
+"""Bytes of a request: 64 subscriptions with 200 IDs each need 600,000."""
 
 Names = Annotated[list[Annotated[str, Query(max_length=128)]], Query(max_length=MAX_FILTERS)]
 
@@ -72,12 +84,12 @@ async def tail_events(
 ) -> Response:
     """Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
 
-    A comment comes every 15 s. The event `resync` means that the log no longer holds the
-    events after the cursor: load the history again.
+    A comment with the cursor that the stream has reached comes every 15 s. The event `resync` means
+    that the log no longer holds the events after the cursor: load the history again.
     """
     hub: EventHub = request.app.state.hub
     cursor = after if last_event_id is None else _cursor(last_event_id)
-    return EventStream(hub, stream_filter, principal, after=cursor).reserve()
+    return EventStream(hub, [stream_filter], principal, after=[cursor]).reserve()
 
 
 def _cursor(text: str) -> int:
@@ -91,3 +103,48 @@ def _cursor(text: str) -> int:
             "header/Last-Event-ID", "invalid_cursor", "must be the id of an event", status=400
         )
     return int(text)
+
+
+@router.post("/events:stream", response_class=Response, responses={**_STREAM, 404: {}})
+async def stream_events(
+    request: Request,
+    principal: Reader,
+    body: Annotated[EventStreamRequest, declare_json_body(EventStreamRequest, limit=MAX_REQUEST)],
+) -> Response:
+    """Streams the events of several scopes on one connection, each after its own cursor.
+
+    The first line of `data` holds the numbers of the subscriptions that the event belongs to, from
+    0 and separated by commas; the second line is the `EventView`. The event `cursors` comes after
+    15 s without another one: its data are the cursors that the subscriptions have reached. `resync`
+    names the subscriptions whose history has to be loaded again.
+    """
+    filters = await stream_scopes.build_filters(
+        get_database(request), principal, body.subscriptions
+    )
+    after = [one.after for one in body.subscriptions]
+    hub: EventHub = request.app.state.hub
+    return EventStream(hub, filters, principal, after=after, numbered=True).reserve()
+
+
+@router.post(
+    "/events:poll",
+    response_model=PolledEvents,
+    responses={400: {}, 404: {}, 429: {}, 503: {}},
+)
+async def poll_events(
+    request: Request,
+    principal: Reader,
+    body: Annotated[EventPollRequest, declare_json_body(EventPollRequest, limit=MAX_REQUEST)],
+) -> Response:
+    """Returns the next events of several scopes, waiting for the first.
+
+    For clients that cannot read streams. Polls that wait count as streams. Send the returned
+    cursors with the next poll.
+    """
+    filters = await stream_scopes.build_filters(
+        get_database(request), principal, body.subscriptions
+    )
+    after = [one.after for one in body.subscriptions]
+    hub: EventHub = request.app.state.hub
+    content = await polls.poll(hub, filters, principal, after=after, seconds=body.wait)
+    return Response(content, media_type="application/json")

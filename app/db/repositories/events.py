@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, cast
 
-from sqlalchemy import Table, func, insert, or_, select
+from sqlalchemy import Select, Table, func, insert, or_, select
 from sqlalchemy.orm import Session as SyncSession
 
 from app.db.engine import EVENTS, Session, announce
@@ -44,12 +44,26 @@ class EventFilter:
     project_ids: Collection[str]
     runs: Collection[str] = ()
     experiments: Collection[str] = ()
+    types: Collection[str] = ()
+
+
+async def count_between(
+    session: Session, cursor: int, last: int, wanted: EventFilter, *, most: int
+) -> int:
+    """Returns how many rows `list_between` would return, counting at most `most`."""
+    some = _choose_between(cursor, last, wanted).with_only_columns(EventRow.id).limit(most)
+    return (await session.scalar(select(func.count()).select_from(some.subquery()))) or 0
 
 
 async def list_between(
     session: Session, cursor: int, last: int, wanted: EventFilter, *, limit: int
 ) -> Sequence[EventRow]:
     """Returns the rows after `cursor` up to `last` that the filter takes, oldest first."""
+    query = _choose_between(cursor, last, wanted)
+    return (await session.scalars(query.order_by(EventRow.id).limit(limit))).all()
+
+
+def _choose_between(cursor: int, last: int, wanted: EventFilter) -> Select[EventRow]:
     query = select(EventRow).where(EventRow.id > cursor, EventRow.id <= last)
     query = query.where(
         or_(EventRow.project_id.in_(wanted.project_ids), EventRow.project_id.is_(None))
@@ -58,7 +72,9 @@ async def list_between(
         query = query.where(EventRow.run_id.in_(wanted.runs))
     if wanted.experiments:
         query = query.where(EventRow.experiment_id.in_(wanted.experiments))
-    return (await session.scalars(query.order_by(EventRow.id).limit(limit))).all()
+    if wanted.types:
+        query = query.where(EventRow.type.in_(wanted.types))
+    return query
 
 
 async def read_bounds(session: Session) -> tuple[int, int]:

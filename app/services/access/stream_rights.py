@@ -1,14 +1,18 @@
 """Ends live streams whose credential has ended, and follows the memberships of their users."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import structlog
 
 from app.bus import Bus
 from app.db.engine import ACCESS, Database
+from app.domain.principal import Principal
 from app.services import pools
 from app.services.access.principals import load_present_principals
+from app.services.events.filters import StreamFilter
 from app.services.events.hub import EventHub
+from app.services.events.subscriptions import EventSubscription
 from app.settings import Settings
 
 _log = structlog.get_logger("palestra.live")
@@ -37,10 +41,10 @@ async def watch(hub: EventHub, database: Database, bus: Bus, settings: Settings)
 
 
 async def check(hub: EventHub, database: Database, settings: Settings) -> None:
-    """Closes the streams whose credential is not valid any more, and limits the others.
+    """Closes the streams whose credential or right has ended, and limits the others.
 
     A stream receives the events of the projects that its caller may read now, and of the pools that
-    admit one of them.
+    admit one of them. It ends if it was opened for a project that the caller may not read any more.
     """
     streams = hub.streams
     if not streams:
@@ -54,9 +58,21 @@ async def check(hub: EventHub, database: Database, settings: Settings) -> None:
         admitted = await pools.load_names_by_project(session)
     for stream in streams:
         caller = present.get(stream.caller.credential_id)
-        if caller is None:
+        filters = None if caller is None else _limit(stream, caller, admitted)
+        if filters is None:
             stream.close()
         else:
-            within = stream.stream_filter.only_project
-            seen = pools.list_visible_to_stream(caller, admitted, only_project=within)
-            stream.stream_filter = stream.stream_filter.for_caller(caller, seen)
+            hub.limit(stream, filters)
+
+
+def _limit(
+    stream: EventSubscription, caller: Principal, admitted: Mapping[str, frozenset[str]]
+) -> tuple[StreamFilter, ...] | None:
+    limited = []
+    for one in stream.filters:
+        seen = pools.list_visible_to_stream(caller, admitted, only_project=one.only_project)
+        filter_now = one.for_caller(caller, seen)
+        if filter_now is None:
+            return None
+        limited.append(filter_now)
+    return tuple(limited)

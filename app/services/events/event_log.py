@@ -4,27 +4,13 @@
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel
 
 from app.db.engine import Session
 from app.db.repositories import events as rows
-
-EventType = Literal[
-    "experiment",
-    "run",
-    "job",
-    "attempt",
-    "worker",
-    "pool",
-    "snapshot",
-    "evaluation",
-    "points",
-    "log",
-    "stats",
-    "moved",
-]
+from palestra.contract.event_streams import EventType
 
 
 def record(  # noqa: PLR0913 - three positional ones; the rest names what the event is about

@@ -17,26 +17,36 @@ from app.db.repositories.blocks import RunBatch, StoredBatch
 from app.metrics import logs
 from app.metrics.columns import Columns
 from app.services.events.batch_points import BatchPoints, read_batch
+from app.services.events.filters import EventKey
 from palestra.contract.telemetry import write_number
 
 POINTS: Final = "points"
 LOG: Final = "log"
-OF_POOLS: Final = frozenset({"pool", "worker"})
-"""Types of events whose `data` names a pool, and whose receivers are those who see it."""
+_DATA: Final = b"\ndata: "
+_REPLACED: Final = frozenset({"experiment", "run", "job", "attempt", "worker", "pool", "snapshot"})
+"""Types of events that hold the whole resource, so that a newer one replaces an older one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveEvent:
     """An event with its frame, encoded once for all clients."""
 
-    id: int
-    type: str
-    project_id: str | None
-    experiment_id: str | None
-    run_id: str | None
+    key: EventKey
     frame: bytes
-    pool: str | None = None
-    """Name of the pool that an event of a pool or of a worker is about; who sees it receives it."""
+    data_at: int
+    """Position of the JSON text in the frame, which two line ends follow."""
+    resource: tuple[str | None, ...] | None = None
+    """Names the resource whose newest event suffices; `None` for events that all count."""
+
+    @property
+    def id(self) -> int:
+        """The cursor of the event."""
+        return self.key.id
+
+    @property
+    def json(self) -> bytes:
+        """The `EventView` as JSON."""
+        return self.frame[self.data_at : -2]
 
 
 async def expand(session: Session, events: Sequence[EventRow]) -> list[LiveEvent]:
@@ -133,8 +143,12 @@ def _event(event: EventRow, data: Mapping[str, Any]) -> LiveEvent:
         "at": event.at.isoformat().replace("+00:00", "Z"),
         "data": data,
     }
-    content = encode_frame(event.id, event.type, view)
-    pool = event.data.get("pool") if event.type in OF_POOLS else None
-    return LiveEvent(
-        event.id, event.type, event.project_id, event.experiment_id, event.run_id, content, pool
-    )
+    frame = encode_frame(event.id, event.type, view)
+    return LiveEvent(EventKey.of(event), frame, frame.index(_DATA) + len(_DATA), _resource(event))
+
+
+def _resource(event: EventRow) -> tuple[str | None, ...] | None:
+    if event.type not in _REPLACED:
+        return None
+    name = event.data.get("id") or event.data.get("pool")
+    return event.type, event.project_id, event.run_id, name

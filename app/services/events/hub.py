@@ -2,16 +2,15 @@
 
 Each stream receives only the events that its client may see.
 
-A stream starts without gap or overlap: it is registered first, replays the log from its cursor up
+A stream starts without gap or overlap: it is registered first, replays the log from its cursors up
 to the hub's position, and then takes later events from its queue. No stream holds a database
-session: the hub reads for all streams in short sessions.
+session: the hub reads for all streams in short sessions, at most once per `TICK_SECONDS`.
 """
 
 import asyncio
 import contextlib
-from collections import deque
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+import time
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from typing import Final
 
 import structlog
@@ -22,121 +21,29 @@ from app.db.repositories import events as rows
 from app.domain.errors import TooManyRequestsError, UnavailableError
 from app.domain.principal import Principal
 from app.services.events import frames
-from app.services.events.frames import OF_POOLS, LiveEvent
-from palestra.contract.permissions import Permission
+from app.services.events.filters import EventKey, StreamFilter
+from app.services.events.groups import StreamGroups
+from app.services.events.subscriptions import EventBatch, EventSubscription
 
 _log = structlog.get_logger("palestra.live")
 
 PAGE: Final = 500
 """Number of rows per read."""
+REPLAY_PAGE: Final = 200
 MAX_REPLAY: Final = 20_000
-"""Maximum number of events to replay; beyond it, reloading the history is cheaper."""
+"""Maximum number of events to replay for one filter; beyond it, reloading the history is
+cheaper."""
+MAX_SCAN: Final = 500_000
+"""Maximum number of rows of the log among which a replay searches."""
 ASSURED: Final = 2
 """Streams that each credential may open even if its user has reached the limit per user."""
-MAX_QUEUED: Final = 256
-"""Maximum number of queued batches of events per stream."""
-MAX_QUEUED_BYTES: Final = 8 * 2**20
+TICK_SECONDS: Final = 0.1
+"""Least time between two reads of the log: events that come meanwhile are sent together."""
+RETRY_SECONDS: Final = 5
 _LOOK_SECONDS: Final = 1.0
 """Longest time between two reads of the log, since a notification may be lost."""
-
-
-class ResyncError(Exception):
-    """The log cannot be replayed from the client's cursor: the client must reload the history."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamFilter:
-    """The events that a stream receives; empty sets of the other members admit all."""
-
-    project_ids: frozenset[str]
-    """Projects whose events it receives."""
-    pools: frozenset[str] | None = frozenset()
-    """Pools whose events, and those of their workers, it receives; `None` for all pools."""
-    runs: frozenset[str] = frozenset()
-    experiments: frozenset[str] = frozenset()
-    types: frozenset[str] = frozenset()
-    only_project: str | None = None
-    """ID of the project to which the client limited the stream; `None` for all that it may read."""
-
-    def for_caller(self, caller: Principal, pools: frozenset[str] | None) -> "StreamFilter":
-        """Returns the filter limited to what a caller may read now.
-
-        Args:
-            caller: The caller as it is now.
-            pools: The pools that the caller sees; `None` for all.
-        """
-        readable = caller.projects_with(Permission.PROJECT_READ)
-        if self.only_project is not None:
-            readable &= {self.only_project}
-        return replace(self, project_ids=readable, pools=pools)
-
-    def takes(self, event: LiveEvent) -> bool:
-        """Returns whether `event` passes the filter."""
-        return (
-            self._may_see(event)
-            and (not self.types or event.type in self.types)
-            and (not self.runs or event.run_id in self.runs)
-            and (not self.experiments or event.experiment_id in self.experiments)
-        )
-
-    def _may_see(self, event: LiveEvent) -> bool:
-        if event.type in OF_POOLS:
-            return self.pools is None or event.pool in self.pools
-        return event.project_id in self.project_ids
-
-
-@dataclass(slots=True, eq=False)
-class EventSubscription:
-    """The queue of one stream.
-
-    Attributes:
-        stream_filter: The events that the stream receives, limited to the caller's projects.
-        caller: The caller whose credential opened the stream.
-        has_overflowed: Whether the client was too slow and events were dropped.
-        is_closed: Whether the stream is to end.
-    """
-
-    stream_filter: StreamFilter
-    caller: Principal
-    has_overflowed: bool = False
-    is_closed: bool = False
-    _queue: deque[list[LiveEvent]] = field(default_factory=deque)
-    _bytes: int = 0
-    _wake: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def offer(self, events: Sequence[LiveEvent]) -> None:
-        """Queues the events that pass the stream's filter.
-
-        Once the queue exceeds its limits, drops all queued events and sets `has_overflowed`.
-        """
-        wanted = [event for event in events if self.stream_filter.takes(event)]
-        if not wanted or self.has_overflowed:
-            return
-        self._queue.append(wanted)
-        self._bytes += sum(len(event.frame) for event in wanted)
-        if len(self._queue) > MAX_QUEUED or self._bytes > MAX_QUEUED_BYTES:
-            self._queue.clear()
-            self.has_overflowed = True
-        self._wake.set()
-
-    def close(self) -> None:
-        """Ends the stream."""
-        self.is_closed = True
-        self._wake.set()
-
-    async def take(self, seconds: float) -> list[LiveEvent]:
-        """Removes and returns the queued events, waiting at most `seconds` for the first.
-
-        Empty if there was no event, or if the stream was closed.
-        """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        self._wake.clear()
-        taken = [event for batch in self._queue for event in batch]
-        self._queue.clear()
-        self._bytes = 0
-        return taken
+_REPLAYS: Final = 8
+"""Replays that read at the same time, for example after a restart of the server."""
 
 
 class EventHub:
@@ -166,33 +73,56 @@ class EventHub:
         self._most = most
         self._most_per_user = most_per_user
         self._most_per_credential = most_per_credential or most_per_user
-        self._streams: set[EventSubscription] = set()
+        self._groups = StreamGroups()
         self._position: int | None = None
+        """ID of the newest event that was read: streams that begin now replay up to it."""
+        self._offered = 0
+        """ID of the newest event that was queued at all streams that take it."""
         self._positioned = asyncio.Event()
         self._wanted = asyncio.Event()
+        self._replaying = asyncio.Semaphore(_REPLAYS)
         self._stopping = False
 
     @contextlib.contextmanager
-    def open(self, stream_filter: StreamFilter, caller: Principal) -> Iterator[EventSubscription]:
+    def open(
+        self, filters: Sequence[StreamFilter], caller: Principal, *, numbered: bool = False
+    ) -> Iterator[EventSubscription]:
         """Registers a stream for the time of the context.
 
         Args:
-            stream_filter: The events that the stream receives.
+            filters: The events that the stream receives: those that any filter takes.
             caller: User of the stream; streams are limited per user and per token or login.
+            numbered: Whether frames name the filters that took the event.
 
         Raises:
-            TooManyRequestsError: If the credential or the user has too many streams.
-            UnavailableError: If the process has too many streams, or is shutting down.
+            TooManyRequestsError: `too_many_streams` of the credential or of the user.
+            UnavailableError: `server_streams_full`, or `server_stopping`.
         """
-        if self._stopping or len(self._streams) >= self._most:
+        self._check_room(caller)
+        stream = EventSubscription(tuple(filters), caller, numbered)
+        self._groups.add(stream)
+        self._wanted.set()
+        try:
+            yield stream
+        finally:
+            self._groups.discard(stream)
+
+    def _check_room(self, caller: Principal) -> None:
+        if self._stopping:
             raise UnavailableError(
-                "too_many_streams",
-                "The server has no room for another live stream. Try again soon.",
-                retry_after=5,
+                "server_stopping",
+                "The server is shutting down. Try again when it has started.",
+                retry_after=RETRY_SECONDS,
             )
+        if len(self._groups) >= self._most:
+            message = (
+                f"The server has its {self._most} live streams (PALESTRA_SSE_STREAMS). Try again "
+                "soon."
+            )
+            raise UnavailableError("server_streams_full", message, retry_after=RETRY_SECONDS)
         whose = [
             stream.caller.credential_id
-            for stream in self._streams
+            for stream in self._groups
             if stream.caller.user_id == caller.user_id
         ]
         by_credential = whose.count(caller.credential_id)
@@ -201,42 +131,39 @@ class EventHub:
         ):
             message = (
                 f"{by_credential} live streams are open with this login or token, {len(whose)} of "
-                "this "
-                "user. Close a tab or a watch."
+                "this user. Close a browser or a program that watches."
             )
-            raise TooManyRequestsError("too_many_streams", message, retry_after=5)
-        stream = EventSubscription(stream_filter, caller)
-        self._streams.add(stream)
-        self._wanted.set()
-        try:
-            yield stream
-        finally:
-            self._streams.discard(stream)
+            raise TooManyRequestsError("too_many_streams", message, retry_after=RETRY_SECONDS)
 
     async def events(
-        self, stream: EventSubscription, after: int | None, seconds: float
-    ) -> AsyncIterator[list[LiveEvent]]:
-        """Yields the events after a cursor, and an empty list after `seconds` without events.
+        self, stream: EventSubscription, after: Sequence[int | None], seconds: float
+    ) -> AsyncGenerator[list[EventBatch]]:
+        """Yields the events after the cursors, and an empty list after `seconds` without events.
+
+        `stream.cursors` holds the cursors that the yielded events reach. A delivery with numbers in
+        `resync` says that the events of these filters cannot be replayed, or that the client was
+        too slow; after the latter the stream ends.
 
         Args:
             stream: The stream.
-            after: ID of the last event that the client has; `None` starts with the next event.
+            after: For each filter, the ID of the last event that the client has; `None` starts with
+                the next event.
             seconds: Time without events after which an empty list is yielded.
-
-        Raises:
-            ResyncError: If the log cannot be replayed from the cursor, or the client was too slow.
         """
         await self._positioned.wait()
         start = self._position or 0
-        if after is not None:
-            async for replayed in self._replay(stream.stream_filter, after, start):
-                yield replayed
-            start = max(start, after)
+        stream.cursors = [start if one is None else one for one in after]
+        floors = [max(start, one) for one in stream.cursors]
+        for number in range(len(floors)):
+            async for delivery in self._replay(stream, number, start):
+                yield [delivery]
         while not stream.is_closed:
-            taken = [event for event in await stream.take(seconds) if event.id > start]
+            taken = [one.after(floors) for one in await stream.take(seconds)]
             if stream.has_overflowed:
-                raise ResyncError
-            yield taken
+                yield [EventBatch((), resync=tuple(range(len(floors))))]
+                return
+            stream.cursors = [max(floor, self._offered) for floor in floors]
+            yield [one for one in taken if one.parts]
 
     async def run(self) -> None:
         """Reads the log while there are streams, until cancelled."""
@@ -244,9 +171,11 @@ class EventHub:
         try:
             while True:
                 await self._wanted.wait()
+                began = time.monotonic()
                 try:
                     await self._serve()
                     await notified.wait(_LOOK_SECONDS)
+                    await asyncio.sleep(began + TICK_SECONDS - time.monotonic())
                 # The database may be away; streams wait and go on.
                 except Exception as error:  # noqa: BLE001
                     _log.warning("live.read_failed", error=type(error).__name__)
@@ -258,54 +187,104 @@ class EventHub:
     @property
     def streams(self) -> Collection[EventSubscription]:
         """The open streams."""
-        return tuple(self._streams)
+        return tuple(self._groups)
+
+    @property
+    def offered_to(self) -> int:
+        """ID of the newest event that all streams which take it have in their queues."""
+        return self._offered
+
+    def limit(self, stream: EventSubscription, filters: tuple[StreamFilter, ...]) -> None:
+        """Replaces the filters of a stream by others of the same number."""
+        self._groups.change(stream, filters)
 
     def close(self) -> None:
         """Closes all streams; `open` then raises `UnavailableError`."""
         self._stopping = True
-        for stream in self._streams:
+        for stream in self._groups:
             stream.close()
 
     async def _serve(self) -> None:
-        if not self._streams:
+        if not len(self._groups):
             self._position = None
             self._positioned.clear()
             self._wanted.clear()
             return
         if self._position is None:
             async with self._database.read() as session:
-                self._position = await rows.read_newest_id(session)
+                self._position = self._offered = await rows.read_newest_id(session)
             self._positioned.set()
         while await self._advance():
             pass
 
     async def _advance(self) -> bool:
-        """Distributes one page of the log; returns whether there may be another page."""
+        """Distributes one page of the log; returns whether there may be another page.
+
+        The position moves before the content is read: a stream that begins meanwhile replays this
+        page. Events that no stream takes are not read any further.
+        """
         assert self._position is not None
+        before = self._position
         async with self._database.read() as session:
-            found = await rows.list_after(session, self._position, limit=PAGE)
-            events = await frames.expand(session, found)
-        if found:
+            found = await rows.list_after(session, before, limit=PAGE)
+            if not found:
+                return False
             self._position = found[-1].id
-            for stream in self._streams:
-                stream.offer(events)
+            wanted = [row for row in found if self._groups.is_wanted(EventKey.of(row))]
+            try:
+                events = await frames.expand(session, wanted)
+            except BaseException:
+                self._position = before
+                raise
+        self._groups.offer(events)
+        self._offered = self._position
         return len(found) == PAGE
 
     async def _replay(
-        self, stream_filter: StreamFilter, after: int, last: int
-    ) -> AsyncIterator[list[LiveEvent]]:
-        async with self._database.read() as session:
-            oldest, newest = await rows.read_bounds(session)
-        if after > newest or after < oldest - 1 or last - after > MAX_REPLAY:
-            raise ResyncError
-        wanted = rows.EventFilter(
-            project_ids=stream_filter.project_ids,
-            runs=stream_filter.runs,
-            experiments=stream_filter.experiments,
-        )
-        while after < last:
-            async with self._database.read() as session:
-                found = await rows.list_between(session, after, last, wanted, limit=PAGE)
+        self, stream: EventSubscription, number: int, last: int
+    ) -> AsyncGenerator[EventBatch]:
+        """Yields the events of one filter between its cursor and `last`."""
+        if stream.cursors[number] >= last and not await self._is_unknown(stream.cursors[number]):
+            return
+        wanted = _find_rows(stream.filters[number])
+        if not await self._can_replay(stream.cursors[number], last, wanted):
+            stream.cursors[number] = last
+            yield EventBatch((), numbered=stream.numbered, resync=(number,))
+            return
+        while stream.cursors[number] < last and not stream.is_closed:
+            async with self._replaying, self._database.read() as session:
+                found = await rows.list_between(
+                    session, stream.cursors[number], last, wanted, limit=REPLAY_PAGE
+                )
                 events = await frames.expand(session, found)
-            yield [event for event in events if stream_filter.takes(event)]
-            after = found[-1].id if len(found) == PAGE else last
+            # The caller's rights may have changed meanwhile.
+            parts = [(one, (number,)) for one in events if stream.filters[number].takes(one.key)]
+            stream.cursors[number] = found[-1].id if len(found) == REPLAY_PAGE else last
+            if parts:
+                yield EventBatch(parts, numbered=stream.numbered)
+
+    async def _is_unknown(self, cursor: int) -> bool:
+        """Returns whether the log has not reached a cursor."""
+        if cursor <= (self._position or 0):
+            return False
+        async with self._database.read() as session:
+            return cursor > await rows.read_newest_id(session)
+
+    async def _can_replay(self, after: int, last: int, wanted: rows.EventFilter) -> bool:
+        async with self._replaying, self._database.read() as session:
+            oldest, newest = await rows.read_bounds(session)
+            if not oldest - 1 <= after <= newest or last - after > MAX_SCAN:
+                return False
+            if last - after <= MAX_REPLAY:
+                return True
+            most = MAX_REPLAY + 1
+            return await rows.count_between(session, after, last, wanted, most=most) < most
+
+
+def _find_rows(stream_filter: StreamFilter) -> rows.EventFilter:
+    return rows.EventFilter(
+        project_ids=stream_filter.project_ids,
+        runs=stream_filter.runs,
+        experiments=stream_filter.experiments,
+        types=stream_filter.types,
+    )

@@ -352,12 +352,60 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` means that the log no longer holds the
-         *     events after the cursor: load the history again.
+         *     A comment with the cursor that the stream has reached comes every 15 s. The event `resync` means
+         *     that the log no longer holds the events after the cursor: load the history again.
          */
         get: operations["tail_events"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events:poll": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Poll Events
+         * @description Returns the next events of several scopes, waiting for the first.
+         *
+         *     For clients that cannot read streams. Polls that wait count as streams. Send the returned
+         *     cursors with the next poll.
+         */
+        post: operations["poll_events"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events:stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stream Events
+         * @description Streams the events of several scopes on one connection, each after its own cursor.
+         *
+         *     The first line of `data` holds the numbers of the subscriptions that the event belongs to, from
+         *     0 and separated by commas; the second line is the `EventView`. The event `cursors` comes after
+         *     15 s without another one: its data are the cursors that the subscriptions have reached. `resync`
+         *     names the subscriptions whose history has to be loaded again.
+         */
+        post: operations["stream_events"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1275,8 +1323,8 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment comes every 15 s. The event `resync` means that the log no longer holds the
-         *     events after the cursor: load the history again.
+         *     A comment with the cursor that the stream has reached comes every 15 s. The event `resync` means
+         *     that the log no longer holds the events after the cursor: load the history again.
          */
         get: operations["tail_events_of_project"];
         put?: never;
@@ -4590,6 +4638,65 @@ export interface components {
             wall: number;
         };
         /**
+         * EventPollRequest
+         * @description The scopes of which a long poll returns the next events.
+         */
+        EventPollRequest: {
+            /** Subscriptions */
+            subscriptions: components["schemas"]["SubscriptionRequest"][];
+            /**
+             * Wait
+             * @description Seconds to wait for the first event.
+             * @default 25
+             */
+            wait: number;
+        };
+        /**
+         * EventStreamRequest
+         * @description The scopes that one stream follows.
+         */
+        EventStreamRequest: {
+            /** Subscriptions */
+            subscriptions: components["schemas"]["SubscriptionRequest"][];
+        };
+        /**
+         * EventView
+         * @description One row of the event log, as the stream sends it.
+         */
+        EventView: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /**
+             * Data
+             * @description The changed resource's view, or the new points of one run from one batch:
+             *     `{fence, seq, series: [{name, env_step, update, episode, wall, value}]}`, columns of equal
+             *     length.
+             */
+            data: {
+                [key: string]: unknown;
+            };
+            /** Experiment Id */
+            experiment_id: string | null;
+            /**
+             * Id
+             * @description Cursor.
+             */
+            id: number;
+            /** Job Id */
+            job_id: string | null;
+            /** Run Id */
+            run_id: string | null;
+            /**
+             * Type
+             * @description `experiment`, `run`, `job`, `attempt`, `worker`, `snapshot`, `evaluation`, `points`, `log` or
+             *     `stats`.
+             */
+            type: string;
+        };
+        /**
          * ExperimentChange
          * @description A change of an experiment; members that are left out stay as they are.
          */
@@ -6718,6 +6825,40 @@ export interface components {
             value: (number | string)[];
             /** Wall */
             wall: number[];
+        };
+        /**
+         * PolledEvent
+         * @description An event with the numbers of the subscriptions that it belongs to.
+         */
+        PolledEvent: {
+            event: components["schemas"]["EventView"];
+            /**
+             * Subscriptions
+             * @description Numbers from 0, in the order of the request.
+             */
+            subscriptions: number[];
+        };
+        /**
+         * PolledEvents
+         * @description The answer of a long poll.
+         */
+        PolledEvents: {
+            /**
+             * Cursors
+             * @description The cursor of each subscription, to be sent as `after` of the next poll.
+             */
+            cursors: number[];
+            /**
+             * Events
+             * @description Empty if none came in time.
+             */
+            events: components["schemas"]["PolledEvent"][];
+            /**
+             * Resync
+             * @description Numbers of subscriptions whose events after the cursor the log no longer holds: load their
+             *     history again.
+             */
+            resync: number[];
         };
         /**
          * PoolAdmission
@@ -9806,6 +9947,39 @@ export interface components {
             warnings?: components["schemas"]["SubmissionWarning"][];
         };
         /**
+         * SubscriptionRequest
+         * @description One scope of a connection, with the cursor that its reader has reached.
+         */
+        SubscriptionRequest: {
+            /**
+             * After
+             * @description Cursor: the events after it are sent; `null` begins now.
+             */
+            after?: number | null;
+            /**
+             * Experiments
+             * @default []
+             */
+            experiments: string[];
+            /**
+             * Project
+             * @description Slug; `null` follows all projects that the caller may read.
+             */
+            project?: string | null;
+            /**
+             * Runs
+             * @description IDs of runs; empty follows all.
+             * @default []
+             */
+            runs: string[];
+            /**
+             * Types
+             * @description Types of events; empty follows all.
+             * @default []
+             */
+            types: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats" | "moved")[];
+        };
+        /**
          * SupervisedDefinition
          * @description A definition of supervised training: a model function fed by input functions.
          */
@@ -12423,6 +12597,234 @@ export interface operations {
             };
             /** @description The credential does not permit this. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    poll_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EventPollRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolledEvents"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stream_events: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EventStreamRequest"];
+            };
+        };
+        responses: {
+            /** @description Server-sent events. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

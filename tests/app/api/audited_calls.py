@@ -8,6 +8,8 @@ from tests.support.server_fixture import make_definition, registration
 
 NOT_AUDITED = {
     "POST /series:query": "reads curves",
+    "POST /events:stream": "reads events",
+    "POST /events:poll": "reads events",
     "POST /experiments:preview": "writes nothing",
     "POST /projects/{project}/experiments:preview": "writes nothing",
     "POST /jobs:preview-act": "writes nothing",

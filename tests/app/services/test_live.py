@@ -7,7 +7,9 @@ import asyncio
 import contextlib
 import json
 import random
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,8 +18,12 @@ from app.bus import MemoryBus
 from app.db.engine import Database
 from app.domain.errors import TooManyRequestsError, UnavailableError
 from app.services.curves import curves, logs
+from app.services.events import event_log, subscriptions
 from app.services.events import hub as event_hub
-from app.services.events.hub import EventHub, ResyncError, StreamFilter
+from app.services.events.filters import StreamFilter
+from app.services.events.frames import LiveEvent
+from app.services.events.hub import EventHub
+from app.services.events.subscriptions import EventBatch, EventSubscription
 from app.services.telemetry import batches
 from palestra.contract.queries import SeriesQuery
 from tests.support import records
@@ -70,6 +76,21 @@ def _query(run_id: str, buckets: int) -> SeriesQuery:
     return SeriesQuery.model_validate_json(json.dumps(body))
 
 
+def _list_events(deliveries: list[EventBatch]) -> list[LiveEvent]:
+    return [event for one in deliveries for event in one.events]
+
+
+def _has_reached(hub: EventHub, event_id: int) -> bool:
+    return hub.offered_to >= event_id
+
+
+async def _wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.01)
+
+
 def _parse_data(frames: list[bytes]) -> list[dict[str, Any]]:
     parsed = [
         dict(line.split(": ", 1) for line in frame.decode().strip().split("\n")) for frame in frames
@@ -96,8 +117,9 @@ async def test_history_and_tail_join_without_gap_or_overlap(
         merged = [i + 1 for i, n in enumerate(loaded.series[0].n) for _ in range(n)]
         await asyncio.sleep(delay / 4)
         wish = StreamFilter(project_ids=frozenset({world.project_id}), types=frozenset({"points"}))
-        with hub.open(wish, world.admin) as stream:
-            async for events in hub.events(stream, loaded.cursor, 5.0):
+        with hub.open([wish], world.admin) as stream:
+            async for deliveries in hub.events(stream, [loaded.cursor], 5.0):
+                events = _list_events(deliveries)
                 assert events or len(merged) < total, "silence"
                 for data in _parse_data([event.frame for event in events]):
                     merged += data["data"]["series"][0]["env_step"]
@@ -122,11 +144,11 @@ async def test_streams_see_only_their_project_and_their_filter(
     )
     foreign = StreamFilter(project_ids=frozenset({"prj_other"}))
     with (
-        hub.open(own, make_token_caller("u")) as mine,
-        hub.open(foreign, make_token_caller("v")) as other,
+        hub.open([own], make_token_caller("u")) as mine,
+        hub.open([foreign], make_token_caller("v")) as other,
     ):
-        first = asyncio.create_task(anext(hub.events(mine, None, 5.0)))
-        second = asyncio.create_task(anext(hub.events(other, 0, 0.5)))
+        first = asyncio.create_task(anext(hub.events(mine, [None], 5.0)))
+        second = asyncio.create_task(anext(hub.events(other, [0], 0.5)))
         await asyncio.sleep(0.1)
         await _send(
             database,
@@ -135,7 +157,7 @@ async def test_streams_see_only_their_project_and_their_filter(
             records.make_points(run_id, "loss", [1]),
             records.make_log(run_id, "a\nid: 1\ndata: x", "b"),
         )
-        (event,) = await first
+        (event,) = _list_events(await first)
         assert await second == []
     assert event.frame.count(b"\n") == 4, "no content begins a line of its own"
     (view,) = _parse_data([event.frame])
@@ -156,11 +178,9 @@ async def test_special_numbers_are_sent_as_strings(
         1,
         records.make_points(run_id, "loss", [1, 2, 3], ["NaN", 2.5, "-Infinity"]),
     )
-    with hub.open(
-        StreamFilter(project_ids=frozenset({world.project_id}), types=frozenset({"points"})),
-        make_token_caller("u"),
-    ) as stream:
-        (event,) = await anext(hub.events(stream, 0, 5.0))
+    wish = StreamFilter(project_ids=frozenset({world.project_id}), types=frozenset({"points"}))
+    with hub.open([wish], make_token_caller("u")) as stream:
+        (event,) = _list_events(await anext(hub.events(stream, [0], 5.0)))
     (view,) = _parse_data([event.frame])
     (series,) = view["data"]["series"]
     assert (series["name"], series["value"]) == ("loss", ["NaN", 2.5, "-Infinity"])
@@ -172,40 +192,71 @@ async def test_an_unknown_cursor_makes_the_client_reload(
     world: World, hub: EventHub, cursor: int
 ) -> None:
     await world.submit_one_job()
-    with (
-        hub.open(
-            StreamFilter(project_ids=frozenset({world.project_id})), make_token_caller("u")
-        ) as stream,
-        pytest.raises(ResyncError),
-    ):
-        await anext(hub.events(stream, cursor, 1.0))
+    wish = StreamFilter(project_ids=frozenset({world.project_id}))
+    with hub.open([wish], make_token_caller("u")) as stream:
+        (delivery,) = await anext(hub.events(stream, [cursor], 1.0))
+    assert (delivery.resync, delivery.events) == ((0,), [])
 
 
 async def test_a_slow_client_is_asked_to_reload(
     world: World, database: Database, hub: EventHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_hub, "MAX_QUEUED", 3)
+    monkeypatch.setattr(subscriptions, "MAX_QUEUED_EVENTS", 3)
     run_id, attempt_id = await _start(world)
-    with hub.open(
-        StreamFilter(project_ids=frozenset({world.project_id})), make_token_caller("u")
-    ) as stream:
-        events = hub.events(stream, None, 1.0)
+    wish = StreamFilter(project_ids=frozenset({world.project_id}))
+    with hub.open([wish], make_token_caller("u")) as stream:
+        events = hub.events(stream, [None], 1.0)
         first = asyncio.create_task(anext(events))
         await asyncio.sleep(0.05)
-        for seq in range(1, 8):
-            await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
-            await asyncio.sleep(0.01)
+        await _send(database, attempt_id, 1, records.make_points(run_id, "loss", [1]))
         await first
-        for seq in range(8, 15):
+        for seq in range(2, 8):
             await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
-            await asyncio.sleep(0.02)
-        with pytest.raises(ResyncError):
+        await _wait_until(lambda: stream.has_overflowed)
+        (delivery,) = await anext(events)
+        assert (delivery.resync, delivery.events) == ((0,), [])
+        with pytest.raises(StopAsyncIteration):
             await anext(events)
+
+
+async def test_a_slow_client_gets_the_newest_event_of_a_resource_and_all_points(
+    world: World, database: Database, hub: EventHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriptions, "COALESCE_AT", 2)
+    monkeypatch.setattr(event_hub, "TICK_SECONDS", 0.0)
+    run_id, attempt_id = await _start(world)
+    job = (await world.list_jobs())[0]
+    wish = StreamFilter(project_ids=frozenset({world.project_id}))
+    with hub.open([wish], make_token_caller("u")) as stream:
+        events = hub.events(stream, [None], 1.0)
+        first = asyncio.create_task(anext(events))
+        await asyncio.sleep(0.05)
+        await _send(database, attempt_id, 1, records.make_points(run_id, "loss", [1]))
+        await first
+        await world.pause(job.id)
+        await world.cancel(job.id)
+        for seq in range(2, 12):
+            await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
+            async with database.read() as session:
+                newest = await event_log.read_cursor(session)
+            await _wait_until(partial(_has_reached, hub, newest))
+        received = _list_events(await anext(events))
+    views = _parse_data([event.frame for event in received])
+    jobs = [view["data"]["state"] for view in views if view["type"] == "job"]
+    steps = [
+        step
+        for view in views
+        if view["type"] == "points"
+        for step in view["data"]["series"][0]["env_step"]
+    ]
+    assert len(jobs) == 1, "an older state of the job was replaced"
+    assert steps == list(range(2, 12))
+    assert [event.id for event in received] == sorted(event.id for event in received)
 
 
 async def test_streams_are_limited_per_user_and_in_total(database: Database) -> None:
     async with run_hub(database, most=3, most_per_user=2) as hub:
-        wish = StreamFilter(project_ids=frozenset({"prj_1"}))
+        wish = [StreamFilter(project_ids=frozenset({"prj_1"}))]
         with hub.open(wish, make_token_caller("a")), hub.open(wish, make_token_caller("a")):
             with pytest.raises(TooManyRequestsError):
                 hub.open(wish, make_token_caller("a")).__enter__()
@@ -217,15 +268,14 @@ async def test_streams_are_limited_per_user_and_in_total(database: Database) -> 
 
 async def test_closing_the_hub_ends_its_streams(world: World, database: Database) -> None:
     async with run_hub(database) as hub:
-        with hub.open(
-            StreamFilter(project_ids=frozenset({world.project_id})), make_token_caller("a")
-        ) as stream:
+        wish = StreamFilter(project_ids=frozenset({world.project_id}))
+        with hub.open([wish], make_token_caller("a")) as stream:
             task = asyncio.create_task(_collect(hub, stream))
             await asyncio.sleep(0.05)
             hub.close()
             await asyncio.wait_for(task, 2.0)
 
 
-async def _collect(hub: EventHub, stream: event_hub.EventSubscription) -> None:
-    async for _ in hub.events(stream, None, 30.0):
+async def _collect(hub: EventHub, stream: EventSubscription) -> None:
+    async for _ in hub.events(stream, [None], 30.0):
         pass
