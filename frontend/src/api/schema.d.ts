@@ -4671,7 +4671,9 @@ export interface components {
             at: string;
             /**
              * Data
-             * @description The changed resource's view, or the new points of one run from one batch:
+             * @description The changed resource's view, or the new points of one run from one batch. Of a job and of its
+             *     runs only `id` and the members that the change may have altered; of an experiment whose runs
+             *     changed only `id`. Points:
              *     `{fence, seq, series: [{name, env_step, update, episode, wall, value}]}`, columns of equal
              *     length.
              */
