@@ -48,6 +48,8 @@ _DRIVERS: Final = {
 _BUSY_SECONDS: Final = 30.0
 _TRUSTED_SECONDS: Final = 1.0
 """Seconds after its latest use for which a pooled connection counts as alive."""
+_MOST_PREPARED: Final = 500
+"""Statements that a connection keeps prepared; psycopg's default is fewer than a server uses."""
 _USED_AT: Final = "palestra_used_at"
 
 
@@ -68,6 +70,11 @@ class Database:
         self.listeners: Final[list[OnCommit]] = []
         self.is_full = False
         """Whether the latest transaction that wrote failed because the database's disk is full."""
+        self._commits_reads: Final = self.engine.dialect.name == "postgresql"
+        """Whether reading transactions, which the database lets write nothing, are committed.
+
+        After a rollback psycopg prepares all statements of the connection anew.
+        """
         reading = self.engine
         if reading.dialect.name == "postgresql":
             reading = reading.execution_options(
@@ -83,9 +90,11 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Session]:
-        """Yields a session that sees one snapshot of the database and is rolled back at the end."""
+        """Yields a session that sees one snapshot of the database and writes nothing."""
         async with self._read() as session:
             yield session
+            if self._commits_reads:
+                await session.commit()
 
     @asynccontextmanager
     async def glance(self) -> AsyncIterator[Session]:
@@ -189,9 +198,14 @@ def _create_engine(url: str, pool_size: int) -> AsyncEngine:
         event.listen(engine.sync_engine, "begin", _begin_sqlite)
         return engine
     engine = create_async_engine(target, pool_size=pool_size, max_overflow=pool_size)
+    event.listen(engine.sync_engine, "connect", _keep_statements)
     event.listen(engine.sync_engine, "checkin", _note_use)
     event.listen(engine.sync_engine, "checkout", partial(_check_connection, engine.dialect))
     return engine
+
+
+def _keep_statements(connection: Any, _record: Any) -> None:
+    connection.driver_connection.prepared_max = _MOST_PREPARED
 
 
 def _note_use(_connection: Any, record: Any) -> None:

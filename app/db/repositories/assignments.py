@@ -37,12 +37,15 @@ class WorkerSlots(WorkerOffer):
     slots: int
 
 
-async def list_worker_slots(session: Session, pools: Collection[str]) -> list[WorkerSlots]:
+async def list_worker_slots(
+    session: Session, pools: Collection[str], *, has_windows: bool = True
+) -> list[WorkerSlots]:
     """Returns the workers of the given pools that are online and not draining.
 
-    Each with until when windows leave it free.
+    Each with until when windows leave it free; `has_windows` is false if there are known to be
+    none.
     """
-    windows = await pool_windows.list_planned(session, pools)
+    windows = await pool_windows.list_planned(session, pools) if has_windows else []
     workers = [
         WorkerSlots(
             worker_id=row.id,

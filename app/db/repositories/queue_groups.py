@@ -69,7 +69,7 @@ async def filter_empty_groups(
         return ()
     mine = (*matches_row(), is_queued(), has_none_open())
     has_jobs = exists().where(*mine).correlate(QueueGroupRow)
-    query = _select_groups().where(GROUP_KEY.in_(bindparam("groups", expanding=True)), ~has_jobs)
+    query = select_groups().where(GROUP_KEY.in_(bindparam("groups", expanding=True)), ~has_jobs)
     rows = await fetch(session, query, pool=pool, groups=build_keys(groups))
     return tuple(build_group(*row[:3]) for row in rows)
 
@@ -111,12 +111,13 @@ async def list_groups(session: Session, pool: str) -> dict[Group, datetime]:
     """Returns the groups that may have queued jobs in a pool, and since when each waits."""
     return {
         build_group(*key): waiting_since
-        for *key, waiting_since in await fetch(session, _select_groups(), pool=pool)
+        for *key, waiting_since in await fetch(session, select_groups(), pool=pool)
     }
 
 
 @cache
-def _select_groups() -> Any:
+def select_groups() -> Any:
+    """Builds the statement of `list_groups`."""
     return select(*_KEY_COLUMNS, QueueGroupRow.waiting_since).where(
         QueueGroupRow.pool == bindparam("pool")
     )

@@ -106,11 +106,12 @@ class LiveUsage:
 
 async def load_shares(session: Session, pool: str) -> dict[str, float]:
     """Returns the share of each project that a pool admits, without deleted ones."""
-    return dict(await fetch(session, _select_shares(), pool=pool))
+    return dict(await fetch(session, select_shares(), pool=pool))
 
 
 @cache
-def _select_shares() -> Any:
+def select_shares() -> Any:
+    """Builds the statement of `load_shares`."""
     return (
         select(ProjectPoolRow.project_id, ProjectPoolRow.share)
         .join(PoolRow, PoolRow.id == ProjectPoolRow.pool_id)
@@ -123,12 +124,13 @@ async def load_usage(session: Session, pool: str) -> dict[UsageAccount, float]:
     """Returns the usage of each account of a pool by attempts that have ended."""
     return {
         UsageAccount(project_id, user_id): seconds
-        for project_id, user_id, seconds in await fetch(session, _select_usage(), pool=pool)
+        for project_id, user_id, seconds in await fetch(session, select_usage(), pool=pool)
     }
 
 
 @cache
-def _select_usage() -> Any:
+def select_usage() -> Any:
+    """Builds the statement of `load_usage`."""
     return select(
         UsageAccountRow.project_id, UsageAccountRow.user_id, UsageAccountRow.weighted_seconds
     ).where(UsageAccountRow.pool == bindparam("pool"))
@@ -144,17 +146,19 @@ async def load_live_usage(session: Session, pool: str) -> list[LiveUsage]:
             weight=float(weight),
         )
         for project_id, user_id, name, count, weight in await fetch(
-            session, _select_live_usage(), pool=pool
+            session, select_live_usage(), pool=pool
         )
     ]
 
 
 @cache
-def _select_live_usage() -> Any:
+def select_live_usage() -> Any:
+    """Builds the statement of `load_live_usage`."""
     devices = case((JobRow.gpus > 0, JobRow.gpus), else_=1)
     group = (JobRow.project_id, JobRow.created_by, JobRow.priority_class)
+    sums = func.sum(devices).label("devices"), func.sum(devices * JobRow.charged_weight)
     return (
-        select(*group, func.sum(devices), func.sum(devices * JobRow.charged_weight))
+        select(*group, sums[0], sums[1].label("weight"))
         .where(
             JobRow.pool == bindparam("pool"),
             job_queue.holds_devices(),

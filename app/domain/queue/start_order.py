@@ -263,11 +263,13 @@ class StartOrder:
 
     def _begin_class(self) -> None:
         found: dict[str, _Persons] = {}
+        usage_of, heads = self._usage.get, self._heads
         for group in self._groups_by_class.get(self._class, ()):
             _, project_id, user_id = group
             if project_id in self._shares:
-                used = self._usage.get(group.account, 0.0)
-                person = (used, self._heads[group].waiting_since, user_id)
+                # A pair is equal to the account, and is made faster.
+                used = usage_of((project_id, user_id), 0.0)  # type: ignore[call-overload]
+                person = (used, heads[group].waiting_since, user_id)
                 found.setdefault(project_id, []).append(person)
         for persons in found.values():
             heapq.heapify(persons)

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from app.db import clock
 from app.db.engine import Session
-from app.db.repositories import assignments, busy_slots, queue_groups
+from app.db.repositories import assignments, busy_slots, pool_reads, queue_groups
 from app.db.repositories import start_order as rows
 from app.db.repositories.assignments import WorkerSlots
 from app.db.repositories.start_order import LoadedJob, Requirement
@@ -179,21 +178,26 @@ class PoolQueue:
 
     async def _read_pool(self) -> None:
         session, pool = self._session, self._pool
-        now = await clock.now(session)
-        shares = await rows.load_shares(session, pool)
-        used = await rows.load_usage(session, pool)
-        live = await rows.load_live_usage(session, pool)
-        for one in live:
-            growing = one.devices * usage.weight(now) - one.weight
+        found = await pool_reads.read_pool(session, pool)
+        now, used = found.now, found.used
+        weight = usage.weight(now)
+        for one in found.live:
+            growing = one.devices * weight - one.weight
             used[one.account] = used.get(one.account, 0.0) + growing * usage.SECONDS_PER_WEIGHT
-        self._shares = Shares(now=now, shares=shares, usage=used)
+        self._shares = Shares(now=now, shares=found.shares, usage=used)
         self._interactive = frozenset(
-            one.account.user_id for one in live if one.priority_class is PriorityClass.INTERACTIVE
+            one.account.user_id
+            for one in found.live
+            if one.priority_class is PriorityClass.INTERACTIVE
         )
-        self._groups = await queue_groups.list_groups(session, pool)
-        self._workers = await assignments.list_worker_slots(session, [pool])
-        accounts = {group.account for group in self._groups}
-        self._running = await running_limits.read_pool(session, pool, now, accounts)
+        self._groups = found.groups
+        self._workers = await assignments.list_worker_slots(
+            session, [pool], has_windows=found.has_windows
+        )
+        self._running = LimitsOfPool(RunningLimits())
+        if found.has_quotas:
+            accounts = {group.account for group in self._groups}
+            self._running = await running_limits.read_pool(session, pool, now, accounts)
         self.loaded, self._limits, self._reads, self._busy_until = {}, {}, 0, {}
 
     async def _state(self, *others: LoadedJob) -> PoolState:
@@ -222,12 +226,12 @@ class PoolQueue:
             await self._read_busy_until()
         heads = {}
         for group in groups:
-            found = self.loaded.get(group, ())
-            heads[group] = Heads(
-                [one.job for one in found],
-                len(found) < self._limits.get(group, 0),
-                self._groups[group],
-            )
+            found = self.loaded.get(group)
+            if found is None:
+                heads[group] = Heads(waiting_since=self._groups[group])
+                continue
+            is_complete = len(found) < self._limits[group]
+            heads[group] = Heads([one.job for one in found], is_complete, self._groups[group])
         return LoadedHeads(
             heads=heads,
             equipped=equipped,
