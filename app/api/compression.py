@@ -105,7 +105,9 @@ class _Answer:
 def _is_json(start: Message) -> bool:
     headers = Headers(raw=list(start["headers"]))
     media_type = headers.get("content-type", "").partition(";")[0]
-    return media_type in _JSON and "content-encoding" not in headers and "etag" not in headers
+    # A strong tag names the bytes that are sent, a weak one also stands for compressed ones.
+    exact = not headers.get("etag", "W/").startswith("W/")
+    return media_type in _JSON and "content-encoding" not in headers and not exact
 
 
 def _gzip(body: bytes) -> bytes:

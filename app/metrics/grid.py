@@ -38,11 +38,13 @@ class Grid:
         first: Number of the first bucket: it starts at `first * width`.
         width: Positions per bucket.
         buckets: Number of buckets.
+        unit: Width of a bucket of level 0.
     """
 
     first: int
     width: int
     buckets: int
+    unit: int = 1
 
     @classmethod
     def cover(
@@ -64,7 +66,7 @@ class Grid:
             first = int((low[0] // width - low[1] // width).min())
             last = int((high[0] // width - high[1] // width).max())
             if last - first < buckets or width > _WIDEST:
-                return cls(first, width, last - first + 1)
+                return cls(first, width, last - first + 1, unit)
             width *= 2
 
     @property
@@ -79,9 +81,9 @@ class Grid:
 
     @property
     def centres(self) -> Floats:
-        """Centre of each bucket: half-way between its lowest and its highest position."""
+        """Centre of each bucket: half-way between the lowest and highest multiple of the unit."""
         numbers = np.arange(self.first, self.first + self.buckets)
-        return np.asarray(numbers * float(self.width) + (self.width - 1) / 2, np.float64)
+        return np.asarray(numbers * float(self.width) + (self.width - self.unit) / 2, np.float64)
 
     def index(self, x: Ints, origin: int = 0) -> Ints:
         """Returns the bucket of each position, below 0 or from `buckets` on where it is outside.

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from app.metrics.blocks import Floats, Ints
+from app.metrics.columns import Floats, Ints
 
 RESAMPLES: Final = 2_000
 """Number of bootstrap resamples of an interval of a live curve."""
@@ -27,6 +27,7 @@ class GroupBuckets:
     mean: Floats
     median: Floats
     stdev: Floats
+    stderr: Floats
     min: Floats
     max: Floats
     low: Floats
@@ -34,25 +35,27 @@ class GroupBuckets:
     n: Ints
 
 
-def summarise(means: Floats) -> GroupBuckets:
+def summarise(means: Floats, *, with_interval: bool = True) -> GroupBuckets:
     """Returns the statistics of a group.
 
     Args:
         means: Shape (runs, buckets): each run's mean, NaN where it has no finite value.
+        with_interval: Whether the bootstrap interval is computed, which takes most of the time.
 
     Returns:
-        Mean, median, sample standard deviation (NaN for one run), extremes, the 95 % percentile
+        Mean, median, sample standard deviation and standard error of the mean (NaN for one run),
+            extremes, the 95 % percentile
         bootstrap interval of the mean (NaN with fewer than three runs), and the number of runs with
         data. The same input gives the same interval.
     """
     present = ~np.isnan(means)
     n = present.sum(axis=0)
-    mean, median, stdev, low, high, least, most = np.full((7, means.shape[1]), np.nan)
-    result = GroupBuckets(mean, median, stdev, least, most, low, high, n)
+    mean, median, stdev, stderr, low, high, least, most = np.full((8, means.shape[1]), np.nan)
+    result = GroupBuckets(mean, median, stdev, stderr, least, most, low, high, n)
     ordered = np.sort(means, axis=0)  # NaN is last, so the first n values are the runs
     for count in np.unique(n[n > 0]).tolist():
         columns = np.flatnonzero(n == count)
-        _fill(result, columns, ordered[:count, columns])
+        _fill(result, columns, ordered[:count, columns], with_interval=with_interval)
     return result
 
 
@@ -84,7 +87,7 @@ def carry_forward(means: Floats, ends: Sequence[tuple[int, float] | None]) -> tu
     return np.where(carried, value[:, None], means), carried.sum(axis=0)
 
 
-def _fill(result: GroupBuckets, columns: Ints, values: Floats) -> None:
+def _fill(result: GroupBuckets, columns: Ints, values: Floats, *, with_interval: bool) -> None:
     """Writes the statistics of the buckets `columns`, for which all runs have `values`.
 
     `values` has the shape (runs, columns).
@@ -97,7 +100,8 @@ def _fill(result: GroupBuckets, columns: Ints, values: Floats) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.std(values, axis=0, ddof=1) if count > 1 else np.full(len(columns), np.nan)
     result.stdev[columns] = np.where(np.isfinite(spread), spread, np.nan)
-    if count >= MIN_RUNS:
+    result.stderr[columns] = result.stdev[columns] / np.sqrt(count)
+    if with_interval and count >= MIN_RUNS:
         result.low[columns], result.high[columns] = _interval(values)
 
 

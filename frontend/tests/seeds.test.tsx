@@ -1,11 +1,13 @@
 /**
  * Line 15.21: a mean shows its number of seeds, and can include runs that stopped at their target.
  */
+
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render, screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { listMeasures } from "@/api/definition";
 import type { ExperimentDetail, Run, SeriesResult } from "@/api/types";
 import { EvaluationPanel } from "@/features/experiment/EvaluationPanel";
 import {
@@ -78,13 +80,26 @@ describe("the number of seeds", () => {
   });
 });
 
+describe("the request of the learning curve", () => {
+  it("has the visible range, and the distance of two evaluations as the unit of the buckets", () => {
+    const every = listMeasures(experiment.definition).evaluateEvery;
+    const zoomed = buildEvaluationRequest(experiment, RUNS, "env_step", false, {
+      start: 5,
+      end: 9,
+    });
+    expect(zoomed).toMatchObject({ start: 5, end: 9, unit: every });
+    const elapsed = buildEvaluationRequest(experiment, RUNS, "relative", false);
+    expect(elapsed).toMatchObject({ start: null, end: null, unit: 1, x: "relative" });
+  });
+});
+
 describe("carrying forward", () => {
   it("is computed by the server, and off unless the URL enables it", () => {
     expect(
-      buildEvaluationRequest(experiment, RUNS, "env_step", false).groups[0]?.carry_forward,
+      buildEvaluationRequest(experiment, RUNS, "env_step", false).groups?.[0]?.carry_forward,
     ).toBe(false);
     expect(
-      buildEvaluationRequest(experiment, RUNS, "env_step", true).groups[0]?.carry_forward,
+      buildEvaluationRequest(experiment, RUNS, "env_step", true).groups?.[0]?.carry_forward,
     ).toBe(true);
     expect(readExperimentSearch({})).toEqual({});
     expect(readExperimentSearch({ carry: true })).toEqual({ carry: true });

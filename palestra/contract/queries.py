@@ -1,12 +1,12 @@
 """Curves, logs and events: the queries of the API and their answers."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, field_validator
+from pydantic import Field, JsonValue, StringConstraints, field_validator, model_validator
 
 from palestra.contract.documents import Document
-from palestra.contract.names import SeriesName, Title
+from palestra.contract.names import MAX_STEP, SeriesName, Title
 from palestra.contract.telemetry import Number, RunId
 from palestra.contract.views import View
 
@@ -49,6 +49,18 @@ it is moved by whole buckets, so it is exact to the width of one.
 """
 
 
+CurveColumn = Literal["min", "max", "mean", "last", "n", "nonfinite"]
+"""A column of a curve on a grid."""
+Statistic = Literal["mean", "median", "stdev", "stderr", "min", "max", "interval"]
+"""A statistic over the runs of a group; `interval` is the columns `low` and `high`."""
+FieldPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=128)]
+"""A member of a definition, for example `agent`, `env`, `agent.gamma` or `loop.env_steps`.
+
+`agent` and `env` are the name of the agent and the ID of the environment; `experiment` and `seed`
+are those of the run.
+"""
+
+
 class SeriesSelector(Document):
     """Names one curve: a run and one of its series."""
 
@@ -60,7 +72,7 @@ class SeriesGroup(Document):
     """Runs whose curves of one series are aggregated, usually the seeds of an experiment."""
 
     name: Title
-    run_ids: Annotated[tuple[RunId, ...], Field(min_length=1, max_length=1_000)]
+    run_ids: Annotated[tuple[RunId, ...], Field(max_length=1_000)]
     series: SeriesName
     carry_forward: bool = False
     """Whether a run that succeeded counts on with its last finite value as far as others of the
@@ -70,9 +82,31 @@ class SeriesGroup(Document):
     @field_validator("run_ids")
     @classmethod
     def _runs_differ(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(value)) != len(value):
-            raise ValueError("must be different: name each run once, since each counts once")
-        return value
+        return _check_different(value)
+
+
+class Smoothing(Document):
+    """How curves are smoothed, after they were put on the grid.
+
+    Both kinds are debiased: the first value is the curve's own. Buckets without a value are left
+    out.
+    """
+
+    kind: Literal["ema", "time_weighted"]
+    """`ema`: each bucket with a value counts `weight` times the one after it. `time_weighted`: the
+    count halves with every `half_life` of x, however many buckets have a value there.
+    """
+    weight: Annotated[float, Field(ge=0, lt=1)] | None = None
+    half_life: Annotated[float, Field(gt=0)] | None = None
+    """In units of x, seconds on times."""
+
+    @model_validator(mode="after")
+    def _parameter_fits(self) -> Self:
+        if (self.kind == "ema") != (self.weight is not None) or (self.kind == "time_weighted") != (
+            self.half_life is not None
+        ):
+            raise ValueError("must have a weight for `ema`, and a half_life for `time_weighted`")
+        return self
 
 
 class SeriesQuery(Document):
@@ -84,7 +118,24 @@ class SeriesQuery(Document):
     """
 
     select: Annotated[tuple[SeriesSelector, ...], Field(max_length=1_000)] = ()
+    """Single curves."""
+    runs: Annotated[tuple[RunId, ...], Field(max_length=1_000)] = ()
+    """Runs of which every series in `names` is answered."""
+    experiments: Annotated[
+        tuple[Annotated[str, StringConstraints(max_length=128)], ...], Field(max_length=100)
+    ] = ()
+    """Experiments whose runs are added to `runs`."""
+    names: Annotated[tuple[SeriesName, ...], Field(max_length=100)] = ()
+    group_by: Annotated[tuple[FieldPath, ...], Field(max_length=5)] = ()
+    """Fields of the definition: `runs` with equal values are a group of each series in `names`."""
+    carry_forward: bool = False
+    """Whether groups of `group_by` carry forward, as in `SeriesGroup`."""
+    show_runs: bool = True
+    """Whether the answer holds the curves of `runs`, or only their groups. Groups are over all data
+    of all runs in either case.
+    """
     groups: Annotated[tuple[SeriesGroup, ...], Field(max_length=100)] = ()
+    """Groups whose runs are listed."""
     x: CurveAxis = "env_step"
     start: float | None = None
     """Lower end of the range on x, inclusive; `null` begins at the data."""
@@ -92,7 +143,29 @@ class SeriesQuery(Document):
     """Upper end, inclusive; `null` ends at the data."""
     buckets: Annotated[int, Field(ge=1, le=1_500)] = 1_000
     """Most buckets: the answer has more than half as many, or one per unit of a short range."""
+    unit: Annotated[int, Field(ge=1, le=MAX_STEP)] = 1
+    """Narrowest bucket on a counter: widths are this times a power of two.
+
+    Only for curves of evaluations: with the distance of two evaluations, those of all seeds share
+    their buckets.
+    """
+    columns: Annotated[tuple[CurveColumn, ...], Field(max_length=6)] = get_args(CurveColumn)
+    """Columns of curves; others are empty in the answer."""
+    statistics: Annotated[tuple[Statistic, ...], Field(max_length=7)] = get_args(Statistic)
+    """Statistics of groups; others are empty in the answer."""
+    smoothing: Smoothing | None = None
     include_superseded: bool = False
+
+    @field_validator("runs", "names", "experiments", "group_by", "columns", "statistics")
+    @classmethod
+    def _items_differ(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return _check_different(value)
+
+
+def _check_different(value: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(value)) != len(value):
+        raise ValueError("must be different: name each once, since each counts once")
+    return value
 
 
 class GridSeries(View):
@@ -108,7 +181,9 @@ class GridSeries(View):
     """Points per bucket, finite and not."""
     nonfinite: list[int]
     points: int
-    """All points in range."""
+    """All points in the buckets."""
+    smoothed: list[float | None] = Field(default_factory=list)
+    """The mean, smoothed; empty without `smoothing`."""
 
 
 class GridGroup(View):
@@ -123,6 +198,8 @@ class GridGroup(View):
     median: list[float | None]
     stdev: list[float | None]
     """Sample standard deviation; `null` for one run."""
+    stderr: list[float | None] = Field(default_factory=list)
+    """Standard error of the mean: the deviation over the root of n; `null` for one run."""
     min: list[float | None]
     max: list[float | None]
     low: list[float | None]
@@ -133,6 +210,12 @@ class GridGroup(View):
     """
     carried: list[int]
     """How many of them are over and count with their last value."""
+    smoothed: list[float | None] = Field(default_factory=list)
+    """The mean, smoothed; empty without `smoothing`."""
+    by: dict[str, JsonValue] = Field(default_factory=dict)
+    """Fields of `group_by` and their values in this group; empty for a group of listed runs."""
+    run_ids: list[str] = Field(default_factory=list)
+    """All runs of the group, those without data included."""
 
 
 class SeriesResult(View):
@@ -140,7 +223,8 @@ class SeriesResult(View):
 
     x: str
     grid: list[float]
-    """Centre of each bucket: half-way between the lowest and highest position that it holds."""
+    """Centre of each bucket: half-way between the lowest and highest multiple of the unit in it.
+    """
     start: float
     """Where the first bucket begins."""
     end: float

@@ -25,7 +25,7 @@ from palestra.contract.names import new_id
 from palestra.contract.queries import SeriesQuery
 from tests.app.api.serving import AppServer, serve
 from tests.security.target import Target
-from tests.support.records import make_delivery, make_log, make_points
+from tests.support.records import make_delivery, make_log
 from tests.support.server_fixture import World, make_token_caller
 
 
@@ -96,23 +96,6 @@ async def test_every_mention_of_a_curve_counts_towards_the_limit(world: World) -
     wanted = SeriesQuery.model_validate_json(json.dumps(body))
     with pytest.raises(TooLargeError):
         await curves.query(world.database, world.admin, wanted)
-
-
-async def test_a_streamed_answer_equals_the_whole_answer(world: World) -> None:
-    job = await world.submit_one_job()
-    worker = (await world.register()).worker_id
-    attempt = (await world.start(job.id, worker)).work_order.attempt_id
-    run = job.run_ids[0]
-    async with world.database.write() as session:
-        await batches.take(
-            session, make_delivery(attempt, 1, [make_points(run, "loss", range(50))])
-        )
-    body = {"select": [{"run_id": run, "series": "loss"}] * 2, **_query(run, 2, 1), "buckets": 7}
-    result = await curves.query(
-        world.database, world.admin, SeriesQuery.model_validate_json(json.dumps(body))
-    )
-    assert b"".join(curves.encode(result)) == result.model_dump_json().encode()
-    assert result.series[0].points == 50
 
 
 async def test_an_attempt_reads_only_the_snapshots_of_its_runs(server: AppServer) -> None:

@@ -1,37 +1,50 @@
 """Answers a series query: curves and groups on one common grid, from one state of the database.
 
-`app.services.curves.buckets` reads the curves; here they become the answer.
+`selection` says which curves are wanted, `buckets` reads them, and `answers` writes them.
 """
 
 import asyncio
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from app.db.engine import Database, Session
 from app.db.repositories import blocks as rows
 from app.db.repositories import events as event_rows
-from app.domain.errors import InvalidError, NotFoundError, TooLargeError
+from app.db.repositories import queried_runs
+from app.domain.errors import InvalidError
 from app.domain.principal import Principal
-from app.metrics.blocks import Floats, Ints
+from app.metrics.columns import Floats
 from app.metrics.grid import to_coordinates
-from app.metrics.groups import GroupBuckets, carry_forward, summarise
+from app.metrics.groups import carry_forward, summarise
+from app.metrics.smoothing import smooth_by_bucket, smooth_by_distance
 from app.metrics.sort_records import parse_evaluation_series
-from app.services.curves import buckets
+from app.services.curves import answers, buckets
+from app.services.curves.answers import CurveAnswer, GroupAnswer
 from app.services.curves.buckets import BucketRequest, CurveBuckets, Key, LoadedCurves
-from palestra.contract.queries import GridGroup, GridSeries, SeriesGroup, SeriesQuery, SeriesResult
+from app.services.curves.selection import CurveGroup, Selection, check_names, select_curves
+from palestra.contract.queries import SeriesQuery, SeriesResult
+from palestra.contract.states import FINAL_RUN_STATES
 
-MAX_CURVES: Final = 2_000
-"""Largest number of different curves of one query, including those of its groups."""
-MAX_CELLS: Final = 1_500_000
-"""Largest product of curves and buckets of one query."""
-MAX_NAMED_CELLS: Final = 2 * MAX_CELLS
-"""The same, where a curve counts once for each group that names it."""
-MAX_POINTS: Final = 50_000_000
-"""Largest number of stored points that one query may read."""
-_EMPTY: Final = re.compile(rb"(?<=\"series\":)\[\]|(?<=\"groups\":)\[\]")
+_FORM: Final = 1
+"""Raised whenever the same data is answered in another form: older entity tags then differ."""
+_TIMES: Final = frozenset({"wall", "relative"})
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedAnswer:
+    """An answer and its entity tag.
+
+    Attributes:
+        answer: `None` where the caller has the answer with this tag.
+        tag: Identifies query and data; `None` while one of the runs may get points.
+    """
+
+    answer: CurveAnswer | None
+    tag: str | None
 
 
 async def query(database: Database, principal: Principal, wanted: SeriesQuery) -> SeriesResult:
@@ -39,145 +52,134 @@ async def query(database: Database, principal: Principal, wanted: SeriesQuery) -
 
     Raises:
         NotFoundError: If the project lacks one of the runs.
-        InvalidError: If the range is empty.
+        InvalidError: If the range, a group, a field or the name of a series is wrong.
         TooLargeError: If the query exceeds a limit.
     """
-    asked = _read_requested_curves(wanted)
-    keys = list(dict.fromkeys(asked))
+    found = await read(database, principal, wanted)
+    assert found.answer is not None
+    return SeriesResult.model_validate_json(answers.encode_json(found.answer))
+
+
+async def read(
+    database: Database, principal: Principal, wanted: SeriesQuery, known: Collection[str] = ()
+) -> TaggedAnswer:
+    """Returns the answer to a query, unless its tag is among the `known` ones.
+
+    Raises:
+        NotFoundError: If the project lacks one of the runs.
+        InvalidError: If the range, a group, a field or the name of a series is wrong.
+        TooLargeError: If the query exceeds a limit.
+    """
     if wanted.start is not None and wanted.end is not None and wanted.start > wanted.end:
         raise InvalidError("invalid_range", "start must not be above end", pointer="/start")
-    too_often = len(asked) * wanted.buckets > MAX_NAMED_CELLS
-    if len(keys) > MAX_CURVES or len(keys) * wanted.buckets > MAX_CELLS or too_often:
-        message = (
-            f"At most {MAX_CURVES} curves and {MAX_CELLS} buckets in all. Ask for fewer "
-            "curves or buckets."
-        )
-        raise TooLargeError("query_too_large", message)
     async with database.read() as session:
-        cursor, loaded = await _load(session, principal, wanted, keys)
-    return await asyncio.to_thread(_answer, wanted, cursor, loaded)
-
-
-def encode(result: SeriesResult) -> Iterator[bytes]:
-    """Yields the JSON of an answer in pieces: a large answer must not block the event loop."""
-    bare = result.model_copy(update={"series": [], "groups": []}).model_dump_json().encode()
-    head, middle, tail = _EMPTY.split(bare)
-    yield head
-    yield from _listed(result.series)
-    yield middle
-    yield from _listed(result.groups)
-    yield tail
-
-
-def _listed(parts: Sequence[GridSeries] | Sequence[GridGroup]) -> Iterator[bytes]:
-    yield b"["
-    for place, part in enumerate(parts):
-        yield (b"," if place else b"") + part.model_dump_json().encode()
-    yield b"]"
-
-
-def _read_requested_curves(wanted: SeriesQuery) -> list[Key]:
-    """Returns all requested curves, repeated ones included."""
-    asked = [(one.run_id, one.series) for one in wanted.select]
-    return asked + [(run_id, group.series) for group in wanted.groups for run_id in group.run_ids]
-
-
-async def _load(
-    session: Session, principal: Principal, wanted: SeriesQuery, keys: Sequence[Key]
-) -> tuple[int, LoadedCurves]:
-    """Returns the ID of the last event and the data of the curves."""
-    cursor = await event_rows.read_newest_id(session)
-    run_ids = list(dict.fromkeys(run_id for run_id, _ in keys))
-    projects = await rows.load_projects(session, run_ids)
-    if any(projects.get(run_id) not in principal.project_ids for run_id in run_ids):
-        raise NotFoundError("run")
-    stored = [key for key in keys if parse_evaluation_series(key[1]) is None]
-    if await rows.count_points(session, stored) > MAX_POINTS:
-        raise TooLargeError(
-            "query_too_large",
-            f"The curves hold more than {MAX_POINTS} points. Ask for fewer at once.",
+        selection = await select_curves(session, principal, wanted)
+        _check_unit(wanted, selection)
+        points = await check_names(session, wanted, selection)
+        tag = await _compute_tag(session, wanted, selection, points)
+        if tag is not None and tag in known:
+            return TaggedAnswer(None, tag)
+        cursor = await event_rows.read_newest_id(session)
+        request = BucketRequest(
+            keys=selection.keys,
+            axis=wanted.x,
+            start=wanted.start,
+            end=wanted.end,
+            buckets=wanted.buckets,
+            unit=wanted.unit,
+            superseded=wanted.include_superseded,
+            ended=await _list_ended(session, selection.groups),
         )
-    request = BucketRequest(
-        keys=keys,
-        axis=wanted.x,
-        start=wanted.start,
-        end=wanted.end,
-        buckets=wanted.buckets,
-        superseded=wanted.include_superseded,
-        ended=await _list_ended(session, wanted.groups),
+        loaded = await buckets.load(session, request)
+    answer = await asyncio.to_thread(_answer, wanted, selection, cursor, loaded)
+    return TaggedAnswer(answer, tag)
+
+
+def _check_unit(wanted: SeriesQuery, selection: Selection) -> None:
+    stored = any(parse_evaluation_series(name) is None for _, name in selection.keys)
+    if wanted.unit > 1 and (stored or wanted.x in _TIMES):
+        raise InvalidError(
+            "unit_needs_evaluations",
+            "must be 1 unless all curves are computed from evaluations and x is a counter",
+            pointer="/unit",
+        )
+
+
+async def _compute_tag(
+    session: Session, wanted: SeriesQuery, selection: Selection, points: Mapping[Key, int]
+) -> str | None:
+    """Returns the tag of an answer whose runs have all ended; `None` for others.
+
+    Points are only added, evaluations are added or superseded, and a fence changes what is
+    superseded: their counts identify the data.
+    """
+    if not selection.runs or any(
+        run.state not in FINAL_RUN_STATES for run in selection.runs.values()
+    ):
+        return None
+    evaluations = await queried_runs.count_evaluations(session, selection.runs)
+    runs = sorted(
+        (run.id, run.state, run.fence, evaluations.get(run.id, (0, 0)))
+        for run in selection.runs.values()
     )
-    return cursor, await buckets.load(session, request)
+    parts = (_FORM, wanted.model_dump_json(), runs, sorted(points.items()))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
-async def _list_ended(session: Session, groups: Sequence[SeriesGroup]) -> frozenset[Key]:
+async def _list_ended(session: Session, groups: Sequence[CurveGroup]) -> frozenset[Key]:
     """Returns the curves of succeeded runs in groups that carry values forward."""
-    carried = {
-        (run_id, group.series)
-        for group in groups
-        if group.carry_forward
-        for run_id in group.run_ids
-    }
+    carried = {key for group in groups if group.carry_forward for key in group.keys}
     if not carried:
         return frozenset()
     over = await rows.filter_succeeded_runs(session, {run_id for run_id, _ in carried})
     return frozenset(key for key in carried if key[0] in over)
 
 
-def _answer(wanted: SeriesQuery, cursor: int, loaded: LoadedCurves) -> SeriesResult:
+def _answer(
+    wanted: SeriesQuery, selection: Selection, cursor: int, loaded: LoadedCurves
+) -> CurveAnswer:
     found = buckets.reduce(loaded)
+    _check_range(wanted, found)
     rows_of = {key: row for row, key in enumerate(found.keys)}
-    start, end, width = to_coordinates(
-        wanted.x, np.array([found.grid.start, found.grid.end, found.grid.width], np.float64)
-    ).tolist()
-    return SeriesResult.model_construct(
-        x=wanted.x,
-        grid=to_coordinates(wanted.x, found.grid.centres).tolist(),
-        start=start,
-        end=end,
-        width=width,
-        series=[
-            _series(found, rows_of[one.run_id, one.series], (one.run_id, one.series))
-            for one in wanted.select
-        ],
-        groups=[_group(group, found, rows_of) for group in wanted.groups],
+    return CurveAnswer(
+        query=wanted,
+        found=found,
+        shown=selection.shown,
+        rows=[rows_of[key] for key in selection.shown],
+        groups=[_summarise(wanted, group, found, rows_of) for group in selection.groups],
+        smoothed=_smooth(wanted, found, found.mean),
         cursor=cursor,
     )
 
 
-def _group(group: SeriesGroup, found: CurveBuckets, rows_of: Mapping[Key, int]) -> GridGroup:
-    keys = [(run_id, group.series) for run_id in group.run_ids]
+def _check_range(wanted: SeriesQuery, found: CurveBuckets) -> None:
+    if (wanted.start is None and wanted.end is None) or found.span is None or found.n.any():
+        return
+    low, high = to_coordinates(wanted.x, np.array(found.span, np.float64)).tolist()
+    raise InvalidError(
+        "range_without_data",
+        f"leaves no point: the curves have points from {low:.15g} to {high:.15g} of {wanted.x}",
+        pointer="/end" if wanted.start is None else "/start",
+    )
+
+
+def _summarise(
+    wanted: SeriesQuery, group: CurveGroup, found: CurveBuckets, rows_of: Mapping[Key, int]
+) -> GroupAnswer:
     means, carried = carry_forward(
-        found.mean[[rows_of[key] for key in keys]],
-        [found.ends.get(key) if group.carry_forward else None for key in keys],
+        found.mean[[rows_of[key] for key in group.keys]],
+        [found.ends.get(key) if group.carry_forward else None for key in group.keys],
     )
-    return _group_view(group, summarise(means), carried)
+    statistics = summarise(means, with_interval="interval" in wanted.statistics)
+    smoothed = _smooth(wanted, found, statistics.mean[None, :])
+    return GroupAnswer(group, statistics, carried, None if smoothed is None else smoothed[0])
 
 
-def _series(found: CurveBuckets, row: int, key: Key) -> GridSeries:
-    return GridSeries.model_construct(
-        run_id=key[0],
-        series=key[1],
-        min=_replace_nan(found.min[row]),
-        max=_replace_nan(found.max[row]),
-        mean=_replace_nan(found.mean[row]),
-        last=_replace_nan(found.last[row]),
-        n=found.n[row].tolist(),
-        nonfinite=found.nonfinite[row].tolist(),
-        points=int(found.n[row].sum()),
-    )
-
-
-def _group_view(group: SeriesGroup, found: GroupBuckets, carried: Ints) -> GridGroup:
-    columns = ("mean", "median", "stdev", "min", "max", "low", "high")
-    values: dict[str, Any] = {column: _replace_nan(getattr(found, column)) for column in columns}
-    return GridGroup.model_construct(
-        name=group.name, series=group.series, n=found.n.tolist(), carried=carried.tolist(), **values
-    )
-
-
-def _replace_nan(values: Floats) -> list[float | None]:
-    """Returns the values with `None` for NaN."""
-    plain: list[float | None] = values.tolist()
-    for place in np.flatnonzero(np.isnan(values)).tolist():
-        plain[place] = None
-    return plain
+def _smooth(wanted: SeriesQuery, found: CurveBuckets, means: Floats) -> Floats | None:
+    if wanted.smoothing is None:
+        return None
+    if wanted.smoothing.weight is not None:
+        return smooth_by_bucket(means, wanted.smoothing.weight)
+    assert wanted.smoothing.half_life is not None
+    (width,) = to_coordinates(wanted.x, np.array([found.grid.width], np.float64)).tolist()
+    return smooth_by_distance(means, wanted.smoothing.half_life / width)

@@ -2011,7 +2011,9 @@ export interface paths {
          * Query Series
          * @description Returns curves and statistics over groups of runs on one common grid.
          *
-         *     The answer contains the event cursor from which to follow changes.
+         *     The answer contains the event cursor from which to follow changes. Answers about ended runs have
+         *     an `ETag`, and 304 answers a request whose `If-None-Match` has it. `Accept:
+         *     application/vnd.apache.arrow.stream` gives an Arrow stream.
          */
         post: operations["query_series"];
         delete?: never;
@@ -5048,6 +5050,13 @@ export interface components {
          */
         GridGroup: {
             /**
+             * By
+             * @description Fields of `group_by` and their values in this group; empty for a group of listed runs.
+             */
+            by?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
              * Carried
              * @description How many of them are over and count with their last value.
              */
@@ -5074,8 +5083,23 @@ export interface components {
             n: number[];
             /** Name */
             name: string;
+            /**
+             * Run Ids
+             * @description All runs of the group, those without data included.
+             */
+            run_ids?: string[];
             /** Series */
             series: string;
+            /**
+             * Smoothed
+             * @description The mean, smoothed; empty without `smoothing`.
+             */
+            smoothed?: (number | null)[];
+            /**
+             * Stderr
+             * @description Standard error of the mean: the deviation over the root of n; `null` for one run.
+             */
+            stderr?: (number | null)[];
             /**
              * Stdev
              * @description Sample standard deviation; `null` for one run.
@@ -5104,13 +5128,18 @@ export interface components {
             nonfinite: number[];
             /**
              * Points
-             * @description All points in range.
+             * @description All points in the buckets.
              */
             points: number;
             /** Run Id */
             run_id: string;
             /** Series */
             series: string;
+            /**
+             * Smoothed
+             * @description The mean, smoothed; empty without `smoothing`.
+             */
+            smoothed?: (number | null)[];
         };
         /**
          * Health
@@ -9185,12 +9214,44 @@ export interface components {
              */
             buckets: number;
             /**
+             * Carry Forward
+             * @description Whether groups of `group_by` carry forward, as in `SeriesGroup`.
+             * @default false
+             */
+            carry_forward: boolean;
+            /**
+             * Columns
+             * @description Columns of curves; others are empty in the answer.
+             * @default [
+             *       "min",
+             *       "max",
+             *       "mean",
+             *       "last",
+             *       "n",
+             *       "nonfinite"
+             *     ]
+             */
+            columns: ("min" | "max" | "mean" | "last" | "n" | "nonfinite")[];
+            /**
              * End
              * @description Upper end, inclusive; `null` ends at the data.
              */
             end?: number | null;
             /**
+             * Experiments
+             * @description Experiments whose runs are added to `runs`.
+             * @default []
+             */
+            experiments: string[];
+            /**
+             * Group By
+             * @description Fields of the definition: `runs` with equal values are a group of each series in `names`.
+             * @default []
+             */
+            group_by: string[];
+            /**
              * Groups
+             * @description Groups whose runs are listed.
              * @default []
              */
             groups: components["schemas"]["SeriesGroup"][];
@@ -9200,15 +9261,58 @@ export interface components {
              */
             include_superseded: boolean;
             /**
+             * Names
+             * @default []
+             */
+            names: string[];
+            /**
+             * Runs
+             * @description Runs of which every series in `names` is answered.
+             * @default []
+             */
+            runs: string[];
+            /**
              * Select
+             * @description Single curves.
              * @default []
              */
             select: components["schemas"]["SeriesSelector"][];
+            /**
+             * Show Runs
+             * @description Whether the answer holds the curves of `runs`, or only their groups. Groups are over all data
+             *     of all runs in either case.
+             * @default true
+             */
+            show_runs: boolean;
+            smoothing?: components["schemas"]["Smoothing"] | null;
             /**
              * Start
              * @description Lower end of the range on x, inclusive; `null` begins at the data.
              */
             start?: number | null;
+            /**
+             * Statistics
+             * @description Statistics of groups; others are empty in the answer.
+             * @default [
+             *       "mean",
+             *       "median",
+             *       "stdev",
+             *       "stderr",
+             *       "min",
+             *       "max",
+             *       "interval"
+             *     ]
+             */
+            statistics: ("mean" | "median" | "stdev" | "stderr" | "min" | "max" | "interval")[];
+            /**
+             * Unit
+             * @description Narrowest bucket on a counter: widths are this times a power of two.
+             *
+             *     Only for curves of evaluations: with the distance of two evaluations, those of all seeds share
+             *     their buckets.
+             * @default 1
+             */
+            unit: number;
             /**
              * X
              * @default env_step
@@ -9235,7 +9339,7 @@ export interface components {
             end: number;
             /**
              * Grid
-             * @description Centre of each bucket: half-way between the lowest and highest position that it holds.
+             * @description Centre of each bucket: half-way between the lowest and highest multiple of the unit in it.
              */
             grid: number[];
             /** Groups */
@@ -9438,6 +9542,29 @@ export interface components {
              * @description Login name of who submitted the job; `null` for a free slot or where it is not shown.
              */
             user?: string | null;
+        };
+        /**
+         * Smoothing
+         * @description How curves are smoothed, after they were put on the grid.
+         *
+         *     Both kinds are debiased: the first value is the curve's own. Buckets without a value are left
+         *     out.
+         */
+        Smoothing: {
+            /**
+             * Half Life
+             * @description In units of x, seconds on times.
+             */
+            half_life?: number | null;
+            /**
+             * Kind
+             * @description `ema`: each bucket with a value counts `weight` times the one after it. `time_weighted`: the
+             *     count halves with every `half_life` of x, however many buckets have a value there.
+             * @enum {string}
+             */
+            kind: "ema" | "time_weighted";
+            /** Weight */
+            weight?: number | null;
         };
         /**
          * SnapshotFile
@@ -21047,7 +21174,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SeriesResult"];
+                    "application/vnd.apache.arrow.stream": string;
                 };
+            };
+            /** @description The caller has this answer: its tag was in `If-None-Match`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description The request could not be read. */
             400: {

@@ -82,7 +82,8 @@ export type Role = Schemas["Role"];
 export type Membership = Schemas["MembershipView"];
 export type Permission = Schemas["Permission"];
 export type SeriesInfo = Schemas["SeriesInfo"];
-export type SeriesQuery = Schemas["SeriesQuery"];
+/** Members that are left out have the defaults of the API. */
+export type SeriesQuery = Partial<Schemas["SeriesQuery"]>;
 export type SeriesResult = Schemas["SeriesResult"];
 export type GridSeries = Schemas["GridSeries"];
 export type GridGroup = Schemas["GridGroup"];

@@ -104,6 +104,11 @@ export function formatClock(epochSeconds: number): string {
   return new Date(epochSeconds * 1000).toLocaleTimeString("sv-SE");
 }
 
+/** The format of x on an axis of curves. */
+export function chooseXFormat(axis: string): (x: number) => string {
+  return axis === "wall" ? formatClock : axis === "relative" ? formatDuration : formatCompact;
+}
+
 /** Formats a number of bytes: `4.2 MiB`. */
 export function formatBytes(size: number | null | undefined): string {
   if (size === null || size === undefined || !Number.isFinite(size)) return DASH;

@@ -1,8 +1,9 @@
 import { useEffect, useReducer, useRef, useState } from "react";
 import { ApiError } from "@/api/client";
 import { querySeries } from "@/api/queries";
-import type { LiveEvent, SeriesQuery } from "@/api/types";
+import type { LiveEvent, SeriesQuery, SeriesResult } from "@/api/types";
 import { computeRetryDelay, isTransient } from "@/lib/outage";
+import { countVisibleBuckets } from "@/lib/visibleBuckets";
 import type { View } from "./curve";
 import { curvesOf, releaseCurves } from "./curveRegistry";
 import type { RunCurves } from "./curves";
@@ -16,7 +17,6 @@ import { useLive, useStream } from "./useLive";
  */
 const EXACT_POINTS = 5_000;
 const EXACT_EVENTS = 5_000;
-const BUCKETS = 800;
 const MOST_SERIES = 1_000;
 /**
  * Number of exact points at which the history is loaded as buckets again, which bounds the memory
@@ -174,15 +174,25 @@ async function readHistory(id: string, names: readonly string[], view: View, sig
     select,
     groups: [],
     x: view.axis,
-    buckets: BUCKETS,
+    buckets: countVisibleBuckets(),
     start: view.start ?? null,
     end: view.end ?? null,
-    include_superseded: false,
+    columns: ["min", "max", "mean", "last"],
   };
   const [history, withSuperseded] = await Promise.all([
-    querySeries(query, signal),
-    view.superseded ? querySeries({ ...query, include_superseded: true }, signal) : null,
+    queryRange(query, signal),
+    view.superseded ? queryRange({ ...query, include_superseded: true }, signal) : null,
   ]);
   const points = history.series.reduce((sum, one) => sum + one.points, 0);
   return { history, withSuperseded, points, cursor: history.cursor };
+}
+
+/** The curves in a range; a range that holds no point is answered with no curves. */
+async function queryRange(query: SeriesQuery, signal: AbortSignal): Promise<SeriesResult> {
+  try {
+    return await querySeries(query, signal);
+  } catch (reason) {
+    if (!(reason instanceof ApiError && reason.code === "range_without_data")) throw reason;
+    return querySeries({ select: [], buckets: 1 }, signal);
+  }
 }

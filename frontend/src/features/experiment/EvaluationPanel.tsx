@@ -6,7 +6,7 @@ import { listMeasures, type Measures } from "@/api/definition";
 import { seriesQuery } from "@/api/queries";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { Plot } from "@/charts";
-import { formatClock, formatCompact, formatPlural, formatValue } from "@/lib/format";
+import { chooseXFormat, formatPlural, formatValue } from "@/lib/format";
 import { findQueryError } from "@/lib/outage";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
@@ -21,6 +21,7 @@ const AXIS_LABELS = {
   update: "updates",
   episode: "episodes",
   wall: "time",
+  relative: "elapsed",
 } as const;
 const HEIGHT = 320;
 
@@ -46,8 +47,12 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
   );
   const carry = search.carry ?? false;
   const request = useMemo(
-    () => buildEvaluationRequest(experiment, shown, axis, carry),
-    [experiment, shown, axis, carry],
+    () =>
+      buildEvaluationRequest(experiment, shown, axis, carry, {
+        start: search.start,
+        end: search.end,
+      }),
+    [experiment, shown, axis, carry, search.start, search.end],
   );
   const query = useQuery({ ...seriesQuery(request), enabled: shown.length > 0 });
   const problem = findQueryError(query);
@@ -115,7 +120,7 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
             testId="evaluation-chart"
             height={HEIGHT}
             scheme={scheme}
-            xFormat={axis === "wall" ? formatClock : formatCompact}
+            xFormat={chooseXFormat(axis)}
             yFormat={(y) => formatValue(y, 4)}
             onZoom={(range) => change({ start: round(range?.start), end: round(range?.end) })}
             range={{ start: search.start, end: search.end }}

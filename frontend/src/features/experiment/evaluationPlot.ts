@@ -3,40 +3,37 @@ import type { ExperimentDetail, GridGroup, Run, SeriesQuery, SeriesResult } from
 import type { PlotBand, PlotData, PlotMark, PlotSeries, PlotSource } from "@/charts";
 import { alpha, chooseGroupColor, chooseMemberColor, emphasise, type Scheme } from "@/lib/color";
 import { formatPlural } from "@/lib/format";
+import { countVisibleBuckets } from "@/lib/visibleBuckets";
 
-const MOST_BUCKETS = 1000;
-const PLAIN_BUCKETS = 300;
 const MOST_SELECTED = 1000;
 type Column = (number | null | undefined)[];
-type Axis = "env_step" | "update" | "episode" | "wall";
+type Axis = "env_step" | "update" | "episode" | "wall" | "relative";
 
 /**
- * The query of the learning curve. Evaluations fall on multiples of a count, so over that counter
- * the buckets are centred on them: every evaluation gets its own bucket, and seeds that evaluate at
- * the same step share one.
+ * The query of the learning curve in the visible range. Evaluations fall on multiples of a count or
+ * soon after, so over that counter the count is the unit of the buckets: every evaluation gets its
+ * own bucket, and seeds that evaluate at about the same step share one.
  */
 export function buildEvaluationRequest(
   experiment: ExperimentDetail,
   runs: readonly Run[],
   axis: Axis,
   carry: boolean,
+  range: { start?: number | undefined; end?: number | undefined } = {},
 ): SeriesQuery {
   const { counter, evaluateEvery: every, series } = listMeasures(experiment.definition);
   const ids = runs.slice(0, MOST_SELECTED).map((run) => run.id);
-  const base: SeriesQuery = {
+  return {
     select: ids.map((run_id) => ({ run_id, series })),
     groups: ids.length > 0 ? [{ name: "mean", run_ids: ids, series, carry_forward: carry }] : [],
     x: axis,
-    start: null,
-    end: null,
-    buckets: PLAIN_BUCKETS,
-    include_superseded: false,
+    start: range.start ?? null,
+    end: range.end ?? null,
+    buckets: countVisibleBuckets(),
+    unit: axis === counter && every ? every : 1,
+    columns: ["mean"],
+    statistics: ["mean", "interval"],
   };
-  if (axis !== counter || !every) return base;
-  const last = Math.max(...runs.map((run) => run.latest_evaluation?.[counter] ?? 0), every);
-  const width = every * Math.max(1, Math.ceil(last / every / MOST_BUCKETS));
-  const buckets = Math.ceil(last / width);
-  return { ...base, buckets: buckets + 1, start: -width / 2, end: (buckets + 0.5) * width };
 }
 
 interface EvaluationPlot {

@@ -1,6 +1,6 @@
 import { choice, flag, number, numbers, type Search, text, tidy } from "@/lib/search";
 
-export const AXES = ["env_step", "update", "episode", "wall"] as const;
+export const AXES = ["env_step", "update", "episode", "wall", "relative"] as const;
 
 export function readExperimentSearch(search: Search) {
   return tidy({

@@ -1,0 +1,265 @@
+"""Which curves and groups a query asks for: runs and experiments times names, and fields."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pydantic import JsonValue
+
+from app.db.engine import Session
+from app.db.repositories import blocks as rows
+from app.db.repositories import queried_runs
+from app.db.repositories.queried_runs import QueriedRun
+from app.domain.errors import InvalidError, NotFoundError, TooLargeError
+from app.domain.principal import Principal
+from app.metrics.sort_records import EPISODE_LENGTH, EPISODE_RETURN, parse_evaluation_series
+from app.services.curves import series
+from app.services.curves.buckets import Key
+from palestra.contract.documents import encode_canonical_json
+from palestra.contract.problems import suggest_nearest
+from palestra.contract.queries import SeriesQuery
+from palestra.contract.telemetry import Evaluation
+
+MAX_CURVES: Final = 2_000
+"""Largest number of different curves of one query, including those of its groups."""
+MAX_CELLS: Final = 1_500_000
+"""Largest product of curves and buckets of one query."""
+MAX_NAMED_CELLS: Final = 2 * MAX_CELLS
+"""The same, where a curve counts once for each group that names it."""
+MAX_POINTS: Final = 1_000_000_000
+"""Largest number of stored points that one query may read."""
+_BUILT_IN: Final = frozenset({EPISODE_RETURN, EPISODE_LENGTH})
+"""Series that every training has, though maybe later."""
+_SHORT: Final = {"agent": ("agent", "name"), "env": ("env", "id")}
+_OF_RUNS: Final = ("experiment", "seed")
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class CurveGroup:
+    """Runs whose curves of one series are aggregated."""
+
+    name: str
+    series: str
+    run_ids: Sequence[str]
+    carry_forward: bool
+    by: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> list[Key]:
+        """The curves of the group."""
+        return [(run_id, self.series) for run_id in self.run_ids]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The curves of a query.
+
+    Attributes:
+        shown: Curves of the answer, repeated ones included.
+        groups: Groups of the answer.
+        keys: All different curves, those of groups included.
+        runs: The runs of all curves, by ID.
+    """
+
+    shown: Sequence[Key]
+    groups: Sequence[CurveGroup]
+    keys: Sequence[Key]
+    runs: Mapping[str, QueriedRun]
+
+
+async def select_curves(session: Session, principal: Principal, wanted: SeriesQuery) -> Selection:
+    """Returns the curves and groups of a query.
+
+    Raises:
+        NotFoundError: If the caller's projects lack one of the runs or experiments.
+        InvalidError: `empty_group` or `unknown_field`.
+        TooLargeError: If the query exceeds a limit.
+    """
+    _check_size(wanted, len(wanted.runs))
+    run_ids = list(dict.fromkeys([*wanted.runs, *await _list_runs(session, principal, wanted)]))
+    _check_size(wanted, len(run_ids))
+    listed = {one.run_id for one in wanted.select}
+    listed |= {run_id for group in wanted.groups for run_id in group.run_ids}
+    runs = await queried_runs.load_runs(session, listed.union(run_ids))
+    for run_id in listed.union(run_ids):
+        if run_id not in runs or runs[run_id].project_id not in principal.project_ids:
+            raise NotFoundError("run")
+    shown = [(one.run_id, one.series) for one in wanted.select]
+    if wanted.show_runs:
+        shown += [(run_id, name) for name in wanted.names for run_id in run_ids]
+    groups = [*_list_groups(wanted)]
+    if wanted.group_by:
+        groups += await _group_by_fields(session, wanted, [runs[run_id] for run_id in run_ids])
+    keys = dict.fromkeys([*shown, *(key for group in groups for key in group.keys)])
+    return Selection(shown, groups, list(keys), runs)
+
+
+async def check_names(
+    session: Session, wanted: SeriesQuery, selection: Selection
+) -> Mapping[Key, int]:
+    """Returns the number of points of the stored curves.
+
+    Raises:
+        InvalidError: `unknown_series` if none of the runs for which a name is wanted has it, though
+            some have series.
+        TooLargeError: If the curves hold too many points.
+    """
+    stored = [key for key in selection.keys if parse_evaluation_series(key[1]) is None]
+    points = await queried_runs.count_points(session, stored)
+    if sum(points.values()) > MAX_POINTS:
+        raise _too_large(f"The curves hold more than {MAX_POINTS} points.")
+    runs_of: dict[str, set[str]] = {}
+    for run_id, name in selection.keys:
+        runs_of.setdefault(name, set()).add(run_id)
+    for name in set(runs_of) - {name for _, name in points} - _BUILT_IN:
+        known = await _list_known_names(session, name, runs_of[name])
+        if known and name not in known:
+            raise InvalidError(
+                "unknown_series",
+                f"is not a series of these runs{suggest_nearest(name, sorted(known))}",
+                pointer=_find_pointer(wanted, name),
+            )
+    return points
+
+
+async def _list_known_names(session: Session, name: str, run_ids: set[str]) -> set[str]:
+    """Returns the names that may be meant by `name`; empty where the runs have no data yet."""
+    made = parse_evaluation_series(name)
+    if made is None:
+        return await queried_runs.list_names(session, run_ids)
+    prefix = name.partition("/")[0]
+    if made[1] in series.STATISTICS:
+        return {name}
+    evaluations = [
+        Evaluation.model_validate_json(row.body)
+        for row in await rows.list_evaluations(session, run_ids, superseded=True)
+    ]
+    if not evaluations:
+        return set()
+    metrics = {metric for one in evaluations for metric in one.metrics}
+    return {f"{prefix}/{statistic}" for statistic in metrics.union(series.STATISTICS)}
+
+
+def _find_pointer(wanted: SeriesQuery, name: str) -> str:
+    if name in wanted.names:
+        return f"/names/{wanted.names.index(name)}"
+    for index, one in enumerate(wanted.select):
+        if one.series == name:
+            return f"/select/{index}/series"
+    index = next(index for index, group in enumerate(wanted.groups) if group.series == name)
+    return f"/groups/{index}/series"
+
+
+def _check_size(wanted: SeriesQuery, runs: int) -> None:
+    curves = len(wanted.select) + runs * len(wanted.names)
+    grouped = sum(len(group.run_ids) for group in wanted.groups)
+    different = {(one.run_id, one.series) for one in wanted.select}
+    different |= {(run, group.series) for group in wanted.groups for run in group.run_ids}
+    most = len(different) + runs * len(wanted.names)
+    too_often = (curves + grouped) * wanted.buckets > MAX_NAMED_CELLS
+    if most > MAX_CURVES or most * wanted.buckets > MAX_CELLS or too_often:
+        raise _too_large(f"At most {MAX_CURVES} curves and {MAX_CELLS} buckets in all.")
+
+
+def _too_large(limit: str) -> TooLargeError:
+    return TooLargeError("query_too_large", f"{limit} Ask for fewer curves or buckets.")
+
+
+async def _list_runs(session: Session, principal: Principal, wanted: SeriesQuery) -> list[str]:
+    found: list[str] = []
+    for experiment_id in wanted.experiments:
+        of_experiment = await queried_runs.list_run_ids(
+            session, principal.project_ids, experiment_id, MAX_CURVES + 1
+        )
+        if of_experiment is None:
+            raise NotFoundError("experiment")
+        found += of_experiment
+    return found
+
+
+def _list_groups(wanted: SeriesQuery) -> Iterator[CurveGroup]:
+    for index, group in enumerate(wanted.groups):
+        if not group.run_ids:
+            raise InvalidError(
+                "empty_group", "has no runs: name at least one", pointer=f"/groups/{index}/run_ids"
+            )
+        yield CurveGroup(group.name, group.series, group.run_ids, group.carry_forward)
+
+
+async def _group_by_fields(
+    session: Session, wanted: SeriesQuery, runs: Sequence[QueriedRun]
+) -> list[CurveGroup]:
+    if not runs or not wanted.names:
+        missing = "names" if runs else "runs"
+        raise InvalidError(
+            "empty_group",
+            f"has nothing to group: `{missing}` is empty",
+            pointer=f"/{missing}" if runs else "/group_by",
+        )
+    definitions = {
+        key: json.loads(text)
+        for key, text in (
+            await queried_runs.load_definitions(
+                session, {(run.project_id, run.experiment_id) for run in runs}
+            )
+        ).items()
+    }
+    _check_fields(wanted.group_by, list(definitions.values()))
+    members: dict[bytes, tuple[dict[str, JsonValue], list[str]]] = {}
+    for run in runs:
+        definition = definitions[run.project_id, run.experiment_id]
+        by = {path: _read_field(path, run, definition) for path in wanted.group_by}
+        members.setdefault(encode_canonical_json(by), (by, []))[1].append(run.id)
+    return [
+        CurveGroup(_name_group(by), name, run_ids, wanted.carry_forward, by)
+        for name in wanted.names
+        for by, run_ids in members.values()
+    ]
+
+
+def _check_fields(paths: Sequence[str], definitions: Sequence[Any]) -> None:
+    for index, path in enumerate(paths):
+        if path in _OF_RUNS or any(
+            _walk(definition, path) is not _MISSING for definition in definitions
+        ):
+            continue
+        known = {*_OF_RUNS, *_SHORT}.union(*(_list_paths(one) for one in definitions))
+        raise InvalidError(
+            "unknown_field",
+            f"is no field of these definitions{suggest_nearest(path, sorted(known))}",
+            pointer=f"/group_by/{index}",
+        )
+
+
+def _read_field(path: str, run: QueriedRun, definition: Any) -> JsonValue:
+    """Returns the value of a field; `None` where the definition lacks it."""
+    if path == "experiment":
+        return run.experiment_id
+    if path == "seed":
+        return run.seed
+    found = _walk(definition, path)
+    return None if found is _MISSING else found
+
+
+def _walk(definition: Any, path: str) -> Any:
+    for name in _SHORT.get(path, path.split(".")):
+        if not isinstance(definition, dict) or name not in definition:
+            return _MISSING
+        definition = definition[name]
+    return definition
+
+
+def _list_paths(value: Any, prefix: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield prefix + name
+            yield from _list_paths(item, f"{prefix}{name}.")
+
+
+def _name_group(by: Mapping[str, JsonValue]) -> str:
+    return ", ".join(
+        f"{path}={value if isinstance(value, str) else json.dumps(value)}"
+        for path, value in by.items()
+    )
