@@ -53,6 +53,8 @@ class PresentJob:
     group: Group
     experiment_id: str
     devices: int
+    slots: int
+    """Slots of the worker that it is live on or assigned to."""
     wall_seconds: float | None
     attempt: int
     """Number of its latest attempt; 0 if it never began."""
@@ -89,7 +91,9 @@ async def _list_jobs(session: Session, *conditions: ColumnElement[bool]) -> list
             JobRow.limits,
             JobRow.attempt,
             JobRow.assigned_worker_id,
+            JobRow.assigned_slots,
             AttemptRow.worker_id,
+            AttemptRow.slot_count,
             AttemptRow.started_at,
             *_KIND_COLUMNS,
         )
@@ -104,6 +108,7 @@ async def _list_jobs(session: Session, *conditions: ColumnElement[bool]) -> list
             group=queue_groups.build_group(row.priority_class, row.project_id, row.created_by),
             experiment_id=row.experiment_id,
             devices=max(1, row.gpus),
+            slots=row.slot_count or row.assigned_slots,
             wall_seconds=row.limits.get("wall_seconds"),
             attempt=row.attempt,
             worker_id=row.worker_id or row.assigned_worker_id,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -39,7 +40,11 @@ class Hold(NamedTuple):
 
     reason: HoldReason
     job_id: str | None = None
-    """The job for which the slots are reserved."""
+    """The job for which slots are reserved: another one, or the job itself."""
+    worker_id: str | None = None
+    """The worker whose slots are reserved."""
+    start: datetime | None = None
+    """When the job with the reservation can start there at the latest; `None` if not known."""
 
 
 class RunningLimit(NamedTuple):

@@ -107,6 +107,10 @@ class _Reservation:
     spare: int
     """Slots that are free then and that it does not need."""
 
+    def build_hold(self, reason: HoldReason, worker_id: str) -> Hold:
+        """Returns a reason why a job waits that is due to this reservation."""
+        return Hold(reason, self.job_id, worker_id, self.start)
+
     def is_over_before(self, job: QueuedJob, now: datetime) -> bool:
         """Returns whether another job that starts now has ended when it starts."""
         return self.start is not None and job.ends_by(self.start, now)
@@ -190,7 +194,7 @@ class Placement:
         return found if isinstance(found, Hold) else None
 
     def _find_worker(self, job: QueuedJob) -> WorkerOffer | Hold:
-        chosen, most, reserved_for = None, 0, None
+        chosen, most, held = None, 0, None
         for worker in self.candidates(job):
             if chosen is not None and worker.gpus > chosen.gpus:
                 break
@@ -200,13 +204,16 @@ class Placement:
             reservation = self._reservations.get(worker.worker_id)
             if reservation is None or reservation.permits(job, needed, self._now):
                 chosen, most = worker, free
-            elif reserved_for is None:
-                reserved_for = reservation.job_id
-        if chosen is not None:
-            return chosen
-        if reserved_for is not None:
-            return Hold(HoldReason.RESERVED, reserved_for)
-        return Hold(HoldReason.SLOTS_BUSY)
+            elif held is None:
+                held = reservation.build_hold(HoldReason.RESERVED, worker.worker_id)
+        return chosen or held or self._find_own_reservation(job) or Hold(HoldReason.SLOTS_BUSY)
+
+    def _find_own_reservation(self, job: QueuedJob) -> Hold | None:
+        """Returns the hold of a job for which slots are reserved."""
+        for worker_id, reservation in self._reservations.items():
+            if reservation.job_id == job.id:
+                return reservation.build_hold(HoldReason.SLOTS_BUSY, worker_id)
+        return None
 
     def _occupy(self, worker_id: str, needed: int, job: QueuedJob) -> None:
         reservation = self._reservations.get(worker_id)

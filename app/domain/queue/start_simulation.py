@@ -50,13 +50,15 @@ class JobRuntime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveJob:
-    """A job that holds a slot, or is assigned to one."""
+    """A job that holds slots, or is assigned to a worker."""
 
     worker_id: str
     group: Group
     experiment: ExperimentKey
     devices: int
     runtime: JobRuntime
+    slots: int = 1
+    """Slots of the worker that it takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,7 @@ class StartInterval:
 
 
 class _End(NamedTuple):
-    """A job that holds a slot until a time, in seconds from the state's time."""
+    """A job that holds slots until a time, in seconds from the state's time."""
 
     at: float
     number: int
@@ -97,7 +99,10 @@ class _End(NamedTuple):
     experiment: ExperimentKey
     devices: int
     started: float | None
-    """`None` if it held the slot from before the simulation."""
+    """`None` if it held its slots from before the simulation."""
+    slots: int
+    latest: float
+    """When it has ended for certain; `inf` without a time limit."""
 
 
 def estimate_starts(
@@ -172,8 +177,12 @@ class _Draw:
         self._numbers = itertools.count()
         self._ends: list[_End] = []
         self._starts: dict[str, float] = {}
+        self._held: dict[str, dict[int, _End]] = {
+            one.worker_id: {} for one in simulated.state.workers if one.may_reserve
+        }
+        """The jobs on workers whose slots may be reserved, by number."""
         for live in simulated.live:
-            self._begin(live, live.runtime, None)
+            self._begin(live, None)
 
     def run(self, wanted: frozenset[str]) -> dict[str, float]:
         """Returns when the wanted jobs start, in seconds; those that never do are missing."""
@@ -192,11 +201,7 @@ class _Draw:
         return self._starts
 
     def _decide(self, now: float) -> list[str]:
-        offers = [
-            one if len(free) == one.free_slots else _with_free_slots(one, len(free))
-            for one in self._state.workers
-            for free in (self._freed[one.worker_id],)
-        ]
+        offers = [self._offer(one) for one in self._state.workers]
         state = replace(
             self._state,
             shares=self._usage.shares(self._now + timedelta(seconds=now), now),
@@ -208,7 +213,9 @@ class _Draw:
         assigned = decide(state).assignments
         for one in assigned:
             free = self._freed[one.worker_id]
-            began = free.pop(free.index(min(free)))
+            free.sort()
+            began = free[one.slots - 1]
+            del free[: one.slots]
             # A slot that was free before a decision is taken by this one.
             self._starts[one.job.id] = began if now - began <= _TOGETHER * now + 1 else now
             self._remove(one.job)
@@ -218,9 +225,22 @@ class _Draw:
                 experiment=one.job.experiment,
                 devices=one.job.devices,
                 runtime=self._runtimes.get(one.job.id, JobRuntime(model=None)),
+                slots=one.slots,
             )
-            self._begin(live, live.runtime, self._starts[one.job.id])
+            self._begin(live, self._starts[one.job.id])
         return [one.job.id for one in assigned]
+
+    def _offer(self, worker: WorkerOffer) -> WorkerOffer:
+        """Returns a worker with the slots that are free or busy in the simulation."""
+        free, held = len(self._freed[worker.worker_id]), self._held.get(worker.worker_id)
+        if held is None:
+            return worker if free == worker.free_slots else replace(worker, free_slots=free)
+        ends = (
+            None if math.isinf(end.latest) else self._now + timedelta(seconds=end.latest)
+            for end in held.values()
+            for _ in range(end.slots)
+        )
+        return replace(worker, free_slots=free, busy_until=tuple(ends))
 
     def _remove(self, job: QueuedJob) -> None:
         heads = self._heads[job.group]
@@ -230,8 +250,9 @@ class _Draw:
         else:
             del self._heads[job.group]
 
-    def _begin(self, job: LiveJob, runtime: JobRuntime, started: float | None) -> None:
-        at = (started or 0.0) + self._draw(runtime)
+    def _begin(self, job: LiveJob, started: float | None) -> None:
+        begin, limit = started or 0.0, job.runtime.limit
+        at = begin + self._draw(job.runtime)
         if at > _HORIZON_SECONDS:
             at = math.inf
         end = _End(
@@ -242,8 +263,12 @@ class _Draw:
             experiment=job.experiment,
             devices=job.devices,
             started=started,
+            slots=job.slots,
+            latest=math.inf if limit is None else begin + max(0.0, limit),
         )
         heapq.heappush(self._ends, end)
+        if end.worker_id in self._held:
+            self._held[end.worker_id][end.number] = end
         if started is not None:
             self._usage.begin(end)
             self._count(end, 1)
@@ -255,7 +280,9 @@ class _Draw:
         self._usage.end(end)
         self._count(end, -1)
         if end.worker_id in self._freed:
-            self._freed[end.worker_id].append(end.at)
+            self._freed[end.worker_id] += [end.at] * end.slots
+        if end.worker_id in self._held:
+            del self._held[end.worker_id][end.number]
         if end.group.priority_class is PriorityClass.INTERACTIVE:
             user_id = end.group.user_id
             self._interactive[user_id] -= 1
@@ -267,7 +294,7 @@ class _Draw:
             self._running[key] += number
 
     def _draw(self, runtime: JobRuntime) -> float:
-        """Returns for how many seconds the job holds its slot from now on."""
+        """Returns for how many seconds the job holds its slots from now on."""
         limit = math.inf if runtime.limit is None else max(0.0, runtime.limit)
         model = runtime.model
         if model is None:
@@ -292,10 +319,6 @@ class _Draw:
             accounts={key: moved(one, key) for key, one in limits.accounts.items()},
             projects={key: moved(one, key) for key, one in limits.projects.items()},
         )
-
-
-def _with_free_slots(offer: WorkerOffer, free_slots: int) -> WorkerOffer:
-    return replace(offer, free_slots=free_slots)
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from app.domain.queue.holds import Hold, HoldReason
@@ -26,6 +27,18 @@ class PoolFacts:
     """Largest number of GPUs of one such worker."""
     versions: frozenset[int] = frozenset()
     """Work order versions that the workers support."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptSlots:
+    """Slots of a worker that are kept for a job that needs several."""
+
+    worker: str
+    """Name of the worker."""
+    start: datetime | None
+    """When that job can start there at the latest; `None` if that is not known."""
+    job_id: str | None = None
+    """That job; `None` if it may not be named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +69,8 @@ class WaitingJob:
     window: PlannedWindow | None = None
     """The first window, planned or begun, that is not for the job and takes a worker that could
     take it."""
+    kept: KeptSlots | None = None
+    """Slots that are kept for it, or for another job while it could use them; see `hold`."""
     ahead: int | None = None
     """Number of jobs that start before it and compete with it; `None` if that is not known."""
     ahead_is_cut: bool = False
@@ -175,13 +190,41 @@ def _not_yet(job: WaitingJob, pool: PoolFacts) -> Waiting:
     if job.has_other_interactive:
         return _held(HoldReason.INTERACTIVE_LIMIT)
     if job.hold is not None:
-        return _held(job.hold.reason, job.window)
+        return _held(job.hold.reason, job.window, job.kept)
     return _behind(job, pool)
 
 
-def _held(reason: HoldReason, window: PlannedWindow | None = None) -> Waiting:
+def _describe_kept(reason: HoldReason, kept: KeptSlots) -> str:
+    if reason is not HoldReason.RESERVED:
+        when = (
+            "how long the others are busy is not known, since a job there has no time limit"
+            if kept.start is None
+            else f"it starts there by {kept.start:%Y-%m-%d %H:%M} UTC at the latest"
+        )
+        return (
+            "Needs several slots of one worker at the same time: free slots of the worker "
+            f"{kept.worker} are kept for it, and {when}."
+        )
+    named = f"the job {kept.job_id}" if kept.job_id else "a job of another project"
+    until = (
+        "when that starts is not known. Starts after that job."
+        if kept.start is None
+        else f"that starts there by {kept.start:%Y-%m-%d %H:%M} UTC at the latest. Starts after "
+        "that job, or before it with a limits.wall_seconds that ends by then."
+    )
+    return (
+        f"The free slots of the worker {kept.worker} that it could use are kept for {named}, "
+        f"which needs several: {until}"
+    )
+
+
+def _held(
+    reason: HoldReason, window: PlannedWindow | None = None, kept: KeptSlots | None = None
+) -> Waiting:
     sentence = _HELD[reason]
-    if reason is HoldReason.NOT_FREE_LONG_ENOUGH and window is not None:
+    if kept is not None:
+        sentence = _describe_kept(reason, kept)
+    elif reason is HoldReason.NOT_FREE_LONG_ENOUGH and window is not None:
         sentence = (
             f"{describe(window)}: starts after that, or before on a worker that is free until its "
             "limits.wall_seconds have passed."

@@ -1,5 +1,6 @@
 """Assigns queued jobs to workers: the next ones of each pool, one for each free slot."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,6 +13,7 @@ from app.db.repositories import jobs as job_rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories.assignments import AssignmentTarget
 from app.domain.queue import usage
+from app.domain.queue.start_order import ExperimentKey
 from app.services.jobs import job_state
 from app.services.jobs.job_state import TransitionDetails
 from app.services.queue.equipped_workers import EquippedWorkers
@@ -45,11 +47,14 @@ class AssignedJob:
 async def decide(session: Session, equipped: EquippedWorkers) -> list[PoolAssignments]:
     """Decides which queued jobs start now on which workers, for each pool that is not paused.
 
-    All projects that a pool admits share its queue and its slots.
+    All projects that a pool admits share its queue and its slots. A limit of an experiment holds
+    over all pools, so each decision counts the jobs that those before it start.
     """
     found = []
+    started: Counter[ExperimentKey] = Counter()
     for pool in await queue_groups.list_open_pools(session):
-        made = await PoolQueue(session, pool, equipped).decide()
+        made = await PoolQueue(session, pool, equipped, started).decide()
+        started.update(each.job.experiment for each in made.decision.assignments)
         if made.decision.assignments or made.empty_groups:
             found.append(PoolAssignments(pool=pool, made=made))
     return found

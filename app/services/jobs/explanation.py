@@ -1,12 +1,16 @@
 """Explains why a queued job has not started: reason, place and the terms that decide it."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
 from app.db.engine import Session
 from app.db.models.jobs import JobRow
+from app.db.repositories import jobs as job_rows
+from app.db.repositories import workers as worker_rows
 from app.domain.principal import Principal
 from app.domain.queue.decision import Ahead
+from app.domain.queue.waiting import KeptSlots, WaitingJob
 from app.domain.queue.waiting import explain as explain_waiting
 from app.services.jobs import jobs
 from app.services.queue import queue_facts, start_estimates
@@ -48,6 +52,7 @@ async def _explain_queued(session: Session, principal: Principal, job: JobRow) -
     place = await queue.find_place(job.id, queue_facts.MOST_PLACES)
     ahead = Ahead(jobs=(), is_cut=False) if place is None else place.ahead
     waiting, facts = (await queue_facts.read_waiting_jobs(session, [job]))[job.id]
+    readable = principal.projects_with(Permission.PROJECT_READ)
     if place is not None:
         waiting = replace(
             waiting,
@@ -57,8 +62,9 @@ async def _explain_queued(session: Session, principal: Principal, job: JobRow) -
             ahead_is_cut=ahead.is_cut,
             hold=ahead.hold,
         )
+        if ahead.hold is None and not waiting.is_assigned:
+            waiting = await _add_reservation(session, queue, job, waiting, readable)
     found = explain_waiting(waiting, facts)
-    readable = principal.projects_with(Permission.PROJECT_READ)
     named = [one.id for one in ahead.jobs if one.group.project_id in readable]
     return JobExplanation(
         job_id=job.id,
@@ -72,3 +78,25 @@ async def _explain_queued(session: Session, principal: Principal, job: JobRow) -
         estimate=(await start_estimates.load_estimates(session, [job]))[job.id],
         accuracy=await start_estimates.load_accuracy(session, job.pool),
     )
+
+
+async def _add_reservation(
+    session: Session,
+    queue: PoolQueue,
+    job: JobRow,
+    waiting: WaitingJob,
+    readable: Collection[str],
+) -> WaitingJob:
+    """Adds the slots that are kept for a job, or for another one while it could use them."""
+    hold = await queue.find_reservation(job.id)
+    if hold is None or hold.worker_id is None or hold.job_id is None:
+        return waiting
+    names = await worker_rows.load_names(session, [hold.worker_id])
+    holder = await job_rows.find_by_id(session, hold.job_id)
+    is_readable = holder is not None and holder.project_id in readable
+    kept = KeptSlots(
+        worker=names[hold.worker_id],
+        start=hold.start,
+        job_id=hold.job_id if is_readable else None,
+    )
+    return replace(waiting, hold=hold, kept=kept)

@@ -15,11 +15,18 @@ from app.db.repositories import start_order as rows
 from app.db.repositories.assignments import WorkerSlots
 from app.db.repositories.start_order import LoadedJob, Requirement
 from app.domain.queue import decision, usage
-from app.domain.queue.decision import Ahead, Decision, InOrder, LoadedHeads, PoolState
+from app.domain.queue.decision import Ahead, Decider, Decision, InOrder, LoadedHeads, PoolState
 from app.domain.queue.holds import Hold, HoldReason, RunningLimits
 from app.domain.queue.placement import Equipped
 from app.domain.queue.start_estimates import add_jobs
-from app.domain.queue.start_order import Group, Heads, QueuedJob, Shares, sum_by_project
+from app.domain.queue.start_order import (
+    ExperimentKey,
+    Group,
+    Heads,
+    QueuedJob,
+    Shares,
+    sum_by_project,
+)
 from app.services.queue import running_limits
 from app.services.queue.equipped_workers import EquippedWorkers
 from app.services.queue.running_limits import LimitsOfPool
@@ -73,14 +80,21 @@ class PoolQueue:
         pool: Name of the pool.
         equipped: What is known of the workers' equipment; `None` if which worker a job starts on
             does not matter.
+        started: Number of jobs by experiment that a decision on another pool starts, which the
+            limits of experiments count though they are not stored yet.
     """
 
     def __init__(
-        self, session: Session, pool: str, equipped: EquippedWorkers | None = None
+        self,
+        session: Session,
+        pool: str,
+        equipped: EquippedWorkers | None = None,
+        started: Mapping[ExperimentKey, int] | None = None,
     ) -> None:
         self._session = session
         self._pool = pool
         self._equipped = equipped
+        self._started = started
         self.loaded: dict[Group, list[LoadedJob]] = {}
         self._limits: dict[Group, int] = {}
         self._reads = 0
@@ -95,17 +109,36 @@ class PoolQueue:
     async def decide(self) -> PoolDecision:
         """Returns the jobs that start now on the free slots."""
         await self._read_pool()
-        decider = decision.Decider(await self._state())
-        excluded: set[Requirement] = set()
-        while (found := decider.run()).unloaded is not None:
-            excluded |= self._blocked(found.holds)
-            wanted = decider.list_wanted(self._count_spare_groups())
-            decider.load(await self._load(wanted, found.unloaded, excluded))
+        _, found = await self._run(await self._state())
         return PoolDecision(
             decision=found,
             now=self._shares.now,
             empty_groups=await self._find_empty_groups(),
         )
+
+    async def find_reservation(self, job_id: str) -> Hold | None:
+        """Returns why a queued job waits if slots are kept for it, or kept from it for another.
+
+        That takes a decision, which is made if jobs of the pool may take several slots.
+        """
+        await self._read_pool()
+        own = await rows.load_job(self._session, job_id)
+        if own is None or not any(one.may_reserve for one in self._workers):
+            return None
+        decider, found = await self._run(await self._state(own))
+        if any(one.job.id == job_id for one in found.assignments):
+            return None
+        hold = decider.find_hold(own.job)
+        return None if hold is None or hold.worker_id is None else hold
+
+    async def _run(self, state: PoolState) -> tuple[Decider, Decision]:
+        decider = Decider(state)
+        excluded: set[Requirement] = set()
+        while (found := decider.run()).unloaded is not None:
+            excluded |= self._blocked(found.holds)
+            wanted = decider.list_wanted(self._count_spare_groups())
+            decider.load(await self._load(wanted, found.unloaded, excluded))
+        return decider, found
 
     async def first_jobs(self, limit: int) -> list[QueuedJob]:
         """Returns the queued jobs in the order in which they would start, at most `limit`."""
@@ -194,10 +227,12 @@ class PoolQueue:
         self._workers = await assignments.list_worker_slots(
             session, [pool], has_windows=found.has_windows
         )
-        self._running = LimitsOfPool(RunningLimits())
+        self._running = LimitsOfPool(RunningLimits(), self._started)
         if found.has_quotas:
             accounts = {group.account for group in self._groups}
-            self._running = await running_limits.read_pool(session, pool, now, accounts)
+            self._running = await running_limits.read_pool(
+                session, pool, now, accounts, self._started
+            )
         self.loaded, self._limits, self._reads, self._busy_until = {}, {}, 0, {}
 
     async def _state(self, *others: LoadedJob) -> PoolState:

@@ -19,9 +19,13 @@ class LimitsOfPool:
 
     Args:
         of_quotas: Limits by quotas.
+        started: Jobs by experiment that count as running though they are not stored so yet.
     """
 
-    def __init__(self, of_quotas: RunningLimits) -> None:
+    def __init__(
+        self, of_quotas: RunningLimits, started: Mapping[ExperimentKey, int] | None = None
+    ) -> None:
+        self._started = started or {}
         self._known: set[ExperimentKey] = set()
         self._experiments: dict[ExperimentKey, RunningLimit] = {}
         self.limits = replace(of_quotas, experiments=self._experiments)
@@ -34,11 +38,17 @@ class LimitsOfPool:
         unknown = set(experiments) - self._known
         if unknown:
             self._known |= unknown
-            self._experiments |= await read_experiments(session, unknown)
+            for key, limit in (await read_experiments(session, unknown)).items():
+                running = limit.running + self._started.get(key, 0)
+                self._experiments[key] = limit._replace(running=running)
 
 
 async def read_pool(
-    session: Session, pool: str, now: datetime, accounts: Collection[UsageAccount]
+    session: Session,
+    pool: str,
+    now: datetime,
+    accounts: Collection[UsageAccount],
+    started: Mapping[ExperimentKey, int] | None = None,
 ) -> LimitsOfPool:
     """Reads the limits of a pool's quotas.
 
@@ -47,10 +57,11 @@ async def read_pool(
         pool: Name of the pool.
         now: The database's time.
         accounts: Accounts whose limits are read.
+        started: Jobs by experiment that count as running though they are not stored so yet.
     """
     found = await rows.load(session, pool)
     if not found.all:
-        return LimitsOfPool(RunningLimits())
+        return LimitsOfPool(RunningLimits(), started)
     use = await read_use(session, pool, now, found)
     return LimitsOfPool(
         RunningLimits(
@@ -58,7 +69,8 @@ async def read_pool(
             projects=quotas.limit_projects(found, use),
             exhausted_accounts=quotas.find_exhausted_accounts(found, accounts, use),
             exhausted_projects=quotas.find_exhausted_projects(found, use),
-        )
+        ),
+        started,
     )
 
 

@@ -104,6 +104,7 @@ async def load_pool(
                 group=job.group,
                 experiment=ExperimentKey(job.group.project_id, job.experiment_id),
                 devices=job.devices,
+                slots=job.slots,
                 runtime=known[job.id],
             )
             for job in present

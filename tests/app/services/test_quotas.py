@@ -63,6 +63,23 @@ async def test_at_most_so_many_jobs_of_an_experiment_run(
     assert await dispatcher.tick() == 1
 
 
+async def test_a_limit_of_an_experiment_holds_over_pools(
+    world: World, dispatcher: Dispatcher, queue: RecordingQueue
+) -> None:
+    """Regression: each pool started as many in one tick."""
+    await world.register(slots=4)
+    await world.register(name="far", pool="far", slots=4)
+    made, _ = await world.submit(seeds=[0, 1], max_running=3)
+    await world.submit(seeds=[2, 3, 4], pool="far")
+    other = {**made.definition.model_dump(mode="json"), "loop": {"env_steps": 77}}
+    free, _ = await world.submit(other, seeds=[0], pool="far")
+    assert await dispatcher.tick() == 4
+    jobs = {job.id: job.experiment_id for job in await world.list_jobs()}
+    started = [jobs[job_id] for job_id in queue.jobs]
+    assert (started.count(made.id), started.count(free.id)) == (3, 1)
+    assert await dispatcher.tick() == 0
+
+
 async def test_a_held_experiment_hides_no_other_jobs(
     world: World, dispatcher: Dispatcher, queue: RecordingQueue
 ) -> None:

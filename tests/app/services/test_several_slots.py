@@ -1,6 +1,7 @@
 """Attempts on several slots of one worker, from the assignment to the ledger."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,12 +12,16 @@ from app.db.engine import Database
 from app.db.models import UsageEntryRow
 from app.db.repositories import assignments
 from app.domain.errors import ConflictError, InvalidError
+from app.domain.principal import Principal
 from app.services.attempts import adoption, claims
+from app.services.jobs import explanation
 from app.services.jobs.dispatch_plan import AssignedJob
 from app.services.workers import workers
+from palestra.contract.queue import JobExplanation, WaitReason
 from palestra.contract.resources import JobView
 from palestra.contract.states import Cause, JobState, Outcome
 from palestra.contract.work_order import Adoption, Claim
+from tests.app.services.test_pools import make_other_project, submit_definition
 from tests.support.server_fixture import World, advance_clock
 
 LIMIT = {"wall_seconds": 600, "grace_seconds": 10}
@@ -183,6 +188,59 @@ async def test_other_jobs_end_before_a_job_on_several_slots_begins(
     await world.release(of_large.work_order.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
     await dispatcher.tick()
     assert queue.take() == {too_long.id: 1, endless.id: 1}
+
+
+async def test_explanations_name_the_worker_whose_slots_are_kept_and_until_when(
+    world: World, dispatcher: Dispatcher, queue: RecordingQueue
+) -> None:
+    worker = await register(world, slots=2, gpus=2)
+    running = await submit(world, 1, 0)
+    await dispatcher.tick()
+    await world.start(running.id, worker, slot=0)
+    large, other = await submit(world, 2, 1), await submit(world, 1, 2)
+    (attempt,) = (await world.run(running.run_ids[0])).attempts
+    until = attempt.started_at + timedelta(seconds=610)
+    found = await explain(world, large.id)
+    assert found.reason is WaitReason.SLOTS_BUSY
+    assert found.sentence == (
+        "Needs several slots of one worker at the same time: free slots of the worker w1 are kept "
+        f"for it, and it starts there by {until:%Y-%m-%d %H:%M} UTC at the latest."
+    )
+    found = await explain(world, other.id)
+    assert found.reason is WaitReason.RESERVED
+    assert found.sentence == (
+        f"The free slots of the worker w1 that it could use are kept for the job {large.id}, which "
+        f"needs several: that starts there by {until:%Y-%m-%d %H:%M} UTC at the latest. Starts "
+        "after that job, or before it with a limits.wall_seconds that ends by then."
+    )
+    await world.cancel(large.id)
+    assert (await explain(world, other.id)).reason is WaitReason.STARTS_NOW
+    await dispatcher.tick()
+    assert queue.take().keys() == {running.id, other.id}
+
+
+async def test_an_explanation_says_that_a_time_is_not_known_and_names_no_foreign_job(
+    world: World, dispatcher: Dispatcher
+) -> None:
+    worker = await register(world, slots=2, gpus=2)
+    member = await make_other_project(world)
+    endless = await submit_definition(world, member, seeds=[0], resources={"gpus": 1})
+    await dispatcher.tick()
+    await world.start(endless.id, worker, slot=0)
+    advance_clock(5)
+    large = await submit(world, 2, 1)
+    other = await submit_definition(world, member, seeds=[1], resources={"gpus": 1})
+    assert "a job there has no time limit" in (await explain(world, large.id)).sentence
+    found = await explain(world, other.id, member)
+    assert found.reason is WaitReason.RESERVED
+    assert "kept for a job of another project" in found.sentence
+    assert "when that starts is not known" in found.sentence
+    assert large.id not in found.sentence
+
+
+async def explain(world: World, job_id: str, by: Principal | None = None) -> JobExplanation:
+    async with world.database.read() as session:
+        return await explanation.explain(session, by or world.admin, job_id)
 
 
 async def test_an_attempt_that_is_being_claimed_holds_the_locks_of_all_its_slots(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -9,7 +10,7 @@ from app.domain.queue.decision import Decider, InOrder, PoolState, decide, jobs_
 from app.domain.queue.holds import Hold, HoldReason, RunningLimit, RunningLimits
 from app.domain.queue.start_order import ExperimentKey, Group, Heads, UsageAccount
 from palestra.contract.names import PriorityClass
-from tests.support.queue_states import make_job, make_state, make_worker
+from tests.support.queue_states import NOW, make_job, make_state, make_worker
 
 
 def names_in_order(state: PoolState) -> list[str]:
@@ -274,11 +275,12 @@ def test_a_job_on_several_slots_reserves_the_worker_that_frees_first() -> None:
     late = make_worker("late", 1, gpus=2, busy=[900.0])
     first = make_worker("first", 1, gpus=2, busy=[300.0])
     decision = decide(make_state(jobs, [first]))
+    start = NOW + timedelta(seconds=300)
     assert [one.job.id for one in decision.assignments] == ["short"]
     assert decision.holds == {
         "wide": Hold(HoldReason.SLOTS_BUSY),
-        "endless": Hold(HoldReason.RESERVED, "wide"),
-        "long": Hold(HoldReason.RESERVED, "wide"),
+        "endless": Hold(HoldReason.RESERVED, "wide", "first", start),
+        "long": Hold(HoldReason.RESERVED, "wide", "first", start),
     }
     both = decide(make_state(jobs, [first, late]))
     assert [(one.job.id, one.worker_id) for one in both.assignments] == [
@@ -292,7 +294,8 @@ def test_no_job_starts_where_it_is_not_known_when_a_job_on_several_slots_can() -
     state = make_state(jobs, [make_worker("one", 1, gpus=2, busy=[None])])
     decider = Decider(state)
     assert decider.run().assignments == ()
-    assert decider.find_hold(jobs[1]) == Hold(HoldReason.RESERVED, "wide")
+    assert decider.find_hold(jobs[1]) == Hold(HoldReason.RESERVED, "wide", "one")
+    assert decider.find_hold(jobs[0]) == Hold(HoldReason.SLOTS_BUSY, "wide", "one")
 
 
 def test_slots_that_a_reservation_does_not_need_may_be_used() -> None:

@@ -30,7 +30,7 @@ from app.domain.queue.start_simulation import (
     estimate_starts,
 )
 from palestra.contract.names import PriorityClass
-from tests.support.queue_states import NOW, make_job, make_state
+from tests.support.queue_states import NOW, make_job, make_state, make_worker
 
 
 def worker(name: str = "w1", free_slots: int = 0, gpus: int = 0) -> WorkerOffer:
@@ -134,6 +134,30 @@ def test_a_job_that_no_worker_fits_never_starts_and_holds_nobody() -> None:
     found = simulate(jobs, exact(10), [live(make_job("running"), exact(10))])
     assert not found["large"].is_known
     assert found["small"].median == pytest.approx(10, rel=0.001)
+
+
+def test_a_job_on_several_slots_frees_all_of_them_together() -> None:
+    jobs = [make_job("large", gpus=2, age=9), *(make_job(f"small {n}", gpus=1) for n in range(2))]
+    found = simulate(jobs, exact(50), workers=[make_worker("w1", free_slots=2, gpus=2)])
+    assert found["large"].median == 0.0
+    assert found["small 0"].median == pytest.approx(50, rel=0.001)
+    assert found["small 1"].median == pytest.approx(50, rel=0.001)
+
+
+def test_slots_are_kept_for_a_job_that_needs_several_until_it_starts() -> None:
+    running = live(make_job("running", gpus=1), exact(100), elapsed=20.0, limit=300.0)
+    large = make_job("large", gpus=2, age=9)
+    short = make_job("short", gpus=1, wall_seconds=120, age=2)
+    endless = make_job("endless", gpus=1, age=1)
+    found = simulate(
+        [large, short, endless],
+        exact(60),
+        [running],
+        workers=[make_worker("w1", free_slots=1, gpus=2, busy=[300.0])],
+    )
+    assert found["short"].median == 0.0
+    assert found["large"].median == pytest.approx(80, rel=0.001)
+    assert found["endless"].median == pytest.approx(140, rel=0.001)
 
 
 def test_the_interval_covers_what_four_in_five_draws_give() -> None:
