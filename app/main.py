@@ -29,6 +29,7 @@ from app.connections import Connections, create_protocol_class, raise_descriptor
 from app.db.startup_check import DatabaseStartError, check_database
 from app.domain.login_limits import LoginLimits
 from app.logging import configure_logging, scrub_text
+from app.services.access.attempt_tokens import AttemptTokens
 from app.services.access.device_keys import DeviceKeys
 from app.services.access.last_used import UsedCredentials
 from app.services.audit.refusals import Refusals
@@ -58,6 +59,7 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.touches = UsedCredentials()
+    app.state.attempt_tokens = AttemptTokens()
     app.state.login_limits = LoginLimits()
     app.state.request_rate = RequestRate(settings)
     app.state.device_keys = DeviceKeys(settings.data_dir)

@@ -58,20 +58,15 @@ class Workload:
                 "episode": [one // 7 for one in at],
                 "wall": [1.7e9 + round(0.013 * one, 3) for one in at],
             }
-            records = [
-                {
-                    "type": "points",
-                    "run": run_id,
-                    "series": f"loss/{number}",
-                    **columns,
-                    "value": [1.0 / (1 + one + number) for one in at],
-                }
+            series = {
+                f"loss/{number}": [1.0 / (1 + one + number) for one in at]
                 for number in range(self.series)
-            ]
+            }
+            records = [{"type": "table", "run": run_id, **columns, "series": series}]
             yield json.dumps(
                 {"first_seq": first_seq, "records": records}, separators=(",", ":")
             ).encode()
-            first_seq, step = first_seq + self.series, step + self.steps
+            first_seq, step = first_seq + 1, step + self.steps
 
 
 WORKLOADS = (
@@ -130,7 +125,7 @@ async def measure(
     port: int, workload: Workload, senders: Sequence[Sender], seconds: float
 ) -> tuple[float, list[float]]:
     """Returns the points per second and the seconds of each batch."""
-    each = int(max(20, seconds * 400 / workload.clients))
+    each = int(max(40, seconds * 1_000 / workload.clients))
     bodies = [list(islice(workload.encode_batches(one.run_id), each)) for one in senders]
     began = time.perf_counter()
     found = await asyncio.gather(

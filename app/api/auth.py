@@ -23,6 +23,7 @@ from app.api.origin import get_client_address
 from app.domain.permissions import SCOPE_PERMISSIONS, list_permitted
 from app.domain.principal import Principal
 from app.services.access import principals, rights
+from app.services.access.attempt_tokens import AttemptTokens
 from app.services.access.last_used import UsedCredentials
 from palestra.contract.names import Scope
 from palestra.contract.permissions import Permission
@@ -90,6 +91,9 @@ async def _by_token(request: Request, authorization: list[str]) -> Principal:
     look = database.glance if principals.takes_one_statement(secret) else database.read
     async with look() as session:
         principal = await principals.find_by_token(session, secret)
+    if principal is not None and principal.attempt_id is not None:
+        tokens: AttemptTokens = request.app.state.attempt_tokens
+        tokens.add(secret, principal.attempt_id)
     if principal is None:
         raise build_unauthenticated("This token is unknown, expired or revoked. Make a new one.")
     return principal

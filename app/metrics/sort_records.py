@@ -3,15 +3,15 @@
 Pure: arrays and lists in, arrays and lists out.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from app.metrics.blocks import Ints
+from app.metrics.columns import Columns, Floats, Ints
 from app.metrics.logs import CUT, StoredLogLine
-from app.metrics.point_tables import PointTable
+from app.metrics.point_tables import PointTable, join_series
 from palestra.contract.names import EvaluationSource
 from palestra.contract.telemetry import (
     Episodes,
@@ -47,11 +47,36 @@ def parse_evaluation_series(series: str) -> tuple[EvaluationSource, str] | None:
     return (VIRTUAL[prefix], statistic) if slash and prefix in VIRTUAL else None
 
 
+@dataclass(frozen=True, slots=True)
+class DecodedTable:
+    """A record of points or episodes that was decoded to arrays, with its axes and values.
+
+    The numbers are valid as those of the contract's models are, and the columns have equal lengths.
+    """
+
+    run: str
+    env_step: Ints
+    update: Ints
+    episode: Ints
+    wall: Floats
+    values: Mapping[str, Floats]
+    extra: Mapping[str, Mapping[str, Ints]] = field(default_factory=dict)
+    names: Collection[str] = ()
+    """Names of the series that the sender chose."""
+
+    def build_table(self, seq: int) -> PointTable:
+        """Returns the points as those of the record `seq`."""
+        seqs = np.full(len(self.wall), seq, np.int64)
+        return PointTable(
+            seqs, self.env_step, self.update, self.episode, self.wall, self.values, self.extra
+        )
+
+
 class NumberedRecord(NamedTuple):
     """A record and its sequence number."""
 
     seq: int
-    record: Record
+    record: Record | DecodedTable
 
 
 class RunProgress(NamedTuple):
@@ -73,6 +98,11 @@ class RunRecords:
     snapshots: list[tuple[int, SnapshotWritten]] = field(default_factory=list)
     progress: RunProgress | None = None
 
+    @property
+    def series(self) -> dict[str, Columns]:
+        """The points of each series."""
+        return join_series(self.tables)
+
 
 def sort(records: Iterable[NumberedRecord]) -> dict[str, RunRecords]:
     """Returns the records grouped by run; within a group they keep their order."""
@@ -84,7 +114,7 @@ def sort(records: Iterable[NumberedRecord]) -> dict[str, RunRecords]:
     return found
 
 
-def writes_training_state(record: Record) -> bool:
+def writes_training_state(record: Record | DecodedTable) -> bool:
     """Returns whether only an attempt that holds its run's fence may send the record."""
     training_evaluation = (
         isinstance(record, Evaluation)
@@ -92,12 +122,14 @@ def writes_training_state(record: Record) -> bool:
         and record.source is not EvaluationSource.TEST
     )
     return training_evaluation or isinstance(
-        record, Points | Table | Episodes | EpochStatsRecord | SnapshotWritten
+        record, DecodedTable | Points | Table | Episodes | EpochStatsRecord | SnapshotWritten
     )
 
 
-def _take(seq: int, record: Record, run: RunRecords) -> None:
+def _take(seq: int, record: Record | DecodedTable, run: RunRecords) -> None:
     match record:
+        case DecodedTable():
+            run.tables.append(record.build_table(seq))
         case Points():
             run.tables.append(_build_table(seq, record, {record.series: record.value}))
         case Table():
@@ -168,8 +200,12 @@ def _lines(record: LogLines | Note) -> Iterator[StoredLogLine]:
         yield StoredLogLine("palestra", record.wall, f"{record.truncated} {CUT}")
 
 
-def _reached(record: Record) -> RunProgress | None:
+def _reached(record: Record | DecodedTable) -> RunProgress | None:
     match record:
+        case DecodedTable():
+            return RunProgress(
+                int(record.env_step.max()), int(record.update.max()), int(record.episode.max())
+            )
         case Points() | Episodes() | Table():
             return RunProgress(max(record.env_step), max(record.update), max(record.episode))
         case EpochStatsRecord():

@@ -1,12 +1,12 @@
 """Rows that the ingest writes: batches, series and their blocks, log lines, epochs, evaluations."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
 
-from sqlalchemy import func, insert, select, tuple_, update
+from sqlalchemy import Table, bindparam, event, func, insert, select, tuple_, update
+from sqlalchemy.orm.attributes import set_committed_value
 
-from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.curves import (
     EpochStatsRow,
@@ -16,8 +16,11 @@ from app.db.models.curves import (
     TelemetryBatchRow,
 )
 from app.db.models.experiments import RunRow
-from app.db.models.jobs import AttemptRow
+from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.models.logs import LogBlockRow
+from app.db.repositories import attempts as attempt_rows
+from app.db.repositories import combined_writes
+from app.db.repositories.combined_writes import Write
 from app.db.repositories.value_lists import split_values
 
 SeriesKey = tuple[str, str]
@@ -41,6 +44,40 @@ async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, 
     }
 
 
+async def lock_writers(
+    session: Session, attempt_ids: Collection[str]
+) -> tuple[Mapping[str, AttemptRow], Mapping[str, Sequence[AttemptRunRow]], Mapping[str, RunRow]]:
+    """Returns attempts, the runs that the live ones carry by attempt, and those runs, locked."""
+    if session.get_bind().dialect.name != "sqlite":
+        attempts = await attempt_rows.lock(session, attempt_ids)
+        live = [one.id for one in attempts.values() if one.state in attempt_rows.LIVE]
+        carried = await attempt_rows.load_runs(session, live)
+        run_ids = {row.run_id for some in carried.values() for row in some}
+        return attempts, carried, await lock_runs(session, run_ids)
+    # A transaction that writes is the only one on SQLite, so the order of locks does not matter.
+    found = await session.execute(_WRITERS, {"ids": list(attempt_ids)})
+    attempts, runs = dict[str, AttemptRow](), dict[str, RunRow]()
+    of_attempts: dict[str, list[AttemptRunRow]] = {}
+    for attempt, carried_run, run in found:
+        attempts[attempt.id] = attempt
+        if attempt.state in attempt_rows.LIVE:
+            of_attempt = of_attempts.setdefault(attempt.id, [])
+            if carried_run is not None:
+                of_attempt.append(carried_run)
+                runs[run.id] = run
+    return attempts, of_attempts, runs
+
+
+_WRITERS: Final = (
+    select(AttemptRow, AttemptRunRow, RunRow)
+    .outerjoin(AttemptRunRow, AttemptRunRow.attempt_id == AttemptRow.id)
+    .outerjoin(RunRow, RunRow.id == AttemptRunRow.run_id)
+    .where(AttemptRow.id.in_(bindparam("ids", expanding=True)))
+    .order_by(AttemptRow.id, AttemptRunRow.run_id)
+    .execution_options(populate_existing=True)
+)
+
+
 async def list_batches(
     session: Session, attempt_id: str, first_seq: int, last_seq: int
 ) -> Sequence[TelemetryBatchRow]:
@@ -53,42 +90,22 @@ async def list_batches(
     return (await session.scalars(query.order_by(TelemetryBatchRow.first_seq))).all()
 
 
-async def load_last_received(
-    session: Session, attempt_ids: Collection[str]
-) -> tuple[dict[str, datetime], datetime]:
-    """Returns the time of each attempt's latest batch and the time now, by the database's clock."""
-    latest = (
-        select(TelemetryBatchRow.received_at)
-        .where(TelemetryBatchRow.attempt_id == AttemptRow.id)
-        .order_by(TelemetryBatchRow.first_seq.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    query = select(AttemptRow.id, latest, db_now()).where(AttemptRow.id.in_(attempt_ids))
-    found = (await session.execute(query)).all()
-    received = {attempt_id: at for attempt_id, at, _ in found if at is not None}
-    return received, found[0][2]
-
-
-class SeriesTotals(NamedTuple):
-    """The ID of a series, and the number of its points."""
-
-    id: int
-    points: int
-    nonfinite: int
-
-
-async def load_series(
-    session: Session, keys: Collection[SeriesKey]
-) -> dict[SeriesKey, SeriesTotals]:
-    """Returns those series of `keys` that exist."""
-    query = select(
-        SeriesRow.run_id, SeriesRow.name, SeriesRow.id, SeriesRow.points, SeriesRow.nonfinite
-    )
-    runs, names = {run_id for run_id, _ in keys}, {name for _, name in keys}
+async def load_series(session: Session, keys: Collection[SeriesKey]) -> dict[SeriesKey, int]:
+    """Returns the IDs of those series of `keys` that exist."""
+    wanted = set(keys)
+    found = {
+        (run_id, name): _known[run_id][name]
+        for run_id, name in wanted
+        if name in _known.get(run_id, ())
+    }
+    missing = wanted - found.keys()
+    if not missing:
+        return found
+    query = select(SeriesRow.run_id, SeriesRow.name, SeriesRow.id)
+    runs, names = {run_id for run_id, _ in missing}, {name for _, name in missing}
     # SQLAlchemy takes ten times as long to write a list of pairs as two lists. Where few runs have
     # the same names, the two lists would find too many series.
-    if len(runs) * len(names) <= _MOST_SURPLUS * len(keys):
+    if len(runs) * len(names) <= _MOST_SURPLUS * len(missing):
         queries = [
             query.where(SeriesRow.run_id.in_(runs), SeriesRow.name.in_(some))
             for some in split_values(names)
@@ -96,15 +113,34 @@ async def load_series(
     else:
         queries = [
             query.where(tuple_(SeriesRow.run_id, SeriesRow.name).in_(some))
-            for some in split_values(keys)
+            for some in split_values(missing)
         ]
-    wanted = set(keys)
-    return {
-        (run_id, name): SeriesTotals(*totals)
+    loaded = {
+        (run_id, name): series_id
         for one in queries
-        for run_id, name, *totals in await session.execute(one)
-        if (run_id, name) in wanted
+        for run_id, name, series_id in await session.execute(one)
+        if (run_id, name) in missing
     }
+    if loaded:
+        _remember_after_commit(session, loaded)
+    return found | loaded
+
+
+_known: Final[dict[str, dict[str, int]]] = {}
+"""IDs of committed series by run and name. A series lives as long as its run."""
+_MOST_RUNS: Final = 2_000
+"""Runs whose series are kept in memory."""
+
+
+def _remember_after_commit(session: Session, loaded: Mapping[SeriesKey, int]) -> None:
+    @event.listens_for(session.sync_session, "after_commit", once=True)
+    def remember(_: object) -> None:
+        for (run_id, name), series_id in loaded.items():
+            of_run = _known.pop(run_id, {})
+            of_run[name] = series_id
+            _known[run_id] = of_run
+        while len(_known) > _MOST_RUNS:
+            del _known[next(iter(_known))]
 
 
 async def count_series(session: Session, run_ids: Collection[str]) -> dict[str, int]:
@@ -123,21 +159,83 @@ async def add_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> lis
     return list(await session.scalars(statement, list(rows))) if rows else []
 
 
-async def update_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Writes the summaries of series; each row has its `id`."""
-    if rows:
-        await session.execute(update(SeriesRow), list(rows))
+_series, _runs = cast("Table", SeriesRow.__table__), cast("Table", RunRow.__table__)
+_attempts = cast("Table", AttemptRow.__table__)
+_ADD_POINTS: Final = (
+    update(_series)
+    .where(_series.c.id == bindparam("key"))
+    .values(
+        points=_series.c.points + bindparam("more_points"),
+        nonfinite=_series.c.nonfinite + bindparam("more_nonfinite"),
+        last_env_step=bindparam("last_env_step"),
+        last_value=bindparam("last_value"),
+    )
+)
+_ADD_TAILS: Final = insert(cast("Table", TailRow.__table__))
+_ADD_BATCHES: Final = insert(cast("Table", TelemetryBatchRow.__table__))
+_ACKNOWLEDGE: Final = (
+    update(_attempts)
+    .where(_attempts.c.id == bindparam("key"))
+    .values(acked_seq=bindparam("acked_seq"))
+)
+_ADVANCE: Final = (
+    update(_runs)
+    .where(_runs.c.id == bindparam("key"))
+    .values(
+        env_step=bindparam("new_env_step"),
+        update_count=bindparam("new_update"),
+        episode=bindparam("new_episode"),
+        env_steps_per_second=bindparam("rate"),
+    )
+)
 
 
-async def add_tails(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Adds the points of runs in batches."""
-    if rows:
-        await session.execute(insert(TailRow), list(rows))
+@dataclass(slots=True)
+class GroupRows:
+    """Rows that a group of batches writes."""
+
+    series: list[dict[str, Any]] = field(default_factory=list)
+    """`key`, `more_points`, `more_nonfinite`, `last_env_step`, `last_value`."""
+    tails: list[dict[str, Any]] = field(default_factory=list)
+    batches: list[dict[str, Any]] = field(default_factory=list)
+    attempts: list[AttemptRow] = field(default_factory=list)
+    """Attempts with a new `acked_seq`."""
+    runs: list[RunRow] = field(default_factory=list)
+    """Runs with new progress."""
 
 
-async def add_batches(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Adds the rows of batches, with the numbers and digests of their records."""
-    await session.execute(insert(TelemetryBatchRow), list(rows))
+def set_progress(run: RunRow, **values: float | None) -> None:
+    """Sets columns of a run that `write_group` writes, so that the session does not."""
+    for name, value in values.items():
+        set_committed_value(run, name, value)
+
+
+def acknowledge(attempt: AttemptRow, seq: int) -> None:
+    """Sets the last committed record, which `write_group` writes."""
+    set_committed_value(attempt, "acked_seq", seq)
+
+
+async def write_group(session: Session, group: GroupRows) -> None:
+    """Writes the rows of a group of batches."""
+    progress = [
+        {
+            "key": run.id,
+            "new_env_step": run.env_step,
+            "new_update": run.update,
+            "new_episode": run.episode,
+            "rate": run.env_steps_per_second,
+        }
+        for run in {run.id: run for run in group.runs}.values()
+    ]
+    acked = [{"key": one.id, "acked_seq": one.acked_seq} for one in group.attempts]
+    writes = [
+        Write(_ADD_POINTS, group.series),
+        Write(_ADD_TAILS, group.tails),
+        Write(_ADD_BATCHES, group.batches),
+        Write(_ACKNOWLEDGE, acked),
+        Write(_ADVANCE, progress),
+    ]
+    await combined_writes.execute(session, writes)
 
 
 async def add_stats(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:

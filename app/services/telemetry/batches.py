@@ -6,25 +6,28 @@ as a whole. `app.services.telemetry.group_commit` commits several batches togeth
 """
 
 import hashlib
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+
+from pydantic import TypeAdapter
 
 from app.db.engine import Session
 from app.db.models.curves import TelemetryBatchRow
 from app.db.models.experiments import RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
-from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import deleted_projects
 from app.db.repositories import telemetry as rows
 from app.domain.errors import ConflictError, DomainError, NotFoundError
 from app.metrics import sort_records
-from app.metrics.sort_records import NumberedRecord
+from app.metrics.sort_records import DecodedTable, NumberedRecord
 from app.services.telemetry import record_rows, record_rules
 from app.services.telemetry.record_rows import RecordContext, RunContent
 from palestra.contract.telemetry import Record, TelemetryBatch
 
 DIGEST_BYTES: Final = 16
+_RECORD: Final[TypeAdapter[Record]] = TypeAdapter(Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,36 +35,61 @@ class Delivery:
     """A received batch with a digest of each record."""
 
     attempt_id: str
-    batch: TelemetryBatch
+    first_seq: int
+    records: Sequence[Record | DecodedTable]
+    texts: Sequence[bytes]
+    """The JSON of each record, as it was sent."""
     digests: bytes
 
     @classmethod
     def from_batch(cls, attempt_id: str, batch: TelemetryBatch) -> "Delivery":
+        """Returns the delivery of records that no JSON was kept of."""
+        texts = [record.model_dump_json().encode() for record in batch.records]
+        return cls.from_texts(attempt_id, batch.first_seq, batch.records, texts)
+
+    @classmethod
+    def from_texts(
+        cls,
+        attempt_id: str,
+        first_seq: int,
+        records: Sequence[Record | DecodedTable],
+        texts: Sequence[bytes],
+    ) -> "Delivery":
         """Hashes the records of a batch; to be called outside of a transaction."""
-        return cls(attempt_id, batch, b"".join(hash_record(record) for record in batch.records))
+        digests = b"".join(map(hash_text, texts))
+        return cls(attempt_id, first_seq, records, texts, digests)
 
     @property
     def last_seq(self) -> int:
         """Sequence number of the last record."""
-        return self.batch.first_seq + len(self.batch.records) - 1
+        return self.first_seq + len(self.records) - 1
 
     def prefix(self, length: int) -> "Delivery":
         """Returns a delivery of the first `length` records."""
-        batch = self.batch.model_copy(update={"records": self.batch.records[:length]})
-        return Delivery(self.attempt_id, batch, self.digests[: length * DIGEST_BYTES])
+        return replace(
+            self,
+            records=self.records[:length],
+            texts=self.texts[:length],
+            digests=self.digests[: length * DIGEST_BYTES],
+        )
 
     def digests_of(self, first_seq: int, last_seq: int) -> bytes:
         """Returns the digests of the records from `first_seq` to `last_seq`, both inclusive."""
-        begin = (first_seq - self.batch.first_seq) * DIGEST_BYTES
-        return self.digests[begin : (last_seq - self.batch.first_seq + 1) * DIGEST_BYTES]
+        begin = (first_seq - self.first_seq) * DIGEST_BYTES
+        return self.digests[begin : (last_seq - self.first_seq + 1) * DIGEST_BYTES]
+
+    def canonical_digests_of(self, first_seq: int, last_seq: int) -> bytes:
+        """Returns the digests that earlier versions stored: of the JSON as pydantic writes it."""
+        texts = self.texts[first_seq - self.first_seq : last_seq - self.first_seq + 1]
+        records = (_RECORD.validate_json(text) for text in texts)
+        return b"".join(hash_text(record.model_dump_json().encode()) for record in records)
 
     def records_from(self, first_seq: int) -> list[NumberedRecord]:
         """Returns the records whose sequence number is at least `first_seq`."""
-        skipped = max(0, first_seq - self.batch.first_seq)
+        skipped = max(0, first_seq - self.first_seq)
         return [
-            NumberedRecord(self.batch.first_seq + i, record)
-            for i, record in enumerate(self.batch.records)
-            if i >= skipped
+            NumberedRecord(self.first_seq + i, self.records[i])
+            for i in range(skipped, len(self.records))
         ]
 
 
@@ -74,9 +102,9 @@ class WritableAttempt:
     runs: Mapping[str, RunRow]
 
 
-def hash_record(record: Record) -> bytes:
-    """Returns the first 16 bytes of the SHA-256 of a record's JSON as pydantic writes it."""
-    return hashlib.sha256(record.model_dump_json().encode()).digest()[:DIGEST_BYTES]
+def hash_text(text: bytes) -> bytes:
+    """Returns the first 16 bytes of the SHA-256 of a record's JSON."""
+    return hashlib.sha256(text).digest()[:DIGEST_BYTES]
 
 
 async def take(session: Session, delivery: Delivery) -> int:
@@ -151,7 +179,7 @@ async def _find_new(
     if isinstance(writer, DomainError):
         raise writer
     acked = writer.attempt.acked_seq
-    if delivery.batch.first_seq > acked + 1:
+    if delivery.first_seq > acked + 1:
         raise ConflictError(
             "seq_gap",
             f"Records before this batch are missing. Send from record {acked + 1}.",
@@ -161,7 +189,7 @@ async def _find_new(
     new = delivery.records_from(acked + 1)
     if not new:
         return acked
-    record_rules.check(new, delivery.batch.first_seq, writer.carried)
+    record_rules.check(new, delivery.first_seq, writer.carried)
     content = [
         (
             RecordContext(
@@ -170,7 +198,7 @@ async def _find_new(
                 writer.carried[run_id].fence,
                 new[0].seq,
                 delivery.last_seq,
-                delivery.batch.first_seq,
+                delivery.first_seq,
             ),
             records,
         )
@@ -197,10 +225,7 @@ async def open_writers(
     session: Session, attempt_ids: Sequence[str]
 ) -> dict[str, WritableAttempt | DomainError]:
     """Locks attempts and their runs; returns the refusal for each attempt that may not write."""
-    attempts = await attempt_rows.lock(session, attempt_ids)
-    live = [one.id for one in attempts.values() if one.state in attempt_rows.LIVE]
-    carried = await attempt_rows.load_runs(session, live)
-    runs = await rows.lock_runs(session, {row.run_id for some in carried.values() for row in some})
+    attempts, carried, runs = await rows.lock_writers(session, attempt_ids)
     found: dict[str, WritableAttempt | DomainError] = {}
     for attempt_id in attempt_ids:
         attempt = attempts.get(attempt_id)
@@ -238,14 +263,15 @@ def _stale(detail: str) -> DomainError:
 
 
 async def _check_repeats(session: Session, delivery: Delivery, acked: int) -> None:
-    if delivery.batch.first_seq > acked:
+    if delivery.first_seq > acked:
         return
     last = min(delivery.last_seq, acked)
-    for stored in await rows.list_batches(
-        session, delivery.attempt_id, delivery.batch.first_seq, last
-    ):
-        first, end = max(stored.first_seq, delivery.batch.first_seq), min(stored.last_seq, last)
-        if _stored_digests(stored, first, end) != delivery.digests_of(first, end):
+    for stored in await rows.list_batches(session, delivery.attempt_id, delivery.first_seq, last):
+        first, end = max(stored.first_seq, delivery.first_seq), min(stored.last_seq, last)
+        known = _stored_digests(stored, first, end)
+        if known != delivery.digests_of(first, end) and (
+            known != delivery.canonical_digests_of(first, end)
+        ):
             raise ConflictError(
                 "seq_conflict",
                 (
@@ -266,26 +292,37 @@ async def _write(
 ) -> None:
     if not accepted:
         return
-    attempt_ids = [batch.writer.attempt.id for batch in accepted]
-    received, now = await rows.load_last_received(session, attempt_ids)
-    await store.write([part for batch in accepted for part in batch.content])
-    stored = []
+    group = rows.GroupRows()
     for batch in accepted:
         attempt, delivery = batch.writer.attempt, batch.delivery
-        latest = received.get(attempt.id)
-        elapsed = None if latest is None else (now - latest).total_seconds()
+        elapsed = _measure_pause(attempt.id)
         for target, content in batch.content:
             if batch.writer.carried[target.run.id].training and content.progress is not None:
                 record_rows.update_progress(target.run, content.progress, elapsed)
-        attempt.acked_seq = delivery.last_seq
-        digests = delivery.digests_of(batch.first_seq, delivery.last_seq)
-        stored.append(
+                group.runs.append(target.run)
+        rows.acknowledge(attempt, delivery.last_seq)
+        group.attempts.append(attempt)
+        group.batches.append(
             {
                 "attempt_id": attempt.id,
                 "first_seq": batch.first_seq,
                 "last_seq": delivery.last_seq,
-                "digests": digests,
+                "digests": delivery.digests_of(batch.first_seq, delivery.last_seq),
             }
         )
-    await rows.add_batches(session, stored)
+    await store.write([part for batch in accepted for part in batch.content], group)
     await session.flush()
+
+
+_received: Final[dict[str, float]] = {}
+"""Time of the latest batch of each attempt by this process's monotonic clock."""
+_MOST_RECEIVED: Final = 10_000
+
+
+def _measure_pause(attempt_id: str) -> float | None:
+    """Returns the seconds since the attempt's batch before; `None` without one."""
+    now, before = time.monotonic(), _received.pop(attempt_id, None)
+    _received[attempt_id] = now
+    if len(_received) > _MOST_RECEIVED:
+        del _received[next(iter(_received))]
+    return None if before is None else now - before

@@ -166,7 +166,7 @@ class Intake:
 
         Every trial transaction is rolled back.
         """
-        low, high = 0, len(delivery.batch.records) - 1
+        low, high = 0, len(delivery.records) - 1
         while low < high:
             middle = (low + high) // 2
             low, high = (

@@ -84,10 +84,14 @@ def update_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -
             1 - math.exp(-elapsed / _RATE_SECONDS),
         )
         before = run.env_steps_per_second
-        run.env_steps_per_second = rate if before is None else before + weight * (rate - before)
-    run.env_step = max(run.env_step, progress.env_step)
-    run.update = max(run.update, progress.update)
-    run.episode = max(run.episode, progress.episode)
+        rate = rate if before is None else before + weight * (rate - before)
+        rows.set_progress(run, env_steps_per_second=rate)
+    rows.set_progress(
+        run,
+        env_step=max(run.env_step, progress.env_step),
+        update=max(run.update, progress.update),
+        episode=max(run.episode, progress.episode),
+    )
 
 
 RunContent = tuple[RecordContext, RunRecords]
@@ -98,10 +102,11 @@ RunContent = tuple[RecordContext, RunRecords]
 class _Series:
     """A series that batches add points to."""
 
-    points: int
-    nonfinite: int
     id: int | None = None
     """`None` for a series that is not stored yet."""
+    points: int = 0
+    """New points."""
+    nonfinite: int = 0
     last_env_step: int = 0
     last_value: float = math.nan
 
@@ -111,11 +116,9 @@ class _Series:
         self.last_env_step, self.last_value = last_env_step, float(values[-1])
 
     @property
-    def summary(self) -> dict[str, Any]:
-        """Values of the columns that lists show."""
+    def last(self) -> dict[str, Any]:
+        """The last point."""
         return {
-            "points": self.points,
-            "nonfinite": self.nonfinite,
             "last_env_step": self.last_env_step,
             "last_value": str(write_number(self.last_value)),
         }
@@ -143,9 +146,7 @@ class Store:
             keys |= {(context.run.id, name) for table in records.tables for name in table.values}
             snapshot_ids |= {record.snapshot_id for _, record in records.snapshots}
         known = await rows.load_series(self._session, keys)
-        self._series = {
-            key: _Series(one.points, one.nonfinite, one.id) for key, one in known.items()
-        }
+        self._series = {key: _Series(series_id) for key, series_id in known.items()}
         growing = {run_id for run_id, name in keys - known.keys()}
         if growing:
             self._held = Counter(await rows.count_series(self._session, growing))
@@ -178,14 +179,20 @@ class Store:
                     if held[context.run.id] > MAX_SERIES_PER_RUN:
                         pointer = context.pointer(int(table.seq[0]))
                         raise _build_too_many(pointer)
-                    new[key] = _Series(0, 0)
+                    new[key] = _Series()
         self._snapshot_ids |= made
         self._held = held
         self._series |= new
 
-    async def write(self, content: Sequence[RunContent]) -> None:
-        """Writes accepted content: first all curves, then the other records of each run."""
-        await self._write_series(content)
+    async def write(self, content: Sequence[RunContent], group: rows.GroupRows) -> None:
+        """Writes accepted content: first all curves, then the other records of each run.
+
+        Args:
+            content: The content of all batches.
+            group: Further rows of the batches, which are written with the curves.
+        """
+        await self._add_curves(content, group)
+        await rows.write_group(self._session, group)
         for context, records in content:
             if records.tables:
                 batch = {
@@ -204,7 +211,7 @@ class Store:
             if records.stats:
                 await _write_stats(self._session, context, records)
 
-    async def _write_series(self, content: Sequence[RunContent]) -> None:
+    async def _add_curves(self, content: Sequence[RunContent], group: rows.GroupRows) -> None:
         changed: dict[rows.SeriesKey, _Series] = {}
         for context, records in content:
             for table in records.tables:
@@ -214,30 +221,44 @@ class Store:
         if not changed:
             return
         new = {key: one for key, one in changed.items() if one.id is None}
-        known = [{"id": one.id, **one.summary} for one in changed.values() if one.id is not None]
-        await rows.update_series(self._session, known)
+        group.series = [
+            {
+                "key": one.id,
+                "more_points": one.points,
+                "more_nonfinite": one.nonfinite,
+                **one.last,
+            }
+            for one in changed.values()
+            if one.id is not None
+        ]
         added = await rows.add_series(
-            self._session,
-            [{"run_id": key[0], "name": key[1], **one.summary} for key, one in new.items()],
-        )
-        for one, series_id in zip(new.values(), added, strict=True):
-            one.id = series_id
-        await rows.add_tails(
             self._session,
             [
                 {
-                    "run_id": context.run.id,
-                    "attempt_id": context.attempt.id,
-                    "fence": context.fence,
-                    "first_seq": context.first_seq,
-                    "last_seq": context.last_seq,
-                    "points": point_tables.count_points(records.tables),
-                    "content": point_tables.encode(records.tables),
+                    "run_id": run_id,
+                    "name": name,
+                    "points": one.points,
+                    "nonfinite": one.nonfinite,
+                    **one.last,
                 }
-                for context, records in content
-                if records.tables
+                for (run_id, name), one in new.items()
             ],
         )
+        for one, series_id in zip(new.values(), added, strict=True):
+            one.id = series_id
+        group.tails = [
+            {
+                "run_id": context.run.id,
+                "attempt_id": context.attempt.id,
+                "fence": context.fence,
+                "first_seq": context.first_seq,
+                "last_seq": context.last_seq,
+                "points": point_tables.count_points(records.tables),
+                "content": point_tables.encode(records.tables),
+            }
+            for context, records in content
+            if records.tables
+        ]
 
 
 def _build_too_many(pointer: str) -> InvalidError:

@@ -6,7 +6,7 @@ from typing import Final
 from app.db.models.jobs import AttemptRunRow
 from app.domain.errors import ForbiddenError, InvalidError
 from app.metrics import sort_records
-from app.metrics.sort_records import SYSTEM_PREFIX, NumberedRecord
+from app.metrics.sort_records import SYSTEM_PREFIX, DecodedTable, NumberedRecord
 from palestra.contract.names import MAX_SERIES_NAME, MAX_STEP
 from palestra.contract.telemetry import Points, Record, SnapshotWritten, SystemMetrics, Table
 
@@ -43,8 +43,10 @@ def check(
         _check_content(record, where)
 
 
-def _check_content(record: Record, where: str) -> None:
+def _check_content(record: Record | DecodedTable, where: str) -> None:
     match record:
+        case DecodedTable():
+            _check_series(record.names, where)
         case Points():
             _check_series((record.series,), where)
         case Table():

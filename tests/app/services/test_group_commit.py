@@ -72,7 +72,7 @@ async def test_a_group_that_fails_is_retried_batch_by_batch(
     taken = batches.take_group
 
     async def fail_for_second_batch(session: Any, given: Sequence[Delivery]) -> Any:
-        if any(one.batch.first_seq == 2 for one in given):
+        if any(one.first_seq == 2 for one in given):
             raise RuntimeError("a fault of ours")
         return await taken(session, given)
 

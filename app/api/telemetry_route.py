@@ -1,0 +1,93 @@
+"""The route of telemetry batches, which answers usual requests without FastAPI's dependencies.
+
+They take longer than the decoding of a batch. A request is usual if it has nothing but a token that
+was looked up lately, for this attempt, and a JSON body. Every other request takes the way of all
+routes, which refuses what has to be refused.
+"""
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final
+
+from fastapi import Request, Response
+
+from app.api import strict_body
+from app.api.answer_route import AnswerRoute
+from app.api.errors import HttpProblemError
+from app.services.access.attempt_tokens import AttemptTokens
+from app.services.telemetry import decoding
+from app.services.telemetry.batches import Delivery
+from app.services.telemetry.group_commit import Acknowledger
+from palestra.contract.telemetry import (
+    MAX_BATCH_BYTES,
+    MAX_BATCH_RECORDS,
+    TelemetryAck,
+    TelemetryBatch,
+)
+
+_AT_ONCE: Final = 65_536
+"""Bytes up to which decoding takes less time than handing the body to a thread."""
+_SCHEME: Final = "Bearer "
+
+
+class TelemetryRoute(AnswerRoute):
+    """A route for batches of telemetry; see the module."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Returns the handler of requests."""
+        handle = super().get_route_handler()
+
+        async def handle_batch(request: Request) -> Response:
+            attempt_id = _find_attempt(request)
+            if attempt_id is None:
+                return await handle(request)
+            ack = await take(request, await read_batch(request, attempt_id))
+            return Response(b'{"acked_seq":%d}' % ack.acked_seq, media_type="application/json")
+
+        return handle_batch
+
+
+def _find_attempt(request: Request) -> str | None:
+    """Returns the attempt of a usual request, `None` for every other request."""
+    sent = request.headers.getlist("authorization")
+    if len(sent) != 1 or not sent[0].startswith(_SCHEME) or request.scope.get("query_string"):
+        return None
+    tokens: AttemptTokens = request.app.state.attempt_tokens
+    attempt_id = tokens.find(sent[0][len(_SCHEME) :])
+    return attempt_id if attempt_id == request.path_params.get("attempt_id") else None
+
+
+async def read_batch(request: Request, attempt_id: str) -> Delivery:
+    """Returns the batch of a request's body.
+
+    Raises:
+        HttpProblemError: If the body is no valid batch.
+    """
+    raw = await strict_body.read_bytes(request, MAX_BATCH_BYTES)
+    strict_body.check_content_type(request)
+    work = partial(_decode, attempt_id, raw)
+    return work() if len(raw) <= _AT_ONCE else await strict_body.run_for_body(len(raw), work)
+
+
+async def take(request: Request, delivery: Delivery) -> TelemetryAck:
+    """Commits a batch, and returns the answer."""
+    intake: Acknowledger = request.app.state.intake
+    return TelemetryAck(acked_seq=await intake.take(delivery))
+
+
+def _decode(attempt_id: str, raw: bytes) -> Delivery:
+    found = decoding.decode_batch(attempt_id, raw)
+    if found is not None:
+        return found
+    try:
+        batch = strict_body.parse(raw, TelemetryBatch)
+    except HttpProblemError as error:
+        is_long = any(one.pointer == "/records" and one.code == "length" for one in error.errors)
+        if is_long and b'"type"' in raw:
+            raise HttpProblemError(
+                413,
+                "too_large",
+                f"A batch holds at most {MAX_BATCH_RECORDS} records. Send less at once.",
+            ) from None
+        raise
+    return decoding.build_delivery(attempt_id, raw, batch)
