@@ -208,9 +208,9 @@ async def test_the_curves_of_the_runs_of_a_pack_are_separate(
         events = await frames.expand(session, (await session.scalars(found)).all())
     views = [json.loads(event.frame.partition(b"data: ")[2])["data"]["series"] for event in events]
     values = [{one["name"]: one["value"] for one in series} for series in views]
-    assert [event.run_id for event in events[:3]] == [first, third, second]
+    assert [event.key.run_id for event in events[:3]] == [first, third, second]
     assert values[:3] == [{"x": [1]}, {"x": [3]}, {"x": [2]}]
-    later = {event.run_id: value for event, value in zip(events[3:], values[3:], strict=True)}
+    later = {event.key.run_id: value for event, value in zip(events[3:], values[3:], strict=True)}
     assert later == {first: {"x": [11], "y": [10]}, second: {"x": [20]}}
     monkeypatch.setattr("app.services.telemetry.record_rows.MAX_SERIES_PER_RUN", 2)
     refusal = await pack.send_refused(
