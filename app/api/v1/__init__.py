@@ -44,6 +44,12 @@ PUBLIC_PATHS = frozenset(
 )
 
 PARTS: Final[tuple[ModuleType, ...]] = (
+    # A request is compared with the routes in their order; these are asked most often.
+    leases,
+    telemetry,
+    artifacts,
+    workers,
+    events,
     session,
     account,
     tokens,
@@ -58,11 +64,6 @@ PARTS: Final[tuple[ModuleType, ...]] = (
     runs,
     jobs,
     series,
-    events,
-    leases,
-    telemetry,
-    artifacts,
-    workers,
     pools,
     usage,
     audit,

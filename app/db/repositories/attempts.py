@@ -7,9 +7,19 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from sqlalchemy import and_, bindparam, exists, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    Table,
+    and_,
+    bindparam,
+    exists,
+    func,
+    select,
+    update,
+)
 
 from app.db.clock import db_now
 from app.db.engine import Session
@@ -19,7 +29,7 @@ from app.db.models.projects import ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotRow
 from app.db.models.workers import WorkerRow
 from app.db.repositories.built_statements import fetch
-from app.db.upsert import insert_new
+from app.db.upsert import build_insert
 from palestra.contract.states import AttemptState, Cause, Outcome, SnapshotState
 
 LIVE: Final = (AttemptState.STARTING.value, AttemptState.RUNNING.value)
@@ -35,20 +45,45 @@ class Leases:
 
 
 async def insert(session: Session, row: dict[str, Any], lease_seconds: float) -> AttemptRow | None:
-    """Adds an attempt; `None` if its slot or its job has a live one already."""
-    values = {**row, "lease_until": db_now(lease_seconds)}
-    statement = insert_new(session, AttemptRow, [values]).returning(AttemptRow)
-    added: AttemptRow | None = await session.scalar(statement)
+    """Adds an attempt; `None` if its slots or its job have a live one already."""
+    statement = _insert_attempt(session.get_bind().dialect.name, tuple(row))
+    added: AttemptRow | None = await session.scalar(
+        statement, {**row, "lease_seconds": lease_seconds}
+    )
     return added
+
+
+# Built once: an insert with its values would be compiled at each claim.
+@cache
+def _insert_attempt(dialect: str, names: tuple[str, ...]) -> Any:
+    table = cast("Table", AttemptRow.__table__)
+    values: dict[str, Any] = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    lease: ColumnElement[float] = bindparam("lease_seconds", type_=Float())
+    statement = (
+        build_insert(dialect, table)
+        .values(**values, lease_until=db_now(lease))
+        .on_conflict_do_nothing()
+        .returning(AttemptRow)
+    )
+    return select(AttemptRow).from_statement(statement)
 
 
 async def insert_runs(
     session: Session, rows: list[dict[str, Any]]
 ) -> Sequence[AttemptRunRow] | None:
     """Adds the runs of an attempt; `None` if one of them has another live training attempt."""
-    statement = insert_new(session, AttemptRunRow, rows).returning(AttemptRunRow)
-    added = sorted(await session.scalars(statement), key=lambda carried: carried.run_id)
-    return added if len(added) == len(rows) else None
+    connection = await session.connection()
+    statement = _insert_run(connection.dialect.name)
+    for row in rows:
+        if (await connection.execute(statement, row)).first() is None:
+            return None
+    return sorted((AttemptRunRow(**row) for row in rows), key=lambda carried: carried.run_id)
+
+
+@cache
+def _insert_run(dialect: str) -> Any:
+    table = cast("Table", AttemptRunRow.__table__)
+    return build_insert(dialect, table).on_conflict_do_nothing().returning(table.c.run_id)
 
 
 async def find(session: Session, attempt_id: str, *, lock: bool = False) -> AttemptRow | None:
