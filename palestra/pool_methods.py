@@ -15,6 +15,7 @@ from palestra.contract.pools import (
     PoolView,
     WorkerView,
 )
+from palestra.contract.queue import EstimateAccuracy
 from palestra.contract.quotas import ProjectQuotasView, QuotaChange
 from palestra.contract.resources import CatalogueView, JobView
 from palestra.contract.usage import PoolSharesView
@@ -93,6 +94,10 @@ class PoolMethods(ClientMethods):
     def pool_shares(self, name: str) -> PoolSharesView:
         """Returns the shares and the usage of a pool's projects and persons."""
         return self._connection.get(PoolSharesView, f"{_path(name)}/shares")
+
+    def estimate_accuracy(self, name: str) -> EstimateAccuracy:
+        """Returns how well the latest starts of a pool's jobs were estimated."""
+        return self._connection.get(EstimateAccuracy, f"{_path(name)}/estimates")
 
     def quotas(self, name: str, project: str) -> ProjectQuotasView:
         """Returns the quotas of a project in a pool, with the used and the remaining amounts."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from palestra.client_methods import ClientMethods
+from palestra.contract.quotas import OwnQuotasView
 from palestra.contract.usage import UsageQuery, UsageReport
 
 
@@ -13,6 +14,10 @@ class UsageMethods(ClientMethods):
     def usage(self, query: UsageQuery | None = None) -> UsageReport:
         """Returns the usage within a period, by default that of a week by project."""
         return self._connection.get(UsageReport, "/usage", self._parameters(query))
+
+    def own_quotas(self) -> OwnQuotasView:
+        """Returns the quotas that limit you in the pools, with what is left of them."""
+        return self._connection.get(OwnQuotasView, "/usage/quotas")
 
     def export_usage(self, query: UsageQuery | None = None) -> Iterator[bytes]:
         """Yields the usage as lines of CSV, with all groups, without line breaks.

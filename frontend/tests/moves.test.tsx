@@ -3,7 +3,7 @@ import { render, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { listMoveTargets } from "@/api/access";
-import type { Session } from "@/api/types";
+import type { Run, Session } from "@/api/types";
 import { App } from "@/app/App";
 import { experiments } from "../dev/mock/experiments.ts";
 
@@ -21,6 +21,7 @@ const asMember = { role: "member", permissions: ["project.read", "run.submit"] }
 const found = experiments.find((one) => one.view.name === "CartPole PPO");
 const ID = found?.view.id ?? "";
 const experiment = (project: string) => ({ ...found?.view, project });
+const RUN = found?.runs[0]?.view as Run;
 const ended = found?.runs.map((run) => run.view) ?? [];
 
 let projects: object[];
@@ -35,6 +36,10 @@ function answerOf(path: string): object | undefined {
   if (path === "/session")
     return { user: "ada", projects, permissions: [], scopes: [], csrf_token: "x" };
   if (path === `/experiments/${ID}`) return place === null ? undefined : experiment(place);
+  if (path === `/runs/${RUN.id}`)
+    return place === null
+      ? undefined
+      : { ...RUN, project: place, jobs: [], attempts: [], definition: found?.view.definition };
   const inProject = path.match(/^\/projects\/(\w+)\/experiments\/[\w-]+(\/runs)?$/);
   if (inProject === null) return { items: [], next_cursor: null };
   if (inProject[1] !== place) return undefined;
@@ -193,6 +198,27 @@ describe("the page of an experiment", () => {
     await waitFor(() =>
       expect(screen.getByRole("heading", { name: /CartPole PPO/ })).toBeVisible(),
     );
+  });
+});
+
+describe("the page of a run", () => {
+  const moved = { id: 7, type: "moved", experiment_id: ID, data: { id: ID, project: "lab" } };
+
+  it("goes with the run to the other project", async () => {
+    open(`/p/lab/runs/${RUN.id}?tab=log`);
+    await screen.findByRole("tab", { name: "Log" });
+    place = "atari";
+    tell(moved);
+    await waitFor(() => expect(window.location.pathname).toBe(`/p/atari/runs/${RUN.id}`));
+    expect(window.location.search).toContain("tab=log");
+  });
+
+  it("says that it is gone, if the caller does not see the other project", async () => {
+    open(`/p/lab/runs/${RUN.id}?tab=log`);
+    await screen.findByRole("tab", { name: "Log" });
+    place = null;
+    tell(moved);
+    await waitFor(() => expect(screen.queryByRole("tab", { name: "Log" })).toBeNull());
   });
 });
 

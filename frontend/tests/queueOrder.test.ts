@@ -10,7 +10,13 @@ import {
   listMoves,
   planDrop,
 } from "@/features/queue/ownOrder";
-import { formatStart, formatStartShort, formatTimeOfStart, hintStart } from "@/lib/startEstimate";
+import {
+  describeAccuracy,
+  formatStart,
+  formatStartShort,
+  formatTimeOfStart,
+  hintStart,
+} from "@/lib/startEstimate";
 
 function job(id: string, changes: Partial<Job> = {}): Job {
   return {
@@ -183,6 +189,17 @@ describe("the estimated start", () => {
     expect(hintStart(UNKNOWN)).toBe("Not yet.");
     expect(hintStart(null)).toBe("");
     expect(hintStart(estimate(1, 2, 3))).toContain("Eight of ten jobs");
+  });
+});
+
+describe("the accuracy of estimates", () => {
+  it("is a sentence, or nothing before there are any", () => {
+    const found = { starts: 1_200, coverage: 0.81, median_error_seconds: 95 };
+    expect(describeAccuracy(found)).toBe(
+      "81 % of 1,200 earlier starts lay within their estimate, median error 1 min 35 s",
+    );
+    expect(describeAccuracy(undefined)).toBeNull();
+    expect(describeAccuracy({ starts: 0, coverage: null, median_error_seconds: null })).toBeNull();
   });
 });
 

@@ -23,12 +23,21 @@ const CHANGED = {
 describe("Line 15.8: a retry", () => {
   it.each([
     ["From the newest snapshot", "newest"],
-    ["From the start, superseding what it recorded", "start"],
+    ["From the start", "start"],
   ])("%s", async (label, origin) => {
     show(<RunActions run={run({})} />);
-    await userEvent.click(screen.getByRole("button", { name: "Retry" }));
-    await userEvent.click(await screen.findByRole("menuitem", { name: label }));
+    await userEvent.click(screen.getByRole("button", { name: "Retry…" }));
+    await userEvent.click(await screen.findByRole("radio", { name: label }));
+    await userEvent.click(screen.getByRole("button", { name: "Retry the run" }));
     expect(sent).toEqual([{ url: "/runs/run_1:retry", body: { origin } }]);
+  });
+
+  it("with a reason", async () => {
+    show(<RunActions run={run({})} />);
+    await userEvent.click(screen.getByRole("button", { name: "Retry…" }));
+    await userEvent.type(await screen.findByRole("textbox", { name: "Reason" }), " disk full ");
+    await userEvent.click(screen.getByRole("button", { name: "Retry the run" }));
+    expect(sent.map((one) => one.body)).toEqual([{ origin: "newest", reason: "disk full" }]);
   });
 
   it("of every failed run of an experiment", async () => {

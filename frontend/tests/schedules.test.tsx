@@ -28,6 +28,7 @@ const job = (changes: Partial<Job>): Job =>
 const run = (...jobs: Job[]): RunDetail =>
   ({ id: "run_1", seed: 3, job_id: "job_1", jobs }) as unknown as RunDetail;
 
+let pools: object[] = [];
 const sent: { url: string; body: unknown }[] = [];
 
 function show(element: React.ReactNode): void {
@@ -40,11 +41,13 @@ function show(element: React.ReactNode): void {
 
 beforeEach(() => {
   sent.length = 0;
+  pools = [];
   vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
     sent.push({ url, body: init.body ? JSON.parse(String(init.body)) : null });
-    return Promise.resolve(
-      new Response(JSON.stringify(job({ schedule: "continuous_eval" })), { status: 201 }),
-    );
+    const body = url.endsWith("/pools")
+      ? { items: pools, next_cursor: null }
+      : job({ schedule: "continuous_eval" });
+    return Promise.resolve(new Response(JSON.stringify(body), { status: 201 }));
   });
 });
 afterEach(() => void vi.restoreAllMocks());
@@ -80,15 +83,20 @@ describe("a pack", () => {
 });
 
 describe("schedules on a run", () => {
-  it.each([["Test the definition: one update, one evaluation", "test"]])(
-    "queues %s",
-    async (label, schedule) => {
-      show(<RunActions run={run(job({}))} />);
-      await userEvent.click(screen.getByRole("button", { name: "New job" }));
-      await userEvent.click(await screen.findByRole("menuitem", { name: label }));
-      expect(sent).toEqual([{ url: "/api/v1/runs/run_1/jobs", body: { schedule } }]);
-    },
-  );
+  it("queues a test", async () => {
+    await openDialog("Test the definition…");
+    await userEvent.click(await screen.findByRole("button", { name: "Queue the test" }));
+    expect(posted().map((one) => one.body)).toEqual([{ schedule: "test" }]);
+  });
+
+  it("queues a test in another pool", async () => {
+    pools = [{ name: "default" }, { name: "gpus" }];
+    await openDialog("Test the definition…");
+    await userEvent.click(await screen.findByRole("combobox", { name: "Pool" }));
+    await userEvent.click(await screen.findByRole("option", { name: "gpus" }));
+    await userEvent.click(screen.getByRole("button", { name: "Queue the test" }));
+    expect(posted().map((one) => one.body)).toEqual([{ schedule: "test", pool: "gpus" }]);
+  });
 
   async function openDialog(item: string): Promise<void> {
     show(<RunActions run={run(job({}))} />);

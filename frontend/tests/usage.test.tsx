@@ -62,7 +62,23 @@ const report = (changes: Partial<UsageReport>): UsageReport => ({
 
 const urls: string[] = [];
 
-function serve(answer: UsageReport | null): void {
+const none = { queued: null, running: null, device_hours: null };
+const quota = (pool: string) => ({
+  pool,
+  project: "lab",
+  of_person: {
+    limits: { ...none, running: 4 },
+    used: { queued: 0, running: 3, device_hours: 0 },
+    left: { ...none, running: 1 },
+  },
+  of_project: {
+    limits: { ...none, device_hours: 100 },
+    used: { queued: 9, running: 9, device_hours: 87.5 },
+    left: { ...none, device_hours: 12.5 },
+  },
+});
+
+function serve(answer: UsageReport | null, quotas: object[] = []): void {
   const projects = [{ project_id: "prj_1", slug: "lab", name: "Lab", role: "member" }].map(
     (one) => ({ ...one, archived: false, permissions: [] }),
   );
@@ -96,11 +112,13 @@ function serve(answer: UsageReport | null): void {
       ? session
       : pathname.endsWith("/usage")
         ? answer
-        : pathname.endsWith("/shares")
-          ? shares
-          : pathname.endsWith("/pools")
-            ? { items: [{ name: "default" }], next_cursor: null }
-            : { items: [], next_cursor: null };
+        : pathname.endsWith("/usage/quotas")
+          ? { period_seconds: 604_800, items: quotas }
+          : pathname.endsWith("/shares")
+            ? shares
+            : pathname.endsWith("/pools")
+              ? { items: [{ name: "default" }], next_cursor: null }
+              : { items: [], next_cursor: null };
     return Promise.resolve(new Response(JSON.stringify(body), { status: 200 }));
   });
 }
@@ -131,6 +149,26 @@ describe("the page of usage", () => {
     expect(screen.getByText("75 % of the pool")).toBeVisible();
     const csv = screen.getByRole("link", { name: "Download CSV" });
     expect(csv.getAttribute("href")).toContain("/usage:export?by=project&bucket=day&since=");
+  });
+
+  it("says what is left of the quotas in the pool", async () => {
+    serve(report({}), [quota("default"), quota("other")]);
+    open("/usage");
+    const left = await screen.findByRole("region", { name: "Left of the quotas" });
+    const lines = within(left).getAllByRole("listitem");
+    expect(lines.map((line) => line.textContent)).toEqual([
+      expect.stringMatching(/^Yours in lab.*1 of 4 running jobs$/),
+      expect.stringMatching(/^All of lab.*12\.5 of 100 device-hours in 7 days$/),
+    ]);
+    const meter = within(left).getByRole("meter", { name: "Yours in lab: running jobs" });
+    expect(meter).toHaveAttribute("value", "0.75");
+  });
+
+  it("says nothing of quotas where there are none", async () => {
+    serve(report({}));
+    open("/usage");
+    await screen.findByText("75 % of the pool");
+    expect(screen.queryByText("Left of the quotas")).toBeNull();
   });
 
   it("keeps period, grouping and filter in the address", async () => {

@@ -17,6 +17,7 @@ from palestra.cli.output import (
 from palestra.cli.relative_times import resolve_time
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.contract.quotas import OwnQuotasView, QuotaStateView
 from palestra.contract.usage import (
     UsageAmount,
     UsageBucketSize,
@@ -86,9 +87,11 @@ def show_usage(
         if csv is not None:
             return _write(client.export_usage(query), csv, json=json)
         found = client.usage(query)
-    if json:
+        quotas = None if json else client.own_quotas()
+    if quotas is None:
         return emit_json(found)
-    return _show(found)
+    _show(found)
+    return _show_quotas(quotas)
 
 
 def _sentence(fault: FieldProblem) -> str:
@@ -140,6 +143,34 @@ def _hours(amount: UsageAmount) -> tuple[str, str, str]:
     seconds = (amount.used_seconds, amount.gpu_seconds, amount.lost_seconds)
     used, gpus, lost = (f"{value / _HOUR:,.2f}" for value in seconds)
     return used, gpus, lost
+
+
+def _show_quotas(found: OwnQuotasView) -> None:
+    """Prints what is left of the caller's quotas, unless there is none."""
+    numbers = ("queued", "running", "device-hours")
+    rows = [
+        (one.pool, f"{whose} {one.project}", *_left(state))
+        for one in found.items
+        for whose, state in (("you in", one.of_person), ("all of", one.of_project))
+        if any(value is not None for _, value in state.limits)
+    ]
+    if rows:
+        days = round(found.period_seconds / 86_400)
+        say(f"left of the quotas; device-hours within {days} days")
+        show(build_table(("pool", "of", *numbers), rows, numbers=numbers))
+
+
+def _left(state: QuotaStateView) -> tuple[str, ...]:
+    left, limits = state.left, state.limits
+    pairs = (
+        (left.queued, limits.queued),
+        (left.running, limits.running),
+        (left.device_hours, limits.device_hours),
+    )
+    return tuple(
+        "any" if rest is None or limit is None else f"{rest:g} of {limit:g}"
+        for rest, limit in pairs
+    )
 
 
 def _show_pools(found: UsageReport) -> None:

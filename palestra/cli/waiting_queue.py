@@ -16,6 +16,7 @@ from palestra.cli.output import (
     show,
 )
 from palestra.cli.server_address import Json, Server, TokenFile, connect
+from palestra.cli.submission_preview import describe_accuracy
 from palestra.client import Client
 from palestra.contract.names import PriorityClass
 from palestra.contract.overview import OverviewView
@@ -84,10 +85,14 @@ def queue(
             chosen, priority_class=priority_class, user="me" if mine else None
         )
         rows = list(islice(found, limit))
-    if json:
+        accuracy = None if json else client.estimate_accuracy(chosen)
+    if accuracy is None:
         return emit_json(rows)
     headings = ("place", "job", "class", "project", "user", "queued", "waiting")
-    return show(build_table(headings, [_cells(row) for row in rows], numbers=("place",)))
+    show(build_table(headings, [_cells(row) for row in rows], numbers=("place",)))
+    if accuracy.starts:
+        say(f"earlier estimates of starts: {describe_accuracy(accuracy)}")
+    return None
 
 
 def _find_only_pool(client: Client) -> str:

@@ -74,6 +74,27 @@ class PersonQuotaView(QuotaStateView):
     """Whether they replace those of each person."""
 
 
+class OwnQuotaView(View):
+    """Limits of the caller and of a project of the caller in a pool."""
+
+    pool: str
+    project: str
+    """Slug."""
+    of_person: QuotaStateView
+    """Of the caller in the project."""
+    of_project: QuotaStateView
+    """Of the project with all its persons."""
+
+
+class OwnQuotasView(View):
+    """The quotas that limit the caller: only pools and projects in which there is a limit."""
+
+    period_seconds: float
+    """Length of the period, which ends now, of the device-hours."""
+    items: list[OwnQuotaView]
+    """By pool and project."""
+
+
 class ProjectQuotasView(View):
     """The quotas of a project in a pool."""
 

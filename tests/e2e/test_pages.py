@@ -150,8 +150,8 @@ async def test_pages_of_a_failed_run_begin_with_the_failure_and_offer_a_retry(si
     await expect(page.get_by_role("alert")).to_contain_text("1 run failed: user exception")
     await page.get_by_role("link", name="Look at the run").click()
     await expect(page.get_by_role("alert")).to_contain_text("Mend its step().")
-    await page.get_by_role("button", name="Retry").click()
-    await page.get_by_role("menuitem", name="From the newest snapshot").click()
+    await page.get_by_role("button", name="Retry…").click()
+    await page.get_by_role("button", name="Retry the run").click()
     await expect(page.get_by_role("alert")).to_have_count(0)
     await expect(page.get_by_text("attempt 1 ended: user exception")).to_have_count(0)
     assert (await world.run(order.runs[0].run_id)).state is RunState.QUEUED

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import CDPSession, Locator, Page, expect
 
 from palestra.contract.resources import JobView
 from tests.e2e.dashboard_site import DashboardSite, open_site
@@ -175,3 +176,48 @@ async def test_an_assigned_job_stands_below_the_heading_of_its_class(site: Dashb
     await expect(page.get_by_role("heading", level=3)).to_have_text(
         [re.compile("^normal2"), re.compile("^idle1")]
     )
+
+
+async def test_ten_thousand_waiting_jobs_keep_the_page_quick(site: DashboardSite) -> None:
+    """The limits on the time of scripts are several times what was measured."""
+    world = site.served.world
+    await world.make_pool("many")
+    for number in range(_MANY // 1_000):
+        document = make_definition(loop={"env_steps": 50_000 + number})
+        await world.submit(document, seeds=[*range(1_000)], pool="many")
+    page = await site.page("/account")
+    measured = await _ScriptTime.open(page)
+    await page.goto("/p/default/queue?pool=many")
+    await expect(_rows(page).first).to_be_visible()
+    first = await measured.read()
+    for _ in range(60):
+        await page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+        await page.wait_for_timeout(100)
+    await expect(page.get_by_text("9,000 more jobs")).to_be_visible()
+    scrolled = await measured.read() - first
+    assert await _rows(page).count() < 100
+    await page.get_by_role("button", name="List 1,000 more").scroll_into_view_if_needed()
+    before = await measured.read()
+    await page.wait_for_timeout(5_000)
+    idle = await measured.read() - before
+    seconds = {"first rows": first, "60 scrolls": scrolled, "5 s idle": idle}
+    limits = {"first rows": 4.0, "60 scrolls": 6.0, "5 s idle": 1.0}
+    assert {name for name, spent in seconds.items() if spent > limits[name]} == set(), seconds
+
+
+@dataclass(frozen=True)
+class _ScriptTime:
+    """Seconds that the scripts of a page have run."""
+
+    session: CDPSession
+
+    @classmethod
+    async def open(cls, page: Page) -> "_ScriptTime":
+        session = await page.context.new_cdp_session(page)
+        await session.send("Performance.enable")
+        return cls(session)
+
+    async def read(self) -> float:
+        found = await self.session.send("Performance.getMetrics")
+        (seconds,) = [one["value"] for one in found["metrics"] if one["name"] == "ScriptDuration"]
+        return float(seconds)

@@ -149,6 +149,7 @@ CALLS = {
         200, Audience.ALL, {"project": {"queued": 100_000}}
     ),
     "DELETE /pools/{pool}/projects/{slug}": Call(204, Audience.ALL),
+    "GET /pools/{pool}/estimates": Call(200, _ANY),
     "GET /pools/{pool}/shares": Call(200, _ANY),
     "GET /pools/{pool}/queue": Call(200, _ANY),
     "GET /pools/{pool}/windows": Call(200, _ANY),

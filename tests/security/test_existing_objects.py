@@ -50,6 +50,7 @@ WITHOUT_OBJECT = {
     "GET /tokens",
     "GET /users",
     "GET /usage",
+    "GET /usage/quotas",
     "GET /usage:export",
     "GET /invitations",
     "GET /definitions/schema",

@@ -11,6 +11,7 @@ from app.api.strict_body import declare_json_body
 from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services import waiting_queue
+from app.services.queue import start_estimates
 from app.services.usage import shares
 from app.services.waiting_queue import QueueFilter
 from app.services.workers import enrolment_tokens, pool_windows, pools, quotas
@@ -25,6 +26,7 @@ from palestra.contract.pools import (
     PoolRequest,
     PoolView,
 )
+from palestra.contract.queue import EstimateAccuracy
 from palestra.contract.quotas import ProjectQuotasView, QuotaChange
 from palestra.contract.usage import PoolSharesView
 from palestra.contract.views import Page
@@ -161,6 +163,15 @@ async def change_quotas(
 ) -> ProjectQuotasView:
     """Changes the quotas of a project in a pool, or of its persons."""
     return await quotas.change(session, principal, pool, slug, body)
+
+
+@router.get("/{pool}/estimates")
+async def get_estimate_accuracy(
+    pool: PoolName, principal: Reader, session: ReadSession
+) -> EstimateAccuracy:
+    """Returns how well the latest starts of a pool's jobs were estimated when they were queued."""
+    await pools.find_visible(session, principal, pool)
+    return await start_estimates.load_accuracy(session, pool)
 
 
 @router.get("/{pool}/queue")

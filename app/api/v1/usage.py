@@ -8,7 +8,9 @@ from fastapi.responses import StreamingResponse
 from app.api.auth import Reader
 from app.api.deps import DatabaseDep, ReadSession
 from app.services.usage import export, reports
+from app.services.workers import quotas
 from palestra.contract.audit import WrittenTime
+from palestra.contract.quotas import OwnQuotasView
 from palestra.contract.usage import UsageBucketSize, UsageKey, UsageQuery, UsageReport
 
 router = APIRouter(tags=["usage"])
@@ -78,6 +80,12 @@ async def report_usage(principal: Reader, session: ReadSession, wanted: Wanted) 
     Without `bucket` the period is one part.
     """
     return await reports.report(session, principal, wanted)
+
+
+@router.get("/usage/quotas")
+async def list_own_quotas(principal: Reader, session: ReadSession) -> OwnQuotasView:
+    """Returns the quotas that limit the caller in the pools, with what is left of them."""
+    return await quotas.list_own(session, principal)
 
 
 @router.get("/usage:export", response_class=StreamingResponse, responses=_CSV)

@@ -9,7 +9,7 @@ from app.db.repositories import projects as project_rows
 from app.db.repositories import quotas as rows
 from app.domain.errors import InvalidError, NotFoundError
 from app.domain.principal import Principal
-from app.domain.queue.quotas import NO_QUOTA, PERIOD_SECONDS, Quota
+from app.domain.queue.quotas import NO_QUOTA, PERIOD_SECONDS, Quota, QuotaUse
 from app.domain.queue.start_order import UsageAccount
 from app.services.access import rights
 from app.services.access.audit_actor import describe_actor
@@ -19,6 +19,8 @@ from app.services.queue import quotas
 from palestra.contract.permissions import Permission
 from palestra.contract.problems import build_pointer
 from palestra.contract.quotas import (
+    OwnQuotasView,
+    OwnQuotaView,
     PersonQuotaView,
     ProjectQuotasView,
     QuotaChange,
@@ -44,6 +46,45 @@ async def show(
     if pool is None or not await pool_rows.admits(session, pool.id, project.id):
         raise NotFoundError("project of this pool" if manages else "pool")
     return await _view(session, pool, project)
+
+
+async def list_own(session: Session, principal: Principal) -> OwnQuotasView:
+    """Returns the quotas that limit the caller, with what is left of them."""
+    slugs = {one.project_id: one.slug for one in principal.memberships}
+    readable = principal.projects_with(Permission.PROJECT_READ) & slugs.keys()
+    pools = await pool_rows.list_names_for_projects(session, readable)
+    admitted = await pool_rows.list_admitted_pairs(session, pools)
+    items = []
+    for pool in sorted(pools):
+        found = await rows.load(session, pool)
+        limited = [
+            project_id
+            for project_id in readable
+            if (pool, project_id) in admitted
+            and {
+                found.of_project(project_id),
+                found.of_person(UsageAccount(project_id, principal.user_id)),
+            }
+            != {NO_QUOTA}
+        ]
+        use = await quotas.read_use(session, pool, found) if limited else QuotaUse()
+        for project_id in sorted(limited, key=lambda one: slugs[one]):
+            account = UsageAccount(project_id, principal.user_id)
+            queued = await rows.count_queued(session, pool, project_id)
+            person = quotas.sum_use(use, [account], queued.get(principal.user_id, 0))
+            everyone = quotas.list_accounts(use, project_id)
+            items.append(
+                OwnQuotaView(
+                    pool=pool,
+                    project=slugs[project_id],
+                    of_person=quotas.build_state(found.of_person(account), person),
+                    of_project=quotas.build_state(
+                        found.of_project(project_id),
+                        quotas.sum_use(use, everyone, sum(queued.values())),
+                    ),
+                )
+            )
+    return OwnQuotasView(period_seconds=PERIOD_SECONDS, items=items)
 
 
 async def change(

@@ -129,14 +129,19 @@ export function resumeWithOtherCode(jobId: string): Promise<Job> {
   return post<Job>(`/jobs/${jobId}:resume`, { allow_code_change: true });
 }
 
-export function retryRun(runId: string, origin: Origin, otherCode = false): Promise<Job> {
+export function retryRun(
+  runId: string,
+  origin: Origin,
+  { otherCode = false, reason = "" }: { otherCode?: boolean; reason?: string } = {},
+): Promise<Job> {
   return post<Job>(`/runs/${runId}:retry`, {
     origin,
+    ...(reason ? { reason } : {}),
     ...(otherCode ? { allow_code_change: true } : {}),
   });
 }
 
-export type QueueRequest = JobForm | { schedule: "test" };
+export type QueueRequest = JobForm | { schedule: "test"; pool?: string };
 
 /** Queues a job on a run: an evaluation, an export or a test. */
 export function queueJob(runId: string, request: QueueRequest): Promise<Job> {

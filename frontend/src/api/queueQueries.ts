@@ -35,6 +35,31 @@ export function activeJobsQuery(project: string | null) {
   });
 }
 
+const ENDED_STATES: readonly t.JobState[] = ["succeeded", "failed", "cancelled"];
+
+interface EndedFilter {
+  pool: string;
+  /** Slug; `null` for all projects of the caller. */
+  project: string | null;
+  /** Login name of who submitted; `me` is the caller. */
+  user: string | undefined;
+}
+
+/** The jobs of a pool that have ended, the newest first. */
+export function endedJobsQuery({ pool, project, user }: EndedFilter) {
+  return infiniteQueryOptions({
+    queryKey: [...keys.jobs, "ended", pool, project, user],
+    queryFn: ({ signal, pageParam }) =>
+      get<t.Page<t.Job>>(
+        pathIn(project, "/jobs"),
+        { pool, user, state: ENDED_STATES, sort: "-created_at", limit: 50, cursor: pageParam },
+        signal,
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+  });
+}
+
 export interface WaitingFilter {
   pool: string;
   priority_class?: t.PriorityClass | undefined;
@@ -69,6 +94,16 @@ export function poolSharesQuery(pool: string) {
     queryKey: [...keys.shares, pool],
     queryFn: ({ signal }) =>
       get<t.PoolShares>(`/pools/${encodeURIComponent(pool)}/shares`, {}, signal),
+  });
+}
+
+/** How well the latest starts of a pool's jobs were estimated. */
+export function accuracyQuery(pool: string) {
+  return queryOptions({
+    queryKey: [...keys.pools, pool, "estimates"],
+    queryFn: ({ signal }) =>
+      get<t.EstimateAccuracy>(`/pools/${encodeURIComponent(pool)}/estimates`, {}, signal),
+    staleTime: 30_000,
   });
 }
 

@@ -1068,6 +1068,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pools/{pool}/estimates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Estimate Accuracy
+         * @description Returns how well the latest starts of a pool's jobs were estimated when they were queued.
+         */
+        get: operations["get_estimate_accuracy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pools/{pool}/projects/{slug}": {
         parameters: {
             query?: never;
@@ -2176,6 +2196,26 @@ export interface paths {
          *     Without `bucket` the period is one part.
          */
         get: operations["report_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/quotas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Own Quotas
+         * @description Returns the quotas that limit the caller in the pools, with what is left of them.
+         */
+        get: operations["list_own_quotas"];
         put?: never;
         post?: never;
         delete?: never;
@@ -6460,6 +6500,39 @@ export interface components {
              * @description Own jobs that wait in the queue.
              */
             waiting: number;
+        };
+        /**
+         * OwnQuotaView
+         * @description Limits of the caller and of a project of the caller in a pool.
+         */
+        OwnQuotaView: {
+            /** @description Of the caller in the project. */
+            of_person: components["schemas"]["QuotaStateView"];
+            /** @description Of the project with all its persons. */
+            of_project: components["schemas"]["QuotaStateView"];
+            /** Pool */
+            pool: string;
+            /**
+             * Project
+             * @description Slug.
+             */
+            project: string;
+        };
+        /**
+         * OwnQuotasView
+         * @description The quotas that limit the caller: only pools and projects in which there is a limit.
+         */
+        OwnQuotasView: {
+            /**
+             * Items
+             * @description By pool and project.
+             */
+            items: components["schemas"]["OwnQuotaView"][];
+            /**
+             * Period Seconds
+             * @description Length of the period, which ends now, of the device-hours.
+             */
+            period_seconds: number;
         };
         /**
          * OwnedView
@@ -16401,6 +16474,83 @@ export interface operations {
             };
         };
     };
+    get_estimate_accuracy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the pool. */
+                pool: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EstimateAccuracy"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     admit_project: {
         parameters: {
             query?: never;
@@ -22014,6 +22164,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UsageReport"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_own_quotas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnQuotasView"];
                 };
             };
             /** @description The request could not be read. */

@@ -20,6 +20,13 @@ export function usageExport(parameters: Parameters): string {
   return buildAddress("/usage:export", parameters);
 }
 
+/** The quotas that limit the caller, with what is left of them. */
+export const ownQuotasQuery = queryOptions({
+  queryKey: ["usage", "own quotas"],
+  queryFn: ({ signal }) => get<t.OwnQuotas>("/usage/quotas", {}, signal),
+  refetchInterval: FRESH_MS,
+});
+
 /** The shares and the usage of the projects and persons of a pool. */
 export function sharesQuery(pool: string | null) {
   return queryOptions({

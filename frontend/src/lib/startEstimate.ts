@@ -1,5 +1,5 @@
 /** Words for the time at which a waiting job is expected to start. */
-import { formatMoment } from "./format";
+import { formatDuration, formatMoment, formatPercent, formatPlural } from "./format";
 
 /** The estimate of a waiting job, as the API sends it. */
 export interface StartEstimate {
@@ -49,6 +49,17 @@ export function formatStartShort(
   if (Date.parse(latest) - now < 60_000) return "now";
   const [first, last] = [formatTimeOfStart(earliest, now), formatTimeOfStart(latest, now)];
   return first === last ? first : `${first} – ${last}`;
+}
+
+/** How well earlier starts were estimated; `null` before there are any. */
+export function describeAccuracy(
+  found:
+    | { starts: number; coverage: number | null; median_error_seconds: number | null }
+    | undefined,
+): string | null {
+  if (!found || found.starts === 0 || found.coverage === null) return null;
+  const error = formatDuration(found.median_error_seconds);
+  return `${formatPercent(found.coverage)} of ${formatPlural(found.starts, "earlier start")} lay within their estimate, median error ${error}`;
 }
 
 /** What the estimate means, with its exact times. */

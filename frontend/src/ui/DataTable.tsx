@@ -59,16 +59,37 @@ const features = tableFeatures({
   },
 });
 
+type Cells<Row extends RowData> = Map<string, ColumnDef<typeof features, Row>["cell"]>;
+
+/**
+ * Functions that render cells by the latest columns. Each stays the same when the columns change:
+ * a new one would be a new component, whose open menu would close.
+ */
+function useCells<Row extends RowData>(columns: readonly Column<Row>[]) {
+  const latest = useRef(columns);
+  latest.current = columns;
+  const cells = useRef<Cells<Row>>(new Map());
+  return (id: string) => {
+    const made = cells.current.get(id);
+    if (made !== undefined) return made;
+    const cell: ColumnDef<typeof features, Row>["cell"] = (context) =>
+      latest.current.find((one) => one.id === id)?.cell(context.row.original);
+    cells.current.set(id, cell);
+    return cell;
+  };
+}
+
 function definitions<Row extends RowData>(
   columns: readonly Column<Row>[],
   server: readonly string[] | undefined,
+  findCell: (id: string) => ColumnDef<typeof features, Row>["cell"],
 ) {
   return columns.map(
     (column): ColumnDef<typeof features, Row> => ({
       id: column.id,
       header: column.header,
       accessorFn: (row: Row) => (column.sort ? column.sort(row) : 0),
-      cell: (context) => column.cell(context.row.original),
+      cell: findCell(column.id) as never,
       enableSorting: server ? server.includes(column.id) : column.sort !== undefined,
       sortDescFirst: column.align === "right",
       sortFn: (a, b, id) => {
@@ -89,8 +110,11 @@ function definitions<Row extends RowData>(
 export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
   const { rows, columns, onOpen, sorting } = props;
   const [localSorting, setLocalSorting] = useState<SortingState>([]);
+  const findCell = useCells(columns);
+  const latestFindCell = useRef(findCell);
+  latestFindCell.current = findCell;
   const defined = useMemo(
-    () => definitions(columns, sorting?.sortable),
+    () => definitions(columns, sorting?.sortable, (id) => latestFindCell.current(id)),
     [columns, sorting?.sortable],
   );
   const table = useTable({

@@ -30,6 +30,12 @@ async def test_quotas_are_set_and_shown(palestra: Command, shared: AppServer) ->
     assert "0 of 50" in out
     assert "admin (own limits)" in out
     assert "each person: queued any, running any, device-hours 12.5" in out
+    code, out, err = await palestra("usage")
+    assert (code, err) == (0, "")
+    assert "left of the quotas; device-hours within 7 days" in out
+    rows = [line.split() for line in out.splitlines() if line.startswith("limited")]
+    assert ["limited", "you", "in", "default", "7", "of", "7", "any", "any"] in rows
+    assert ["limited", "all", "of", "default", "50", "of", "50", "4", "of", "4", "any"] in rows
     await palestra("pools", "set-quota", *where, "--person", "admin", "--clear")
     await palestra("pools", "set-quota", *where, "--queued", "none")
     _, out, _ = await palestra("pools", "quotas", *where, "--json")

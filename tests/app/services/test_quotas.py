@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -231,3 +232,24 @@ async def test_members_read_the_quotas_and_administrators_set_them(
     async with database.read() as session:
         with pytest.raises(NotFoundError):
             await quotas.show(session, world.other, "elsewhere", "default")
+
+
+async def test_each_person_sees_what_is_left_of_the_own_quotas(world: World) -> None:
+    async with world.database.read() as session:
+        assert (await quotas.list_own(session, world.admin)).items == []
+    await world.make_pool("free")
+    await set_quota(world, project={"queued": 10}, persons={"bea": {"running": 2}})
+    await world.submit(seeds=[0, 1, 2])
+    await world.submit(seeds=[3], by=world.other)
+    async with world.database.read() as session:
+        (own,) = (await quotas.list_own(session, world.admin)).items
+        (hers,) = (await quotas.list_own(session, as_member(world))).items
+    assert (own.pool, own.project) == ("default", "default")
+    assert (own.of_project.limits.queued, own.of_project.left.queued) == (10, 6)
+    assert own.of_person.limits.running is None
+    assert own.of_person.used.queued == 3
+    assert (hers.of_person.left.running, hers.of_person.used.queued) == (2, 1)
+    assert hers.of_project == own.of_project
+    stranger = replace(world.admin, memberships=())
+    async with world.database.read() as session:
+        assert (await quotas.list_own(session, stranger)).items == []

@@ -3,7 +3,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useControl } from "@/api/access";
-import { actOnJob, type JobVerb, type Origin, retryRun } from "@/api/actions";
+import { actOnJob, type JobVerb, retryRun } from "@/api/actions";
 import { isCodeChange } from "@/api/client";
 import { keys } from "@/api/queries";
 import type { Experiment, Run } from "@/api/types";
@@ -11,9 +11,9 @@ import { formatPlural } from "@/lib/format";
 import { IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
 import { Permitted } from "@/ui/Permitted";
+import { RetryDialog, type RetryForm } from "@/ui/RetryDialog";
 import { showUndo } from "@/ui/undoNotification";
 import { ExperimentMenu } from "./ExperimentMenu";
-import { RetryDialog } from "./RetryDialog";
 
 const PAUSABLE = ["running", "queued"];
 const CANCELLABLE = ["running", "queued", "paused"];
@@ -28,7 +28,7 @@ interface ActionsProps {
  */
 export function Actions({ experiment, runs }: ActionsProps) {
   const client = useQueryClient();
-  const [refusal, setRefusal] = useState<{ origin: Origin; message: string } | null>(null);
+  const [refusal, setRefusal] = useState<{ form: RetryForm; message: string } | null>(null);
   const [isRetrying, setRetrying] = useState(false);
   const mayAct = useControl();
   const inStates = (states: readonly string[], action: string) =>
@@ -57,12 +57,12 @@ export function Actions({ experiment, runs }: ActionsProps) {
     (run) => mayAct(run, "retry these runs").reason,
   );
   const again = useMutation({
-    mutationFn: ({ origin, otherCode }: { origin: Origin; otherCode: boolean }) =>
-      sendAll(failed.runs, (run) => retryRun(run.id, origin, otherCode)),
+    mutationFn: ({ origin, ...rest }: RetryForm & { otherCode: boolean }) =>
+      sendAll(failed.runs, (run) => retryRun(run.id, origin, rest)),
     onSettled: refresh,
-    onError: (error, { origin }) =>
+    onError: (error, { origin, reason }) =>
       isCodeChange(error)
-        ? setRefusal({ origin, message: error.message })
+        ? setRefusal({ form: { origin, reason }, message: error.message })
         : notifications.show({
             color: "red",
             title: "Not every request succeeded",
@@ -122,11 +122,13 @@ export function Actions({ experiment, runs }: ActionsProps) {
       )}
       {isRetrying && (
         <RetryDialog
-          count={failed.runs.length}
+          several
+          title={`Retry ${formatPlural(failed.runs.length, "failed run")}?`}
+          submit={`Retry ${formatPlural(failed.runs.length, "run")}`}
           isPending={again.isPending}
-          onSubmit={(origin) => {
+          onSubmit={(form) => {
             setRetrying(false);
-            again.mutate({ origin, otherCode: false });
+            again.mutate({ ...form, otherCode: false });
           }}
           onClose={() => setRetrying(false)}
         />
@@ -134,7 +136,7 @@ export function Actions({ experiment, runs }: ActionsProps) {
       <OtherCode
         refusal={refusal?.message ?? null}
         onClose={() => setRefusal(null)}
-        onAllow={() => refusal && again.mutate({ origin: refusal.origin, otherCode: true })}
+        onAllow={() => refusal && again.mutate({ ...refusal.form, otherCode: true })}
       />
       <ExperimentMenu
         experiment={experiment}

@@ -13,6 +13,7 @@ import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
+import { EndedJobs } from "./EndedJobs";
 import { describeJobPlace } from "./JobName";
 import { jobColumns } from "./jobColumns";
 import { PausedPools } from "./PausedPools";
@@ -67,6 +68,7 @@ export function QueuePage() {
       {pool.paused_at !== null && <PausedPools pools={[pool]} />}
       <WaitingPanel key={pool.name} pool={pool.name} search={search} />
       <ActiveJobs pool={pool.name} search={search} />
+      <EndedJobs key={`ended in ${pool.name}`} pool={pool.name} search={search} />
     </Page>
   );
 }

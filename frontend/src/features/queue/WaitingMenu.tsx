@@ -1,4 +1,5 @@
 import { ActionIcon, Menu } from "@mantine/core";
+import { useEffect, useRef, useState } from "react";
 import { useControl } from "@/api/access";
 import type { Job, PriorityClass } from "@/api/types";
 import {
@@ -37,15 +38,41 @@ export const CLASS_HINTS: Record<PriorityClass, string> = {
   idle: "uses what no other class needs",
 };
 
-/** What can be done with a waiting job, also by keyboard. */
+/**
+ * A button for what can be done with a waiting job. The menu is made once it is opened, since a
+ * list has many rows.
+ */
 export function WaitingMenu(props: WaitingMenuProps) {
+  const [isUsed, setIsUsed] = useState(false);
+  if (isUsed) return <OpenedMenu {...props} />;
+  return (
+    <ActionIcon
+      size={26}
+      aria-label={`Actions of job ${props.job.id}`}
+      aria-haspopup="menu"
+      onClick={() => setIsUsed(true)}
+    >
+      <IconDots size={16} />
+    </ActionIcon>
+  );
+}
+
+/** What can be done with a waiting job, also by keyboard. */
+function OpenedMenu(props: WaitingMenuProps) {
   const { job, moves } = props;
   const { reason } = useControl()(job, "change this job");
   const disabled = reason !== null || job.state !== "queued";
+  const [opened, setOpened] = useState(false);
+  const target = useRef<HTMLButtonElement>(null);
+  // The button replaced the one that was clicked, and has the focus to which the menu returns.
+  useEffect(() => {
+    target.current?.focus();
+    setOpened(true);
+  }, []);
   return (
-    <Menu withinPortal width={270}>
+    <Menu withinPortal width={270} opened={opened} onChange={setOpened}>
       <Menu.Target>
-        <ActionIcon size={26} aria-label={`Actions of job ${job.id}`}>
+        <ActionIcon ref={target} size={26} aria-label={`Actions of job ${job.id}`}>
           <IconDots size={16} />
         </ActionIcon>
       </Menu.Target>

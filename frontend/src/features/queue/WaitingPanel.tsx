@@ -1,14 +1,15 @@
-import { Skeleton } from "@mantine/core";
+import { Button, Skeleton } from "@mantine/core";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { useControl, useProject } from "@/api/access";
 import type { ApiError } from "@/api/client";
 import { sessionQuery } from "@/api/queries";
-import { waitingJobsQuery } from "@/api/queueQueries";
+import { accuracyQuery, waitingJobsQuery } from "@/api/queueQueries";
 import type { Job, Lane } from "@/api/types";
-import { formatPlural } from "@/lib/format";
+import { formatCount, formatPlural } from "@/lib/format";
 import { findQueryError } from "@/lib/outage";
+import { describeAccuracy } from "@/lib/startEstimate";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Panel } from "@/ui/Page";
@@ -23,8 +24,11 @@ import type { QueueSearch } from "./search";
 import { HEARTBEAT_MS } from "./useLiveQueue";
 import { type Selection, useQueueActions } from "./useQueueActions";
 import { useSelection } from "./useSelection";
+import classes from "./Waiting.module.css";
 import { WaitingList } from "./WaitingList";
 
+/** Jobs that are loaded while one scrolls: as many as have places and estimates. */
+const MOST_LOADED = 1_000;
 const NO_LANES: readonly Lane[] = [];
 
 /** The shares of a pool, and its waiting jobs with what can be done with them. */
@@ -34,6 +38,7 @@ export function WaitingPanel({ pool, search }: { pool: string; search: QueueSear
   const session = useQuery({ ...sessionQuery, enabled: false }).data;
   const control = useControl();
   const actions = useQueueActions();
+  const [most, setMost] = useState(MOST_LOADED);
   const [explained, setExplained] = useState<Job | null>(null);
   const [changed, setChanged] = useState<Job | null>(null);
   const [moved, setMoved] = useState<{ job: Job; move: Move } | null>(null);
@@ -67,9 +72,11 @@ export function WaitingPanel({ pool, search }: { pool: string; search: QueueSear
       : { jobs: marked.selected.map((job) => job.id), states: ["queued"] },
   };
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
+  const accuracy = describeAccuracy(useQuery(accuracyQuery(pool)).data);
+  const isFull = jobs.length >= most;
   const loadMore = useCallback(() => {
-    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
-  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+    if (hasNextPage && !isFetchingNextPage && !isFull) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage, isFull]);
   const problem = findQueryError(query);
   const one = (job: Job): Selection => ({ project: null, selection: { jobs: [job.id] } });
   return (
@@ -127,6 +134,15 @@ export function WaitingPanel({ pool, search }: { pool: string; search: QueueSear
             onEnd={loadMore}
           />
         )}
+        {isFull && hasNextPage && (
+          <Rest
+            number={total === null ? null : total - jobs.length}
+            onMore={() => setMost(jobs.length + MOST_LOADED)}
+          />
+        )}
+        {jobs.length > 0 && accuracy !== null && (
+          <p className={classes.accuracy}>Estimates: {accuracy}.</p>
+        )}
       </Panel>
       <ExplanationDialog jobId={explained?.id ?? null} onClose={() => setExplained(null)} />
       {changed && (
@@ -165,6 +181,22 @@ function countLanes(
   return lanes
     .filter((lane) => only === undefined || lane.priority_class === only)
     .reduce((sum, lane) => sum + lane[count], 0);
+}
+
+/** The number of the jobs that are not listed, of which more are loaded on demand. */
+function Rest({ number, onMore }: { number: number | null; onMore(): void }) {
+  return (
+    <div className={classes.rest}>
+      <span>
+        <b>{number === null ? "More jobs" : formatPlural(number, "more job")}</b>{" "}
+        {number === 1 ? "waits" : "wait"} after these, without a place yet. Choose a class or Mine
+        above to see fewer.
+      </span>
+      <Button variant="default" size="xs" onClick={onMore}>
+        List {formatCount(MOST_LOADED)} more
+      </Button>
+    </div>
+  );
 }
 
 function NothingWaits({ search }: { search: QueueSearch }) {

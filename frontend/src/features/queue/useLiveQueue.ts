@@ -1,4 +1,4 @@
-import { useQueryClient } from "@tanstack/react-query";
+import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { keys } from "@/api/queries";
 import { useThrottle } from "@/lib/throttle";
 import { useLive } from "@/live/useLive";
@@ -7,12 +7,33 @@ const TYPES = ["job", "worker", "attempt"];
 /** Heartbeats create no event, so the data that they change is polled at this interval. */
 export const HEARTBEAT_MS = 5_000;
 
+/** Time between two refreshes of the waiting jobs, and where several pages of them are loaded. */
+const REFRESH_MS = 1_000;
+const LONG_REFRESH_MS = 5_000;
+
 /** Keeps jobs, workers and pools current while a page shows them. */
 export function useLiveQueue(page: string): void {
   const client = useQueryClient();
-  const refresh = useThrottle(() => {
-    for (const queryKey of [keys.waiting, keys.jobs, keys.openRuns, keys.workers, keys.pools])
+  const readWaiting = () => void client.invalidateQueries({ queryKey: keys.waiting });
+  const refreshWaiting = useThrottle(readWaiting, REFRESH_MS);
+  const refreshLong = useThrottle(readWaiting, LONG_REFRESH_MS);
+  const refreshRest = useThrottle(() => {
+    for (const queryKey of [keys.jobs, keys.openRuns, keys.workers, keys.pools])
       void client.invalidateQueries({ queryKey });
-  }, 1000);
+  }, REFRESH_MS);
+  const refresh = () => {
+    refreshRest();
+    if (countPages(client) > 1) refreshLong();
+    else refreshWaiting();
+  };
   useLive(page, null, { type: TYPES }, { onEvents: refresh, onResync: refresh });
+}
+
+/** The largest number of pages of waiting jobs that a list shows, all of which are read again. */
+function countPages(client: QueryClient): number {
+  const lists = client.getQueriesData<InfiniteData<unknown>>({
+    queryKey: keys.waiting,
+    type: "active",
+  });
+  return Math.max(0, ...lists.map(([, data]) => data?.pages.length ?? 0));
 }

@@ -3,7 +3,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { usePermission } from "@/api/access";
-import { queueJob } from "@/api/actions";
+import { type QueueRequest, queueJob } from "@/api/actions";
 import { findFaultAt, findFaultBeside } from "@/api/client";
 import { keys, snapshotsQuery } from "@/api/queries";
 import { poolsQuery } from "@/api/queueQueries";
@@ -14,22 +14,19 @@ import { EvaluateDialog } from "@/ui/EvaluateDialog";
 import { ExportDialog } from "@/ui/ExportDialog";
 import { IconChevronDown, IconFlask, IconPackageExport, IconTarget } from "@/ui/icons";
 import { Permitted } from "@/ui/Permitted";
+import { TestDialog } from "./TestDialog";
 
 /** Queues another job on the run. */
 export function NewJob({ run }: { run: RunDetail }) {
-  const [asked, setAsked] = useState<"evaluate" | "export" | null>(null);
+  const [asked, setAsked] = useState<"evaluate" | "export" | "test" | null>(null);
   const { reason } = usePermission("run.submit", run.project);
   const client = useQueryClient();
   const queue = useMutation({
-    mutationFn: (request: JobForm | { schedule: "test" }) => queueJob(run.id, request),
+    mutationFn: (request: QueueRequest) => queueJob(run.id, request),
     onSettled: () => client.invalidateQueries({ queryKey: keys.run(run.id) }),
     onSuccess: (made) => {
       notifications.show({ message: `Queued: ${nameSchedule(made.schedule)}` });
       setAsked(null);
-    },
-    onError: (error, { schedule }) => {
-      if (schedule === "test")
-        notifications.show({ color: "red", title: "The request failed", message: error.message });
     },
   });
   if (reason !== null) {
@@ -39,7 +36,7 @@ export function NewJob({ run }: { run: RunDetail }) {
       </Permitted>
     );
   }
-  const open = (dialog: "evaluate" | "export") => {
+  const open = (dialog: "evaluate" | "export" | "test") => {
     queue.reset();
     setAsked(dialog);
   };
@@ -58,15 +55,21 @@ export function NewJob({ run }: { run: RunDetail }) {
           <Menu.Item leftSection={<IconPackageExport size={15} />} onClick={() => open("export")}>
             Export…
           </Menu.Item>
-          <Menu.Item
-            leftSection={<IconFlask size={15} />}
-            onClick={() => queue.mutate({ schedule: "test" })}
-          >
-            Test the definition: one update, one evaluation
+          <Menu.Item leftSection={<IconFlask size={15} />} onClick={() => open("test")}>
+            Test the definition…
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
-      {asked !== null && (
+      {asked === "test" && (
+        <TestDialog
+          run={run}
+          error={queue.error}
+          isPending={queue.isPending}
+          onSubmit={(request) => queue.mutate(request)}
+          onClose={() => setAsked(null)}
+        />
+      )}
+      {(asked === "evaluate" || asked === "export") && (
         <Dialog
           run={run}
           kind={asked}

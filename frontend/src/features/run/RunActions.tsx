@@ -1,4 +1,4 @@
-import { Button, Menu, Modal } from "@mantine/core";
+import { Button, Modal } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -7,9 +7,10 @@ import { actOnJob, type JobVerb } from "@/api/actions";
 import { keys } from "@/api/queries";
 import type { JobState, RunDetail } from "@/api/types";
 import { formatPlural } from "@/lib/format";
-import { IconBan, IconChevronDown, IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
+import { IconBan, IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
 import { Permitted } from "@/ui/Permitted";
+import { RetryDialog } from "@/ui/RetryDialog";
 import { showUndo } from "@/ui/undoNotification";
 import { NewJob } from "./NewJob";
 import { type Retry, useRetry } from "./useRetry";
@@ -24,6 +25,12 @@ const CANCELLABLE: readonly JobState[] = [
   "lost",
   "preempting",
 ];
+
+interface RetryButtonProps {
+  run: RunDetail;
+  retry: Retry;
+  reason: string | null;
+}
 
 /** Actions on a run. Pausing can be undone; cancelling asks for confirmation. */
 export function RunActions({ run }: { run: RunDetail }) {
@@ -79,7 +86,7 @@ export function RunActions({ run }: { run: RunDetail }) {
         </Permitted>
       )}
       {(run.state === "failed" || run.state === "cancelled") && (
-        <RetryMenu retry={retry} reason={mayAct(run, "retry this run").reason} />
+        <RetryButton run={run} retry={retry} reason={mayAct(run, "retry this run").reason} />
       )}
       {state && CANCELLABLE.includes(state) && (
         <Permitted reason={why("cancel")}>
@@ -125,31 +132,31 @@ export function RunActions({ run }: { run: RunDetail }) {
 }
 
 /** Retries a run that failed or was cancelled. */
-function RetryMenu({ retry, reason }: { retry: Retry; reason: string | null }) {
-  if (reason !== null) {
-    return (
-      <Permitted reason={reason}>
-        <Button leftSection={<IconRefresh size={15} />}>Retry</Button>
-      </Permitted>
-    );
-  }
+function RetryButton({ run, retry, reason }: RetryButtonProps) {
+  const [isAsking, setIsAsking] = useState(false);
   return (
-    <Menu>
-      <Menu.Target>
+    <>
+      <Permitted reason={reason}>
         <Button
           leftSection={<IconRefresh size={15} />}
-          rightSection={<IconChevronDown size={14} />}
           loading={retry.isPending}
+          onClick={() => setIsAsking(true)}
         >
-          Retry
+          Retry…
         </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Item onClick={() => retry.go("newest")}>From the newest snapshot</Menu.Item>
-        <Menu.Item onClick={() => retry.go("start")}>
-          From the start, superseding what it recorded
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+      </Permitted>
+      {isAsking && (
+        <RetryDialog
+          title={`Retry seed ${run.seed}?`}
+          submit="Retry the run"
+          isPending={false}
+          onSubmit={(form) => {
+            setIsAsking(false);
+            retry.go(form);
+          }}
+          onClose={() => setIsAsking(false)}
+        />
+      )}
+    </>
   );
 }

@@ -6,6 +6,7 @@ import type { Evaluation, LiveEvent, LogPage, RunDetail, RunState } from "@/api/
 import { useThrottle } from "@/lib/throttle";
 import { buildFenceChain } from "@/live/fenceChain";
 import { LogTail } from "@/live/logTail";
+import { useLive } from "@/live/useLive";
 import { type RunCurvesState, useRunCurves } from "@/live/useRunCurves";
 import type { RunSearch } from "./search";
 import { isOfEvaluations } from "./seriesGroups";
@@ -86,6 +87,13 @@ export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
     onResync: refresh,
     onLoaded: refresh,
   });
+  // A move is an event of the experiment; the run, read again, is in the other project then.
+  useLive(
+    `moves of ${run.experiment_id}`,
+    null,
+    { experiment: run.experiment_id, type: ["moved"] },
+    { onEvents: refresh, onResync: () => undefined },
+  );
   const { latest } = curves.curves;
   useEffect(() => latest.list(series.data ?? []), [latest, series.data]);
   return { curves, log };

@@ -6,7 +6,8 @@ import { isCodeChange } from "@/api/client";
 import { keys } from "@/api/queries";
 import type { RunDetail } from "@/api/types";
 
-type Way = Origin | "resume";
+/** How to go on: from the pause, or by a retry. */
+type Way = "resume" | { origin: Origin; reason: string };
 
 export interface Retry {
   isPending: boolean;
@@ -27,7 +28,7 @@ export function useRetry(run: RunDetail): Retry {
   const [refused, setRefused] = useState<{ way: Way; message: string } | null>(null);
   const act = useMutation({
     mutationFn: ({ way, otherCode }: { way: Way; otherCode: boolean }) => {
-      if (way !== "resume") return retryRun(run.id, way, otherCode);
+      if (way !== "resume") return retryRun(run.id, way.origin, { otherCode, reason: way.reason });
       return otherCode
         ? resumeWithOtherCode(run.job_id ?? "")
         : actOnJob(run.job_id ?? "", "resume");

@@ -5,6 +5,7 @@ import { formatPercent } from "@/lib/format";
 import { Facts } from "@/ui/Facts";
 import { ListFrame } from "@/ui/ListFrame";
 import { Panel } from "@/ui/Page";
+import { QuotasLeft } from "./QuotasLeft";
 import { formatHours } from "./usageData";
 import { buildUsageParameters, PERIODS, type PeriodName } from "./usageSearch";
 
@@ -48,6 +49,7 @@ export function MyUsage({ pool, user, period }: MyUsageProps) {
           />
         )}
       </ListFrame>
+      <QuotasLeft pool={pool} />
     </Panel>
   );
 }
