@@ -4,13 +4,13 @@ On PostgreSQL one statement reads it, as JSON: some hundred accounts and groups 
 the time of their JSON if they are read row by row.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from typing import Any, Final
 
+import orjson
 from sqlalchemy import BigInteger, Select, Text, bindparam, cast, exists, func, select
 
 from app.db import clock
@@ -83,7 +83,7 @@ def _build_json(query: Select[Any]) -> Any:
 
 def _parse(row: Any) -> PoolRead:
     now, has_quotas, has_windows, *texts = row
-    shares, used, live, groups = map(json.loads, texts)
+    shares, used, live, groups = map(orjson.loads, texts)
     return PoolRead(
         now=now,
         shares=dict(shares),

@@ -102,14 +102,18 @@ async def load_experiment_limits(
     session: Session, keys: Collection[ExperimentKey]
 ) -> dict[ExperimentKey, int]:
     """Returns the limits on running jobs of experiments, without experiments that have no limit."""
-    key = tuple_(ExperimentRow.project_id, ExperimentRow.id)
-    query = select(ExperimentRow.project_id, ExperimentRow.id, ExperimentRow.max_running).where(
-        key.in_(bindparam("keys", expanding=True)), ExperimentRow.max_running.is_not(None)
-    )
     if not keys:
         return {}
-    rows = await fetch(session, query, keys=[tuple(key) for key in keys])
+    rows = await fetch(session, _select_limits(), keys=[tuple(key) for key in keys])
     return {ExperimentKey(*row[:2]): row[2] for row in rows}
+
+
+@cache
+def _select_limits() -> Any:
+    key = tuple_(ExperimentRow.project_id, ExperimentRow.id)
+    return select(ExperimentRow.project_id, ExperimentRow.id, ExperimentRow.max_running).where(
+        key.in_(bindparam("keys", expanding=True)), ExperimentRow.max_running.is_not(None)
+    )
 
 
 async def count_running_of_experiments(
