@@ -90,6 +90,8 @@ class Stack:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.worker_module = "workers.host"
         """Module that is run as a worker."""
+        self.worker_options: list[str] = []
+        """Further options of workers."""
         self.trees: dict[str, Path] = {}
         """Source tree of another version from which a process is started, by the process's name."""
         self.tokens: dict[str, str] = {}
@@ -205,7 +207,7 @@ class Stack:
         before = time.time()
         self._start(
             name,
-            [sys.executable, "-m", self.worker_module, *place, *files],
+            [sys.executable, "-m", self.worker_module, *place, *files, *self.worker_options],
             self._worker_environment,
         )
         wait_for(

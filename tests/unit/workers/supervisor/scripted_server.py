@@ -31,6 +31,8 @@ class ScriptedServer:
         self.order = "continue"
         self.give_up = False
         self.adoptions: list[dict[str, Any]] = []
+        self.further_slots: list[int] = []
+        """Slots of the attempt beside the first, as told at its adoption."""
         self.registrations: list[dict[str, Any]] = []
         self.heartbeats: list[dict[str, Any]] = []
         self.claims: list[dict[str, Any]] = []
@@ -175,7 +177,8 @@ class ScriptedServer:
 
     def _adopt(self, adoption: dict[str, Any]) -> Answer:
         self.adoptions.append(adoption)
-        return 200, {"token": "adopted-token", "slot": 0, "renew_seconds": 0.3}
+        answer = {"token": "adopted-token", "slot": 0, "renew_seconds": 0.3}
+        return 200, answer | {"further_slots": self.further_slots}
 
     def _answer_telemetry(self, batch: dict[str, Any]) -> Answer:
         if batch["first_seq"] > len(self.records) + 1:

@@ -106,13 +106,15 @@ def test_a_supervisor_killed_during_uploads_is_replaced(start_supervisor, server
     census = list_local_attempts(tmp_path, time.time())
     assert [[one.attempt_id for one in some] for some in (census.live, census.dead)] == [[], []]
     assert [one.attempt_id for one in census.orphaned] == [supervised.order.attempt_id]
+    slots = Slots(tmp_path, 3)
+    server.further_slots = [2]
     with open_client(server.url, "worker-token") as client:
-        adopter = Adopter(server.url, Slots(tmp_path, 1))
+        adopter = Adopter(server.url, slots)
         adopter.adopt(census.orphaned, WorkerApi(client), WORKER)
         assert server.adoptions == [{"worker_id": WORKER}]
         assert len(list_local_attempts(tmp_path, time.time()).live) == 1, supervised.log()
-        assert Slots(tmp_path, 1).count_free() == 0, (
-            "the attempt holds its slot until its results are stored"
+        assert slots.busy_indices() == (0, 2), (
+            "the attempt holds its slots until its results are stored"
         )
     assert server.releases == []
     server.fault = lambda _method, _path: None
@@ -120,6 +122,7 @@ def test_a_supervisor_killed_during_uploads_is_replaced(start_supervisor, server
     assert server.releases[0]["report"]["outcome"] == "succeeded"
     assert (count_stored(server, "snapshot"), count_stored(server, "export")) == (2, 1)
     assert server.list_steps() == list(range(1, 61))
+    wait_for(lambda: slots.count_free() == 3, "all its slots are free")
 
 
 def test_an_attempt_that_the_server_marked_as_lost_is_not_adopted(
