@@ -105,7 +105,9 @@ class EventStream(Response):
         await _write(send, b"", last=True)
 
     async def _frames(self, stream: EventSubscription) -> AsyncIterator[bytes]:
-        async for deliveries in self._hub.events(stream, self._after, PING_SECONDS):
+        # A client with a cursor from the start can connect again without a gap at any time.
+        batches = self._hub.events(stream, self._after, PING_SECONDS, announced=self._numbered)
+        async for deliveries in batches:
             if stream.is_closed:
                 return
             if not deliveries:

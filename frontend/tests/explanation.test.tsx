@@ -72,7 +72,7 @@ let answer: { status: number; body: object };
 async function serve(url: string): Promise<Response> {
   const { pathname } = new URL(url, "http://x");
   const path = pathname.replace("/api/v1", "");
-  if (path.endsWith("/events")) return new Promise(() => undefined);
+  if (path.endsWith("/events:stream")) return new Promise(() => undefined);
   if (path === "/session") return new Response(JSON.stringify(session));
   if (path === "/jobs/job_waiting/explain")
     return new Response(JSON.stringify(answer.body), { status: answer.status });

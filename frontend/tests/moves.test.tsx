@@ -50,7 +50,12 @@ function stream(): Response {
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => {
-      tell = (event) => controller.enqueue(encoder.encode(`data: ${JSON.stringify(event)}\n\n`));
+      tell = (event) =>
+        controller.enqueue(
+          encoder.encode(
+            `id: ${(event as { id: number }).id}\ndata: 0\ndata: ${JSON.stringify(event)}\n\n`,
+          ),
+        );
     },
   });
   return new Response(body);
@@ -59,7 +64,7 @@ function stream(): Response {
 async function serve(url: string, init: RequestInit): Promise<Response> {
   const { pathname } = new URL(url, "http://x");
   const path = pathname.replace("/api/v1", "");
-  if (path.endsWith("/events")) return stream();
+  if (path.endsWith("/events:stream")) return stream();
   // Without curves nothing is drawn: jsdom has no canvas.
   if (path === "/series:query") return new Promise(() => undefined);
   if (init.method === "POST" && path.endsWith(":move")) {
@@ -233,7 +238,7 @@ describe("the list of experiments", () => {
     const before = listed().length;
     tell({ id: 7, type: "moved", experiment_id: ID, data: {} });
     await waitFor(() => expect(listed().length).toBeGreaterThan(before));
-    const streams = read.mock.calls.map(([url]) => url).filter((url) => url.includes("/events"));
-    expect(streams.at(-1)).toContain("type=moved");
+    const streams = read.mock.calls.filter(([url]) => url.includes("/events:stream"));
+    expect(String(streams.at(-1)?.[1].body)).toContain('"moved"');
   });
 });

@@ -41,6 +41,15 @@ const problem = (status: number, detail: string) => ({
 });
 const calls: { url: string; init: RequestInit }[] = [];
 
+/** Whether a call opens the live connection for a project; `null` for all projects. */
+function follows({ url, init }: (typeof calls)[number], project: string | null): boolean {
+  if (url !== "/api/v1/events:stream") return false;
+  const { subscriptions } = JSON.parse(String(init.body)) as {
+    subscriptions: { project: string | null }[];
+  };
+  return subscriptions.some((one) => one.project === project);
+}
+
 function serve(routes: Routes): void {
   vi.stubGlobal("fetch", async (url: string, init: RequestInit) => {
     calls.push({ url, init });
@@ -349,9 +358,7 @@ describe("projects", () => {
     open("/");
     expect(await screen.findByRole("link", { name: "beta" })).toBeVisible();
     expect(screen.getByText("viewer")).toBeVisible();
-    await waitFor(() =>
-      expect(calls.some((call) => call.url.startsWith("/api/v1/events"))).toBe(true),
-    );
+    await waitFor(() => expect(calls.some((call) => follows(call, null))).toBe(true));
   });
 
   it("asks only routes of the project that was chosen, and remembers it", async () => {
@@ -361,9 +368,7 @@ describe("projects", () => {
     await userEvent.click(await screen.findByRole("menuitem", { name: /^beta/, hidden: true }));
     expect(await screen.findByText("No experiments yet")).toBeVisible();
     expect(window.location.pathname).toBe("/p/beta/experiments");
-    await waitFor(() =>
-      expect(calls.some((call) => call.url.startsWith("/api/v1/projects/beta/events"))).toBe(true),
-    );
+    await waitFor(() => expect(calls.some((call) => follows(call, "beta"))).toBe(true));
     expect(window.localStorage.getItem("palestra.project")).toBe("beta");
   });
 

@@ -7,6 +7,7 @@ import { querySeries, runQuery } from "@/api/queries";
 import { makeQueryClient } from "@/app/queryClient";
 import { readRetryAfter } from "@/lib/outage";
 import { LiveStream } from "@/live/stream";
+import { makeOwnPort } from "@/live/tabPort";
 
 const LIMIT = {
   code: "too_many_requests",
@@ -108,14 +109,16 @@ describe("a request that changes something", () => {
 describe("the live stream", () => {
   it("connects again after the time that the server names", async () => {
     answers = [refused({ "retry-after": "5" }), refused({ "retry-after": "5" })];
-    const stream = new LiveStream();
+    const stream = new LiveStream(
+      makeOwnPort({ fetch: (...args) => fetch(...args), random: Math.random }),
+    );
     const scope = { project: null, filter: {}, after: null };
-    stream.open({ ...scope, onEvents: () => undefined, onResync: () => undefined });
+    const opened = stream.open({ ...scope, onEvents: () => undefined, onResync: () => undefined });
     await seconds(4.9);
     expect(asked).toHaveBeenCalledTimes(1);
     await seconds(1.5);
     expect(asked).toHaveBeenCalledTimes(2);
-    stream.close();
+    opened.close();
   });
 });
 

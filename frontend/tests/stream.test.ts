@@ -1,17 +1,22 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Subscription, ToTab } from "@/live/connectionTypes";
 import { LogTail } from "@/live/logTail";
+import { PortServer } from "@/live/portServer";
+import { SharedConnection } from "@/live/sharedConnection";
 import { LiveStream, type Scope } from "@/live/stream";
+import { makeOwnPort } from "@/live/tabPort";
 
 interface Connection {
-  url: string;
-  headers: Record<string, string>;
+  path: string;
+  body: { subscriptions: Subscription[]; wait?: number };
+  isOpen: boolean;
   send(text: string): void;
   end(): void;
 }
 
 function server() {
   const connections: Connection[] = [];
-  const fetch = vi.fn((url: string, init: RequestInit) => {
+  const fetch = vi.fn((path: string, init: RequestInit) => {
     const encoder = new TextEncoder();
     let controller: ReadableStreamDefaultController<Uint8Array>;
     const body = new ReadableStream<Uint8Array>({
@@ -19,36 +24,55 @@ function server() {
         controller = made;
       },
     });
-    init.signal?.addEventListener("abort", () =>
-      controller.error(new DOMException("", "AbortError")),
-    );
-    connections.push({
-      url,
-      headers: init.headers as Record<string, string>,
-      send: (text) => controller.enqueue(encoder.encode(text)),
+    const connection = {
+      path,
+      body: JSON.parse(String(init.body)) as Connection["body"],
+      isOpen: true,
+      send: (text: string) => controller.enqueue(encoder.encode(text)),
       end: () => controller.close(),
+    };
+    init.signal?.addEventListener("abort", () => {
+      connection.isOpen = false;
+      controller.error(new DOMException("", "AbortError"));
     });
+    connections.push(connection);
     return Promise.resolve(new Response(body));
   });
-  return {
-    connections,
-    stream: new LiveStream({
-      fetch: fetch as unknown as typeof globalThis.fetch,
-      random: () => 0.5,
-    }),
-  };
+  const transport = { fetch: fetch as unknown as typeof globalThis.fetch, random: () => 0.5 };
+  return { connections, transport, stream: new LiveStream(makeOwnPort(transport)) };
 }
 
-const event = (id: number) =>
-  `id: ${id}\nevent: run\ndata: ${JSON.stringify({ id, type: "run", data: {} })}\n\n`;
-const settle = () => vi.advanceTimersByTimeAsync(0);
+/** Two tabs and the worker between them. */
+function browser() {
+  const { connections, transport } = server();
+  const worker = new PortServer(new SharedConnection(transport));
+  const openTab = () => {
+    const stream = new LiveStream((onMessage) => {
+      const port = {
+        onmessage: null as ((event: MessageEvent) => void) | null,
+        postMessage: (message: unknown) => onMessage(message as ToTab),
+      };
+      worker.serve(port);
+      return { send: (data) => port.onmessage?.(new MessageEvent("message", { data })) };
+    });
+    return stream;
+  };
+  return { connections, worker, first: openTab(), second: openTab() };
+}
 
-function scope(after: number | null) {
+const event = (id: number, numbers = "0") =>
+  `id: ${id}\nevent: run\ndata: ${numbers}\n` +
+  `data: ${JSON.stringify({ id, type: "run", data: {} })}\n\n`;
+const settle = () => vi.advanceTimersByTimeAsync(50);
+const newest = (connections: Connection[]) => connections.at(-1) as Connection;
+const cursors = (connection: Connection) => connection.body.subscriptions.map((one) => one.after);
+
+function scope(after: number | null, run = "r") {
   const seen: number[] = [];
   const onResync = vi.fn();
   const made: Scope = {
     project: null,
-    filter: { run: "r" },
+    filter: { run },
     after,
     onEvents: (events) => seen.push(...events.map((one) => one.id)),
     onResync,
@@ -65,7 +89,10 @@ describe("live stream", () => {
     const { made, seen } = scope(5);
     stream.open(made);
     await settle();
-    expect(connections[0]?.url).toBe("/api/v1/events?run=r&after=5");
+    expect(connections[0]?.path).toBe("/api/v1/events:stream");
+    expect(connections[0]?.body.subscriptions).toEqual([
+      { project: null, runs: ["r"], experiments: [], types: [], after: 5 },
+    ]);
     connections[0]?.send(event(6) + event(7));
     await settle();
     expect(stream.status().state).toBe("live");
@@ -73,11 +100,10 @@ describe("live stream", () => {
     await settle();
     expect(stream.status().state).toBe("reconnecting");
     await vi.advanceTimersByTimeAsync(1000);
-    expect(connections[1]?.headers["last-event-id"]).toBe("7");
+    expect(cursors(newest(connections))).toEqual([7]);
     connections[1]?.send(event(7) + event(8));
     await settle();
     expect(seen).toEqual([6, 7, 8]);
-    stream.close();
   });
 
   it("requests a new history when events after the cursor are gone", async () => {
@@ -85,19 +111,21 @@ describe("live stream", () => {
     const { made, onResync } = scope(1);
     stream.open(made);
     await settle();
-    connections[0]?.send("event: resync\ndata: {}\n\n");
+    connections[0]?.send("event: resync\ndata: 0\ndata: {}\n\n");
     await settle();
     expect(onResync).toHaveBeenCalledOnce();
-    stream.close();
   });
 
   it("reconnects when the server sends nothing for 40 s", async () => {
     const { connections, stream } = server();
     stream.open(scope(1).made);
     await settle();
+    connections[0]?.send("retry: 1000\n\n");
     await vi.advanceTimersByTimeAsync(45_000);
-    expect(connections.length).toBe(2);
-    stream.close();
+    expect(connections.map((one) => one.path)).toEqual([
+      "/api/v1/events:stream",
+      "/api/v1/events:stream",
+    ]);
   });
 
   it("does not connect while paused and resumes from the same cursor", async () => {
@@ -111,11 +139,111 @@ describe("live stream", () => {
     expect(stream.status().state).toBe("paused");
     await vi.advanceTimersByTimeAsync(60_000);
     expect(connections.length).toBe(1);
+    expect(connections[0]?.isOpen).toBe(false);
     stream.resume();
     await settle();
-    expect(connections[1]?.url).toContain("after=2");
+    expect(cursors(newest(connections))).toEqual([2]);
     expect(seen).toEqual([2]);
-    stream.close();
+  });
+
+  it("uses long polls where the bytes of a stream do not get through", async () => {
+    const { connections, stream } = server();
+    const { made, seen } = scope(5);
+    stream.open(made);
+    await vi.advanceTimersByTimeAsync(17_000);
+    const [, poll] = connections;
+    expect([poll?.path, poll?.body.wait, cursors(poll as Connection)]).toEqual([
+      "/api/v1/events:poll",
+      0,
+      [5],
+    ]);
+    const events = [{ subscriptions: [0], event: { id: 6, type: "run", data: {} } }];
+    poll?.send(JSON.stringify({ events, cursors: [9], resync: [] }));
+    poll?.end();
+    await settle();
+    expect(seen).toEqual([6]);
+    expect(stream.status().state).toBe("live");
+    expect([newest(connections).body.wait, cursors(newest(connections))]).toEqual([25, [9]]);
+  });
+});
+
+describe("two tabs of a browser", () => {
+  it("share one connection, on which each scope has its own cursor", async () => {
+    const { connections, first, second } = browser();
+    const [one, other] = [scope(5, "a"), scope(2, "b")];
+    first.open(one.made);
+    await settle();
+    connections[0]?.send(`event: cursors\ndata: [5]\n\n${event(7)}`);
+    await settle();
+    second.open(other.made);
+    await settle();
+    expect(connections.filter((connection) => connection.isOpen)).toHaveLength(1);
+    expect(cursors(newest(connections))).toEqual([7, 2]);
+    newest(connections).send(event(3, "1") + event(8, "0,1") + event(9));
+    await settle();
+    expect([one.seen, other.seen]).toEqual([
+      [7, 8, 9],
+      [3, 8],
+    ]);
+    expect(second.status().state).toBe("live");
+  });
+
+  it("go on without a gap when the first one is closed", async () => {
+    const { connections, first, second } = browser();
+    const [one, other] = [scope(0, "a"), scope(0, "b")];
+    first.open(one.made);
+    second.open(other.made);
+    await settle();
+    newest(connections).send(event(1, "0,1"));
+    await settle();
+    first.leave();
+    await settle();
+    expect(connections.filter((connection) => connection.isOpen)).toHaveLength(1);
+    expect(newest(connections).body.subscriptions.map((found) => found.runs)).toEqual([["b"]]);
+    expect(cursors(newest(connections))).toEqual([1]);
+    newest(connections).send(event(1) + event(2));
+    await settle();
+    expect([one.seen, other.seen]).toEqual([[1], [1, 2]]);
+  });
+
+  it("are dropped when they crash, and join again when they were only frozen", async () => {
+    const { connections, worker, first } = browser();
+    const { made, seen } = scope(0);
+    first.open(made);
+    await settle();
+    newest(connections).send(event(4));
+    await settle();
+    vi.setSystemTime(Date.now() + 300_000);
+    worker.dropSilent();
+    await settle();
+    expect(cursors(newest(connections))).toEqual([4]);
+    newest(connections).send(event(4) + event(5));
+    await settle();
+    expect(seen).toEqual([4, 5]);
+  });
+
+  it("keep their updates when the project of one is gone", async () => {
+    const refused = { errors: [{ pointer: "/subscriptions/0/project", message: "x" }] };
+    const bodies: string[] = [];
+    const connection = new SharedConnection({
+      fetch: (_path, init) => {
+        bodies.push(String(init?.body));
+        const answer =
+          bodies.length === 1
+            ? new Response(JSON.stringify(refused), { status: 404 })
+            : new Response(new ReadableStream());
+        return Promise.resolve(answer);
+      },
+      random: () => 0.5,
+    });
+    const base = { runs: [], experiments: [], types: [], after: 0 };
+    const silent = { onEvents: () => undefined, onResync: () => undefined };
+    connection.follow({ subscription: { ...base, project: "gone" }, ...silent });
+    connection.follow({ subscription: { ...base, project: "kept" }, ...silent });
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(bodies).toHaveLength(2);
+    expect(bodies[1]).not.toContain("gone");
+    expect(bodies[1]).toContain("kept");
   });
 });
 

@@ -136,7 +136,12 @@ class EventHub:
             raise TooManyRequestsError("too_many_streams", message, retry_after=RETRY_SECONDS)
 
     async def events(
-        self, stream: EventSubscription, after: Sequence[int | None], seconds: float
+        self,
+        stream: EventSubscription,
+        after: Sequence[int | None],
+        seconds: float,
+        *,
+        announced: bool = False,
     ) -> AsyncGenerator[list[EventBatch]]:
         """Yields the events after the cursors, and an empty list after `seconds` without events.
 
@@ -149,11 +154,14 @@ class EventHub:
             after: For each filter, the ID of the last event that the client has; `None` starts with
                 the next event.
             seconds: Time without events after which an empty list is yielded.
+            announced: Whether an empty list is yielded first, as `stream.cursors` are known.
         """
         await self._positioned.wait()
         start = self._position or 0
         stream.cursors = [start if one is None else one for one in after]
         floors = [max(start, one) for one in stream.cursors]
+        if announced:
+            yield []
         for number in range(len(floors)):
             async for delivery in self._replay(stream, number, start):
                 yield [delivery]

@@ -6,7 +6,7 @@ import { addEvaluation, addPoint, type MockRun, SERIES } from "./points.ts";
 
 export interface Client {
   response: ServerResponse;
-  run: string | null;
+  subscriptions: { runs: string[]; after: number | null }[];
 }
 
 export const clients = new Set<Client>();
@@ -25,11 +25,16 @@ export function emit(type: string, run: MockRun | null, data: unknown): void {
   for (const client of clients) write(client, event);
 }
 
-export function write(client: Client, event: t.LiveEvent): void {
-  if (client.run === null ? event.type === "points" : event.run_id !== client.run) return;
-  client.response.write(
-    `id: ${event.id}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`,
-  );
+/** Sends an event to a client; `old` ones only to subscriptions with an earlier cursor. */
+export function write(client: Client, event: t.LiveEvent, old = false): void {
+  const numbers = [...client.subscriptions.keys()].filter((number) => {
+    const { runs, after } = client.subscriptions[number] ?? { runs: [], after: null };
+    const takes = runs.length > 0 ? runs.includes(event.run_id ?? "") : event.type !== "points";
+    return takes && (after === null ? !old : event.id > after);
+  });
+  if (numbers.length === 0) return;
+  const data = `data: ${numbers.join(",")}\ndata: ${JSON.stringify(event)}`;
+  client.response.write(`id: ${event.id}\nevent: ${event.type}\n${data}\n\n`);
 }
 
 export function tick(): void {

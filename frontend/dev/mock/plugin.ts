@@ -1,7 +1,7 @@
 /** A mock of the server's API inside Vite's development server. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Plugin, ViteDevServer } from "vite";
-import { clients, log, tick, write } from "./events.ts";
+import { type Client, clients, log, tick, write } from "./events.ts";
 import { answer, setScenario } from "./routes.ts";
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -9,18 +9,18 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   // Every project of the mock holds the same experiments.
   const path = url.pathname.replace("/api/v1", "").replace(/^\/projects\/[^/]+(?=\/)/, "");
   if (path.startsWith("/scenario/")) setScenario(path.slice(10));
-  if (path === "/events") {
-    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
-    const client = { response, run: url.searchParams.get("run") };
-    const after = url.searchParams.get("after");
-    if (after !== null) for (const event of log.slice(Number(after))) write(client, event);
-    response.write(": hello\n\n");
-    clients.add(client);
-    request.on("close", () => clients.delete(client));
-    return;
-  }
   let body = "";
   for await (const chunk of request) body += String(chunk);
+  if (path === "/events:stream") {
+    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+    const client = { response, ...(JSON.parse(body) as Pick<Client, "subscriptions">) };
+    for (const event of log) write(client, event, true);
+    const cursors = client.subscriptions.map(({ after }) => after ?? log.length);
+    response.write(`event: cursors\ndata: ${JSON.stringify(cursors)}\n\n`);
+    clients.add(client);
+    response.on("close", () => clients.delete(client));
+    return;
+  }
   const content = answer(request.method ?? "GET", path, url.searchParams, body);
   const status = typeof content === "number" ? content : 200;
   const problem = {

@@ -68,6 +68,11 @@ export function setCsrfToken(token: string | null): void {
   csrfToken = token;
 }
 
+/** The session's CSRF token, for requests that are sent elsewhere. */
+export function getCsrfToken(): string | null {
+  return csrfToken;
+}
+
 type Scalar = string | number | boolean | null | undefined;
 export type Parameters = Record<string, Scalar | readonly string[]>;
 

@@ -401,9 +401,9 @@ export interface paths {
          * @description Streams the events of several scopes on one connection, each after its own cursor.
          *
          *     The first line of `data` holds the numbers of the subscriptions that the event belongs to, from
-         *     0 and separated by commas; the second line is the `EventView`. The event `cursors` comes after
-         *     15 s without another one: its data are the cursors that the subscriptions have reached. `resync`
-         *     names the subscriptions whose history has to be loaded again.
+         *     0 and separated by commas; the second line is the `EventView`. The data of the event `cursors`
+         *     are the cursors that the subscriptions have reached; it comes first, and after 15 s without
+         *     another event. `resync` names the subscriptions whose history has to be loaded again.
          */
         post: operations["stream_events"];
         delete?: never;

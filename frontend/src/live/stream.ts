@@ -1,23 +1,13 @@
 /**
- * The live stream of a tab. A page sets its scope and the cursor that its history reached; the
- * stream delivers the events after the cursor, reconnects after the last one and reports its state.
+ * The live updates of a tab. Pages open scopes with the cursor that their history reached; each
+ * scope receives the events after its cursor, over the connection that all tabs share.
  */
-import type { EventSourceMessage } from "eventsource-parser";
-import { buildAddress, type Parameters } from "@/api/client";
-import { pathIn } from "@/api/queries";
+import { getCsrfToken, type Parameters } from "@/api/client";
 import type { LiveEvent } from "@/api/types";
-import { computeWait, readRetryAfter } from "@/lib/outage";
-import { pause } from "@/lib/pause";
-import { readMessages } from "./sse";
+import type { Status, ToTab } from "./connectionTypes";
+import type { OpenPort, TabPort } from "./tabPort";
 
-export type StreamState = "connecting" | "live" | "reconnecting" | "paused" | "off";
-
-export interface Status {
-  state: StreamState;
-  /** Time when the server last sent anything, in milliseconds since the epoch. */
-  lastMessageAt: number | null;
-  attempt: number;
-}
+export type { Status, StreamState } from "./connectionTypes";
 
 export interface Scope {
   /** Slug of the project; `null` follows all projects that the caller may read. */
@@ -33,32 +23,33 @@ export interface Scope {
   onResync(): void;
 }
 
-export interface Transport {
-  fetch: typeof fetch;
-  random(): number;
+export interface OpenScope {
+  close(): void;
+  /** Delivers nothing more: events in transit would belong to an old history. */
+  mute(): void;
 }
 
-const FIRST_DELAY = 400;
-const LONGEST_DELAY = 10_000;
-/**
- * The server sends a comment at least every 15 s; after a longer silence the connection counts as
- * lost.
- */
-const SILENCE = 40_000;
+interface Entry {
+  scope: Scope;
+  cursor: number | null;
+  isMuted: boolean;
+}
+
+const ALIVE_MS = 20_000;
 
 export class LiveStream {
-  #scope: Scope | null = null;
-  #cursor: number | null = null;
-  #abort: AbortController | null = null;
-  #status: Status = { state: "off", lastMessageAt: null, attempt: 0 };
-  #paused = false;
-  /** Seconds for which the server that refused the last connection asked to wait. */
-  #retryAfter: number | null = null;
+  readonly #scopes = new Map<number, Entry>();
   readonly #listeners = new Set<() => void>();
-  readonly #transport: Transport;
+  readonly #openPort: OpenPort;
+  #port: TabPort | null = null;
+  #status: Status = { state: "off", lastMessageAt: null, attempt: 0 };
+  /** The status of the connection, whatever the tab shows. */
+  #connected: Status = this.#status;
+  #paused = false;
+  #nextId = 1;
 
-  constructor(transport: Transport = { fetch: (...args) => fetch(...args), random: Math.random }) {
-    this.#transport = transport;
+  constructor(openPort: OpenPort) {
+    this.#openPort = openPort;
   }
 
   readonly status = (): Status => this.#status;
@@ -71,150 +62,121 @@ export class LiveStream {
   /** Called when the session is no longer valid. */
   onDenied: () => void = () => undefined;
 
-  /** Last event seen. */
-  get cursor(): number | null {
-    return this.#cursor;
-  }
-
-  /** Replaces the scope; the function that is returned closes it. */
-  open(scope: Scope): () => void {
-    this.#scope = scope;
-    this.#cursor = scope.after;
-    this.#connect();
-    return () => {
-      if (this.#scope === scope) this.close();
+  open(scope: Scope): OpenScope {
+    const id = this.#nextId;
+    this.#nextId += 1;
+    const entry: Entry = { scope, cursor: scope.after, isMuted: false };
+    this.#scopes.set(id, entry);
+    // The effects of the page that opens, among them those that set the CSRF token, come first.
+    setTimeout(() => this.#follow(id), 0);
+    this.#show();
+    return {
+      close: () => {
+        if (!this.#scopes.delete(id)) return;
+        this.#port?.send({ kind: "unfollow", id });
+        this.#show();
+      },
+      mute: () => {
+        entry.isMuted = true;
+      },
     };
   }
 
-  close(): void {
-    this.#scope = null;
-    this.#stop();
-    this.#set({ state: "off", lastMessageAt: null, attempt: 0 });
-  }
-
-  /** Delivers nothing until the next `open`: events in transit would belong to an old history. */
-  detach(): void {
-    this.#scope = null;
-    this.#stop();
-  }
-
-  /** Disconnects; `resume` catches up from the same cursor. */
+  /** Stops following; `resume` catches up from the same cursors. */
   pause(): void {
     this.#paused = true;
-    this.#stop();
-    if (this.#scope) this.#set({ ...this.#status, state: "paused", attempt: 0 });
+    for (const id of this.#scopes.keys()) this.#port?.send({ kind: "unfollow", id });
+    this.#show();
   }
 
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
-    if (this.#scope) this.#connect();
+    this.#followAll();
+    this.#show();
   }
 
-  #stop(): void {
-    this.#abort?.abort();
-    this.#abort = null;
+  /** Leaves the shared connection, as the page is hidden for good or kept for going back. */
+  leave(): void {
+    this.#port?.send({ kind: "leave" });
   }
 
-  #connect(): void {
-    this.#stop();
-    if (this.#paused) {
-      this.#set({ ...this.#status, state: "paused" });
-      return;
+  /** Follows all scopes again, as the page was gone back to. */
+  rejoin(): void {
+    this.#followAll();
+  }
+
+  #followAll(): void {
+    for (const id of this.#scopes.keys()) this.#follow(id);
+  }
+
+  #follow(id: number): void {
+    const entry = this.#scopes.get(id);
+    if (entry === undefined || this.#paused) return;
+    if (this.#port === null) {
+      this.#port = this.#openPort((message) => this.#take(message));
+      setInterval(() => this.#port?.send({ kind: "alive", csrfToken: getCsrfToken() }), ALIVE_MS);
     }
-    this.#set({ ...this.#status, state: "connecting", attempt: 0 });
-    const abort = new AbortController();
-    this.#abort = abort;
-    void this.#run(abort);
-  }
-
-  async #run(abort: AbortController): Promise<void> {
-    for (let attempt = 0; !abort.signal.aborted; attempt += 1) {
-      if (attempt > 0) this.#set({ ...this.#status, state: "reconnecting", attempt });
-      this.#retryAfter = null;
-      const received = await this.#session(abort).catch(() => false);
-      if (abort.signal.aborted) return;
-      if (received) attempt = 0;
-      this.#set({ ...this.#status, state: "reconnecting", attempt: attempt + 1 });
-      const delay =
-        Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** attempt) *
-        (0.7 + 0.6 * this.#transport.random());
-      await pause(Math.max(delay, computeWait(this.#retryAfter)), abort.signal);
-    }
-  }
-
-  /** Runs one connection until it ends. Returns whether the server accepted it. */
-  async #session(abort: AbortController): Promise<boolean> {
-    const scope = this.#scope;
-    if (scope === null) return false;
-    const connection = new AbortController();
-    const leave = () => connection.abort();
-    abort.signal.addEventListener("abort", leave);
-    let watchdog = setTimeout(leave, SILENCE);
-    const received = () => {
-      clearTimeout(watchdog);
-      watchdog = setTimeout(leave, SILENCE);
-      this.#markLive();
+    const { project, filter } = entry.scope;
+    const subscription = {
+      project,
+      runs: list(filter.run),
+      experiments: list(filter.experiment),
+      types: list(filter.type),
+      after: entry.cursor,
     };
-    try {
-      const headers: Record<string, string> = { accept: "text/event-stream" };
-      if (this.#cursor !== null) headers["last-event-id"] = String(this.#cursor);
-      const url = buildAddress(pathIn(scope.project, "/events"), {
-        ...scope.filter,
-        after: this.#cursor,
-      });
-      const init: RequestInit = {
-        headers,
-        credentials: "same-origin",
-        signal: connection.signal,
-        cache: "no-store",
-      };
-      const response = await this.#transport.fetch(url, init);
-      if (response.status === 401) this.onDenied();
-      if (!response.ok) this.#retryAfter = readRetryAfter(response.headers);
-      if (!response.ok || response.body === null) return false;
-      received();
-      for await (const message of readMessages(response.body, received)) {
-        if (abort.signal.aborted) return true;
-        this.#deliver(scope, message);
-      }
-      return true;
-    } finally {
-      clearTimeout(watchdog);
-      abort.signal.removeEventListener("abort", leave);
-      connection.abort();
+    this.#port.send({ kind: "follow", id, subscription, csrfToken: getCsrfToken() });
+  }
+
+  #take(message: ToTab): void {
+    if (message.kind === "status") {
+      this.#connected = message.status;
+      this.#show();
+    } else if (message.kind === "denied") this.onDenied();
+    else if (message.kind === "dropped") this.#followAll();
+    else {
+      const entry = this.#scopes.get(message.id);
+      if (entry === undefined || entry.isMuted || this.#paused) return;
+      if (message.kind === "resync") {
+        entry.cursor = null;
+        entry.scope.onResync();
+      } else for (const text of message.texts) deliver(entry, text);
     }
   }
 
-  #deliver(scope: Scope, message: EventSourceMessage): void {
-    if (message.event === "resync") {
-      scope.onResync();
-      return;
-    }
-    const event = parse(message);
-    if (event === null) return;
-    // A server may repeat events after a reconnect; a point must not be added twice.
-    if (this.#cursor !== null && event.id <= this.#cursor) return;
-    this.#cursor = event.id;
-    scope.onEvents([event]);
-  }
-
-  #markLive(): void {
-    this.#set({ state: "live", lastMessageAt: Date.now(), attempt: 0 });
-  }
-
-  #set(status: Status): void {
-    const same = status.state === this.#status.state && status.attempt === this.#status.attempt;
-    const recent = (status.lastMessageAt ?? 0) - (this.#status.lastMessageAt ?? 0) < 1000;
-    if (same && recent) return;
+  #show(): void {
+    const status: Status =
+      this.#scopes.size === 0
+        ? { state: "off", lastMessageAt: null, attempt: 0 }
+        : this.#paused
+          ? { ...this.#connected, state: "paused", attempt: 0 }
+          : this.#connected.state === "off"
+            ? { ...this.#connected, state: "connecting" }
+            : this.#connected;
+    const { state, attempt, lastMessageAt } = this.#status;
+    const same = status.state === state && status.attempt === attempt;
+    if (same && status.lastMessageAt === lastMessageAt) return;
     this.#status = status;
     for (const listener of this.#listeners) listener();
   }
 }
 
-function parse(message: EventSourceMessage): LiveEvent | null {
+function deliver(entry: Entry, text: string): void {
+  const event = parse(text);
+  // After a tab has joined again, an event may come twice; a point must not be added twice.
+  if (event === null || (entry.cursor !== null && event.id <= entry.cursor)) return;
+  entry.cursor = event.id;
+  entry.scope.onEvents([event]);
+}
+
+function list(value: Parameters[string]): readonly string[] {
+  if (value === null || value === undefined) return [];
+  return Array.isArray(value) ? (value as readonly string[]) : [String(value)];
+}
+
+function parse(text: string): LiveEvent | null {
   try {
-    const event = JSON.parse(message.data) as LiveEvent;
+    const event = JSON.parse(text) as LiveEvent;
     return typeof event.id === "number" ? event : null;
   } catch {
     return null;

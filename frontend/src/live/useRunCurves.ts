@@ -9,7 +9,7 @@ import { curvesOf, releaseCurves } from "./curveRegistry";
 import type { RunCurves } from "./curves";
 import type { Chain } from "./fenceChain";
 import type { PointsOfBatch } from "./seriesRing";
-import { useLive, useStream } from "./useLive";
+import { useLive } from "./useLive";
 
 /**
  * A live run with at most this many points and events is replayed point by point; the history of a
@@ -60,7 +60,7 @@ interface Options {
 export function useRunCurves(options: Options): RunCurvesState {
   const { id, names, chain, view } = options;
   const curves = curvesOf(id);
-  const stream = useStream();
+  const mute = useRef(() => {});
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [generation, reload] = useReducer((n: number) => n + 1, 0);
@@ -85,7 +85,7 @@ export function useRunCurves(options: Options): RunCurvesState {
       );
       const small = found.points <= EXACT_POINTS && found.cursor <= EXACT_EVENTS;
       const exact = mode.current.exactAllowed && latest.current.live && small;
-      stream.detach();
+      mute.current();
       mode.current = { ...mode.current, exact, fence: 0 };
       curves.reset(latest.current.names ?? [], found.history, found.withSuperseded);
       if (latest.current.view.end === undefined) curves.latest.history(found.history.series);
@@ -110,7 +110,7 @@ export function useRunCurves(options: Options): RunCurvesState {
       clearTimeout(again);
       abort.abort();
     };
-  }, [id, ready, generation, curves, stream]);
+  }, [id, ready, generation, curves]);
 
   // Buckets are computed for one axis and range, so another view loads others. Exact points serve
   // every view.
@@ -152,7 +152,7 @@ export function useRunCurves(options: Options): RunCurvesState {
   };
 
   const key = loaded === null ? null : `run:${id}:${loaded.generation}`;
-  useLive(
+  mute.current = useLive(
     key,
     loaded?.after ?? null,
     { run: id },

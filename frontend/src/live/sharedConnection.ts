@@ -1,0 +1,247 @@
+/**
+ * One connection for the scopes of all tabs: a stream, or long polls where a proxy holds back the
+ * stream. Each follower has its own cursor, after which the server resumes, so a connection can be
+ * opened anew at any time without gap or overlap.
+ */
+import type { EventSourceMessage } from "eventsource-parser";
+import { readRetryAfter } from "@/lib/outage";
+import { pause } from "@/lib/pause";
+import { chooseDelay, type Status, type Subscription, type Transport } from "./connectionTypes";
+import { readMessages } from "./sse";
+
+/** Gathers the changes of pages that open together. */
+const GATHER_MS = 20;
+/** The server sends something every 15 s; after a longer silence the connection counts as lost. */
+const SILENCE = 40_000;
+/** Time in which the first bytes of a stream must arrive, which the server sends at once. */
+const FIRST_BYTES = 15_000;
+const POLL_SECONDS = 25;
+/** Time after which a stream is tried again where only polls got through. */
+const POLLING = 600_000;
+const STREAM_PATH = "/api/v1/events:stream";
+const POLL_PATH = "/api/v1/events:poll";
+
+/** Whoever receives the events of one subscription. */
+export interface Follower {
+  subscription: Subscription;
+  /** Takes events as JSON texts, in the order of their IDs. */
+  onEvents(texts: readonly string[]): void;
+  onResync(): void;
+}
+
+interface Polled {
+  events: { subscriptions: number[]; event: { id: number } }[];
+  cursors: number[];
+  resync: number[];
+}
+
+export class SharedConnection {
+  csrfToken: string | null = null;
+  /** Called with each change of the status. */
+  onStatus: (status: Status) => void = () => undefined;
+  /** Called when the login is no longer valid. */
+  onDenied: () => void = () => undefined;
+  readonly #followers = new Set<Follower>();
+  readonly #transport: Transport;
+  #status: Status = { state: "off", lastMessageAt: null, attempt: 0 };
+  #abort: AbortController | null = null;
+  #gathering: ReturnType<typeof setTimeout> | undefined;
+  #pollsUntil = 0;
+  #retryAfter: number | null = null;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  get status(): Status {
+    return this.#status;
+  }
+
+  follow(follower: Follower): void {
+    this.#followers.add(follower);
+    this.#changed();
+  }
+
+  unfollow(follower: Follower): void {
+    if (this.#followers.delete(follower)) this.#changed();
+  }
+
+  /** Opens the connection anew, with the present followers. */
+  #changed(): void {
+    clearTimeout(this.#gathering);
+    this.#gathering = setTimeout(() => {
+      this.#abort?.abort();
+      this.#abort = null;
+      if (this.#followers.size === 0) {
+        this.#set({ state: "off", lastMessageAt: null, attempt: 0 });
+        return;
+      }
+      if (this.#status.state !== "live")
+        this.#set({ ...this.#status, state: "connecting", attempt: 0 });
+      const abort = new AbortController();
+      this.#abort = abort;
+      void this.#run(abort);
+    }, GATHER_MS);
+  }
+
+  async #run(abort: AbortController): Promise<void> {
+    for (let attempt = 0; !abort.signal.aborted; attempt += 1) {
+      this.#retryAfter = null;
+      const received = await this.#session(abort).catch(() => false);
+      if (abort.signal.aborted) return;
+      if (received) attempt = 0;
+      this.#set({ ...this.#status, state: "reconnecting", attempt: attempt + 1 });
+      await pause(chooseDelay(attempt, this.#retryAfter, this.#transport.random()), abort.signal);
+    }
+  }
+
+  /** Runs one connection until it ends. Returns whether the server accepted it. */
+  async #session(abort: AbortController): Promise<boolean> {
+    const connection = new AbortController();
+    const leave = () => connection.abort();
+    abort.signal.addEventListener("abort", leave);
+    try {
+      return Date.now() < this.#pollsUntil
+        ? await this.#poll(connection)
+        : await this.#stream(connection);
+    } finally {
+      abort.signal.removeEventListener("abort", leave);
+      connection.abort();
+    }
+  }
+
+  async #stream(connection: AbortController): Promise<boolean> {
+    const followers = [...this.#followers];
+    let isOpen = false;
+    let watchdog: ReturnType<typeof setTimeout> | undefined;
+    const watch = (milliseconds: number) => {
+      clearTimeout(watchdog);
+      watchdog = setTimeout(() => connection.abort(), milliseconds);
+    };
+    const received = () => {
+      isOpen = true;
+      watch(SILENCE);
+      this.#markLive();
+    };
+    watch(FIRST_BYTES);
+    try {
+      const response = await this.#send(STREAM_PATH, followers, {}, connection.signal);
+      if (response === null) return false;
+      if (response.body === null) return this.#switchToPolls();
+      for await (const message of readMessages(response.body, received)) {
+        if (connection.signal.aborted) return true;
+        this.#take(followers, message);
+      }
+      return isOpen;
+    } catch {
+      const hasWaited = connection.signal.aborted && this.#abort?.signal.aborted === false;
+      return !isOpen && hasWaited ? this.#switchToPolls() : isOpen;
+    } finally {
+      clearTimeout(watchdog);
+    }
+  }
+
+  #switchToPolls(): boolean {
+    this.#pollsUntil = Date.now() + POLLING;
+    return true;
+  }
+
+  async #poll(connection: AbortController): Promise<boolean> {
+    const followers = [...this.#followers];
+    while (Date.now() < this.#pollsUntil) {
+      const more = { wait: this.#status.state === "live" ? POLL_SECONDS : 0 };
+      const response = await this.#send(POLL_PATH, followers, more, connection.signal);
+      if (response === null) return false;
+      const answer = (await response.json()) as Polled;
+      if (connection.signal.aborted) return true;
+      this.#markLive();
+      for (const { subscriptions, event } of answer.events)
+        for (const number of subscriptions)
+          deliver(followers[number], event.id, JSON.stringify(event));
+      followers.forEach((follower, number) => {
+        follower.subscription.after = answer.cursors[number] ?? follower.subscription.after;
+      });
+      for (const number of answer.resync) followers[number]?.onResync();
+    }
+    return true;
+  }
+
+  /** Sends a request for the followers; returns `null` if it was refused. */
+  async #send(
+    path: string,
+    followers: readonly Follower[],
+    more: object,
+    signal: AbortSignal,
+  ): Promise<Response | null> {
+    const headers: Record<string, string> = { "content-type": "application/json" };
+    if (this.csrfToken !== null) headers["x-csrf-token"] = this.csrfToken;
+    const subscriptions = followers.map((one) => one.subscription);
+    const response = await this.#transport.fetch(path, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ subscriptions, ...more }),
+      credentials: "same-origin",
+      cache: "no-store",
+      signal,
+    });
+    if (response.ok) return response;
+    this.#retryAfter = readRetryAfter(response.headers);
+    if (response.status === 401 || response.status === 403) this.onDenied();
+    const refused = await findRefused(response);
+    // A project that is gone must not end the updates of the other pages.
+    if (refused !== null && followers.length > 1) {
+      const follower = followers[refused];
+      if (follower !== undefined) this.#followers.delete(follower);
+    }
+    return null;
+  }
+
+  #take(followers: readonly Follower[], message: EventSourceMessage): void {
+    if (message.event === "cursors") {
+      const cursors = JSON.parse(message.data) as number[];
+      followers.forEach((follower, number) => {
+        const cursor = cursors[number] ?? 0;
+        follower.subscription.after = Math.max(follower.subscription.after ?? 0, cursor);
+      });
+      return;
+    }
+    const end = message.data.indexOf("\n");
+    const numbers = message.data.slice(0, end).split(",").map(Number);
+    for (const number of numbers) {
+      const follower = followers[number];
+      if (message.event !== "resync")
+        deliver(follower, Number(message.id), message.data.slice(end + 1));
+      else if (follower !== undefined) {
+        follower.subscription.after = null;
+        follower.onResync();
+      }
+    }
+  }
+
+  #markLive(): void {
+    this.#set({ state: "live", lastMessageAt: Date.now(), attempt: 0 });
+  }
+
+  #set(status: Status): void {
+    const same = status.state === this.#status.state && status.attempt === this.#status.attempt;
+    const recent = (status.lastMessageAt ?? 0) - (this.#status.lastMessageAt ?? 0) < 1000;
+    if (same && recent) return;
+    this.#status = status;
+    this.onStatus(status);
+  }
+}
+
+function deliver(follower: Follower | undefined, id: number, text: string): void {
+  if (follower === undefined || id <= (follower.subscription.after ?? -1)) return;
+  follower.subscription.after = id;
+  follower.onEvents([text]);
+}
+
+/** The number of the subscription that a refusal names, or `null`. */
+async function findRefused(response: Response): Promise<number | null> {
+  const body = (await response.json().catch(() => null)) as {
+    errors?: { pointer?: string }[];
+  } | null;
+  const found = /^\/subscriptions\/(\d+)\//.exec(body?.errors?.[0]?.pointer ?? "");
+  return found === null ? null : Number(found[1]);
+}
