@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from typing import Final
 
-from palestra.contract.telemetry import Episodes, Evaluation, LogLines, Note, Points, RunRecord
+from palestra.contract.telemetry import (
+    Episodes,
+    Evaluation,
+    LogLines,
+    Note,
+    Points,
+    RunRecord,
+    Table,
+)
 
 _COLUMNS: Final[dict[type[RunRecord], tuple[str, ...]]] = {
     Points: ("env_step", "update", "episode", "wall", "value"),
@@ -18,6 +26,7 @@ _COLUMNS: Final[dict[type[RunRecord], tuple[str, ...]]] = {
         "terminated",
     ),
     LogLines: ("lines",),
+    Table: ("env_step", "update", "episode", "wall"),
 }
 
 
@@ -38,6 +47,8 @@ def split_to_fit(record: RunRecord, limit: int) -> Iterator[bytes]:
 
 
 def _divide(record: RunRecord, size: int, limit: int) -> tuple[RunRecord, ...]:
+    if isinstance(record, Table) and len(record.series) > 1:
+        return _divide_series(record)
     names = _COLUMNS.get(type(record), ())
     half = max((len(getattr(record, name)) for name in names), default=0) // 2
     if half:
@@ -45,6 +56,9 @@ def _divide(record: RunRecord, size: int, limit: int) -> tuple[RunRecord, ...]:
         rest = {name: getattr(record, name)[half:] for name in names}
         if isinstance(record, LogLines):
             rest["truncated"] = 0
+        if isinstance(record, Table):
+            first["series"] = {name: values[:half] for name, values in record.series.items()}
+            rest["series"] = {name: values[half:] for name, values in record.series.items()}
         return record.model_copy(update=first), record.model_copy(update=rest)
     if isinstance(record, Evaluation) and record.returns:
         message = (
@@ -58,4 +72,13 @@ def _divide(record: RunRecord, size: int, limit: int) -> tuple[RunRecord, ...]:
     raise ValueError(
         f"a {getattr(record, 'type', 'telemetry')} record takes {size} bytes, at most {limit} are "
         "allowed: write less at once"
+    )
+
+
+def _divide_series(record: Table) -> tuple[Table, Table]:
+    every = list(record.series.items())
+    half = len(every) // 2
+    return (
+        record.model_copy(update={"series": dict(every[:half])}),
+        record.model_copy(update={"series": dict(every[half:])}),
     )

@@ -9,6 +9,7 @@ from palestra.contract.identity import hash_definition
 from palestra.contract.names import new_id
 from palestra.contract.telemetry import RunRecord
 from palestra.contract.work_order import WorkOrder
+from tests.support.records_of_tables import split_table
 from workers.assembly.process_setup import prepare_process
 from workers.assembly.training import Training, TrainingContext, assemble_training
 from workers.core.types import StopReason
@@ -146,8 +147,12 @@ class TrainingAttempt:
         return str(next(file["sha256"] for file in files if file["name"] == "agent.safetensors"))
 
     def dump_records(self) -> list[dict[str, Any]]:
-        """Returns the records as JSON."""
-        return [record.model_dump(mode="json") for record in self.sink.records]
+        """Returns the records as JSON, those of tables as one of points for each series."""
+        return [
+            one
+            for record in self.sink.records
+            for one in split_table(record.model_dump(mode="json"))
+        ]
 
     def list_points(self, until: int | None = None) -> list[tuple[Any, ...]]:
         """Returns everything that curves show, sorted, without wall times.

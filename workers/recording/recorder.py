@@ -14,12 +14,14 @@ from typing import Any, Final, NamedTuple, Protocol, SupportsFloat, TypeVar
 from palestra.contract.telemetry import (
     MAX_COLUMN,
     MAX_EVALUATION_RETURNS,
+    MAX_SERIES_PER_RUN,
     Episodes,
     EpochStatsRecord,
     Evaluation,
     Note,
     Points,
     RunRecord,
+    Table,
 )
 from workers.core.protocols import ClockView
 from workers.core.types import EpisodeEnd, EvaluationResult, LearnReport, StateTree
@@ -29,6 +31,10 @@ from workers.recording.writer_thread import WriterThread
 LAST_EPISODES: Final = 1_000
 """Largest number of episodes, the newest ones, in the summary of an epoch."""
 
+
+_AXES: Final = ("env_step", "update", "episode", "wall")
+_MILLISECONDS: Final = 3
+"""Decimals of a time in seconds."""
 
 _Row = TypeVar("_Row")
 _PointRow = tuple[str, int, int, int, float, SupportsFloat]
@@ -336,29 +342,43 @@ def evaluation_record(
 
 
 def _points_records(run_id: str, rows: list[_PointRow]) -> list[RunRecord]:
-    """Returns the records of each series, series in order of their first point."""
+    """Returns the records of all series; those with the same positions share a table.
+
+    Series are in order of their first point.
+    """
     by_series: dict[str, list[_PointRow]] = {}
     for row in rows:
         by_series.setdefault(row[0], []).append(row)
+    by_positions: dict[tuple[Any, ...], dict[str, tuple[float, ...]]] = {}
+    for series, points in by_series.items():
+        for piece in _split_rows(points):
+            _, env_step, update, episode, wall, values = zip(*piece, strict=True)
+            positions = (env_step, update, episode, _round_times(wall))
+            columns = by_positions.setdefault(positions, {})
+            columns[series] = tuple(float(one) for one in values)
     return [
-        _points_record(run_id, series, piece)
-        for series, points in by_series.items()
-        for piece in _split_rows(points)
+        _points_record(run_id, dict(zip(_AXES, positions, strict=True)), dict(columns))
+        for positions, every in by_positions.items()
+        for columns in _split_series(every)
     ]
 
 
-def _points_record(run_id: str, series: str, rows: list[_PointRow]) -> Points:
-    _, env_step, update, episode, wall, values = zip(*rows, strict=True)
-    value = tuple(float(one) for one in values)
-    return Points(
-        run=run_id,
-        series=series,
-        env_step=env_step,
-        update=update,
-        episode=episode,
-        wall=wall,
-        value=value,
-    )
+def _points_record(
+    run_id: str, positions: dict[str, Any], columns: dict[str, tuple[float, ...]]
+) -> RunRecord:
+    if len(columns) > 1:
+        return Table(run=run_id, **positions, series=columns)
+    ((series, value),) = columns.items()
+    return Points(run=run_id, **positions, series=series, value=value)
+
+
+def _split_series(
+    columns: dict[str, tuple[float, ...]],
+) -> Iterator[list[tuple[str, tuple[float, ...]]]]:
+    """Yields the series in groups that one record may hold."""
+    every = list(columns.items())
+    for begin in range(0, len(every), MAX_SERIES_PER_RUN):
+        yield every[begin : begin + MAX_SERIES_PER_RUN]
 
 
 def _episodes_records(run_id: str, rows: list[_EpisodeRow]) -> list[RunRecord]:
@@ -375,11 +395,16 @@ def _episodes_record(run_id: str, rows: list[_EpisodeRow]) -> Episodes:
         env_step=env_step,
         update=update,
         episode=episode,
-        wall=wall,
+        wall=_round_times(wall),
         episode_return=episode_return,
         episode_length=length,
         terminated=terminated,
     )
+
+
+def _round_times(wall: Sequence[float]) -> tuple[float, ...]:
+    """Returns times in milliseconds: these take a byte of the database in place of seven."""
+    return tuple(round(one, _MILLISECONDS) for one in wall)
 
 
 def _split_rows(rows: list[_Row]) -> Iterator[list[_Row]]:

@@ -16,6 +16,7 @@ import torch
 from palestra.contract.names import new_id
 from palestra.contract.telemetry import MAX_COLUMN, MAX_EVALUATION_RETURNS, RunRecord
 from palestra.telemetry.spool import SpoolReader, SpoolWriter
+from tests.support.records_of_tables import split_table
 from workers.core.types import EpisodeEnd, LearnReport
 from workers.engine.clock import Clock
 from workers.recording.metric_windows import window_length
@@ -53,10 +54,9 @@ def clock() -> Clock:
 
 
 def list_series(sink: Sink, name: str) -> list[tuple[int, float]]:
-    records = [
-        record for record in sink.records if record.type == "points" and record.series == name
-    ]
-    return [pair for record in records for pair in zip(record.env_step, record.value, strict=True)]
+    every = (one for found in sink.records for one in split_table(found.model_dump()))
+    records = [one for one in every if one["type"] == "points" and one["series"] == name]
+    return [pair for one in records for pair in zip(one["env_step"], one["value"], strict=True)]
 
 
 def wait_for(condition: Callable[[], object]) -> None:

@@ -103,7 +103,9 @@ def test_an_epoch_is_one_record_with_the_algorithms_own_iterations(tmp_path: Pat
         (1, 20, 20),
     ]
     values = [
-        one["value"] for one in records if one["type"] == "points" and one["series"] == "Value"
+        one["series"]["Value"]
+        for one in records
+        if one["type"] == "table" and "Value" in one["series"]
     ]
     assert values == [[1.0], [2.0]]
     assert sum(one["type"] == "episodes" for one in records) == 2
