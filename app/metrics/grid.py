@@ -189,6 +189,9 @@ def _means(values: Floats, firsts: Ints) -> Floats:
     counts = np.diff(np.concatenate((firsts, [len(values)])))
     with np.errstate(over="ignore", invalid="ignore"):
         means: Floats = np.add.reduceat(values, firsts) / counts
-    if bool(np.all(np.isfinite(means))):
-        return means
-    return np.add.reduceat(values / np.repeat(counts, counts), firsts)
+    overflowed = ~np.isfinite(means)
+    if bool(overflowed.any()):
+        # A sum of shares cannot overflow, but shares of denormal numbers are rounded to 0.
+        shares = np.add.reduceat(values / np.repeat(counts, counts), firsts)
+        means[overflowed] = shares[overflowed]
+    return means

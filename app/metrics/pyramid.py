@@ -254,11 +254,8 @@ def _merge(key: Ints, cells: Cells, firsts: Ints) -> Cells:
     nonfinite = np.add.reduceat(cells.nonfinite, firsts)
     finite = n - nonfinite
     low, high = np.fmin.reduceat(cells.low, firsts), np.fmax.reduceat(cells.high, firsts)
-    # A sum of means times counts may be larger than the largest float; a sum of shares is not.
     counted = cells.n - cells.nonfinite
-    shares = counted / np.repeat(np.maximum(finite, 1), sizes) * cells.mean
-    shares[counted == 0] = 0.0
-    mean = np.where(finite > 0, np.add.reduceat(shares, firsts), np.nan)
+    mean = np.where(finite > 0, _average(cells.mean, counted, finite, firsts), np.nan)
     mean = np.clip(mean, low, high)
     at = np.maximum.reduceat(cells.at, firsts)
     is_last = np.flatnonzero((cells.at == np.repeat(at, sizes)) & (cells.at >= 0))
@@ -266,3 +263,18 @@ def _merge(key: Ints, cells: Cells, firsts: Ints) -> Cells:
     groups = np.repeat(np.arange(len(firsts)), sizes)
     last[groups[is_last]] = cells.last[is_last]
     return Cells(key, n, nonfinite, at, low, high, mean, last)
+
+
+def _average(means: Floats, counted: Ints, totals: Ints, firsts: Ints) -> Floats:
+    """Returns the means of groups of cells, weighted by their counts; 0 without a finite value."""
+    means = np.where(counted > 0, means, 0.0)
+    most = np.maximum(totals, 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: Floats = np.add.reduceat(means * counted, firsts) / most
+    overflowed = ~np.isfinite(found)
+    if bool(overflowed.any()):
+        # A sum of shares cannot overflow, but shares of denormal numbers are rounded to 0.
+        sizes = np.diff(np.append(firsts, len(means)))
+        shares = np.add.reduceat(means * (counted / np.repeat(most, sizes)), firsts)
+        found[overflowed] = shares[overflowed]
+    return found

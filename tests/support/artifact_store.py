@@ -21,6 +21,7 @@ from palestra.contract.resources import (
     EvaluationView,
     SnapshotView,
 )
+from palestra.contract.states import Cause, Outcome
 from tests.support import records
 from tests.support.records import make_delivery
 from tests.support.server_fixture import World
@@ -91,6 +92,12 @@ class AttemptWithStore:
         for name, text in files.items() if upload else ():
             await self.put(name, text, snapshot_id)
         return snapshot_id
+
+    async def succeed(self) -> None:
+        """Ends the attempt and its run."""
+        await self.world.release(
+            self.attempt_id, Outcome.SUCCEEDED, Cause.SUCCESS_SCORE, last_seq=self.seq
+        )
 
     async def resume(self, number: int) -> None:
         """Ends the attempt as lost and starts the next one."""

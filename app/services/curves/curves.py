@@ -25,9 +25,14 @@ from app.metrics.sort_records import parse_evaluation_series
 from app.services.curves import answers, buckets
 from app.services.curves.answers import CurveAnswer, GroupAnswer
 from app.services.curves.buckets import BucketRequest, CurveBuckets, Key, LoadedCurves
-from app.services.curves.selection import CurveGroup, Selection, check_names, select_curves
+from app.services.curves.selection import (
+    CurveGroup,
+    Selection,
+    check_names,
+    have_ended,
+    select_curves,
+)
 from palestra.contract.queries import SeriesQuery, SeriesResult
-from palestra.contract.states import FINAL_RUN_STATES
 
 _FORM: Final = 1
 """Raised whenever the same data is answered in another form: older entity tags then differ."""
@@ -113,9 +118,7 @@ async def _compute_tag(
     Points are only added, evaluations are added or superseded, and a fence changes what is
     superseded: their counts identify the data.
     """
-    if not selection.runs or any(
-        run.state not in FINAL_RUN_STATES for run in selection.runs.values()
-    ):
+    if not selection.runs or not have_ended(selection.runs.values()):
         return None
     evaluations = await queried_runs.count_evaluations(session, selection.runs)
     runs = sorted(
@@ -139,7 +142,7 @@ def _answer(
     wanted: SeriesQuery, selection: Selection, cursor: int, loaded: LoadedCurves
 ) -> CurveAnswer:
     found = buckets.reduce(loaded)
-    _check_range(wanted, found)
+    _check_range(wanted, selection, found)
     rows_of = {key: row for row, key in enumerate(found.keys)}
     return CurveAnswer(
         query=wanted,
@@ -152,8 +155,11 @@ def _answer(
     )
 
 
-def _check_range(wanted: SeriesQuery, found: CurveBuckets) -> None:
+def _check_range(wanted: SeriesQuery, selection: Selection, found: CurveBuckets) -> None:
+    """Refuses a range without points, unless one of the runs may still get points there."""
     if (wanted.start is None and wanted.end is None) or found.span is None or found.n.any():
+        return
+    if not have_ended(selection.runs.values()):
         return
     low, high = to_coordinates(wanted.x, np.array(found.span, np.float64)).tolist()
     raise InvalidError(

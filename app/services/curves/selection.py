@@ -1,7 +1,7 @@
 """Which curves and groups a query asks for: runs and experiments times names, and fields."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from app.services.curves.buckets import Key
 from palestra.contract.documents import encode_canonical_json
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.queries import SeriesQuery
+from palestra.contract.states import FINAL_RUN_STATES
 from palestra.contract.telemetry import Evaluation
 
 MAX_CURVES: Final = 2_000
@@ -101,9 +102,11 @@ async def check_names(
 ) -> Mapping[Key, int]:
     """Returns the number of points of the stored curves.
 
+    A run that has not ended may get the series later, so its curve is answered without points.
+
     Raises:
-        InvalidError: `unknown_series` if none of the runs for which a name is wanted has it, though
-            some have series.
+        InvalidError: `unknown_series` if none of the runs for which a name is wanted has it, all of
+            them have ended, and some have series.
         TooLargeError: If the curves hold too many points.
     """
     stored = [key for key in selection.keys if parse_evaluation_series(key[1]) is None]
@@ -114,6 +117,8 @@ async def check_names(
     for run_id, name in selection.keys:
         runs_of.setdefault(name, set()).add(run_id)
     for name in set(runs_of) - {name for _, name in points} - _BUILT_IN:
+        if not have_ended(selection.runs[run_id] for run_id in runs_of[name]):
+            continue
         known = await _list_known_names(session, name, runs_of[name])
         if known and name not in known:
             raise InvalidError(
@@ -122,6 +127,11 @@ async def check_names(
                 pointer=_find_pointer(wanted, name),
             )
     return points
+
+
+def have_ended(runs: Iterable[QueriedRun]) -> bool:
+    """Returns whether none of the runs can get further points of its training."""
+    return all(run.state in FINAL_RUN_STATES for run in runs)
 
 
 async def _list_known_names(session: Session, name: str, run_ids: set[str]) -> set[str]:

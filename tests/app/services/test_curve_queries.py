@@ -148,9 +148,9 @@ class TestErrors:
         self, live_run: AttemptWithStore
     ) -> None:
         world, run = live_run.world, live_run.run_id
-        early = await ask(world, select=[{"run_id": run, "series": "loss/tdd"}])
-        assert early.series[0].points == 0, "a run without points may still get this series"
         await live_run.send(records.make_points(run, "loss/td", [1]))
+        await live_run.send(records.make_evaluation(run, 5, 1.0))
+        await live_run.succeed()
         code, pointer, detail = await refuse(world, runs=[run], names=["loss/td", "loss/tdd"])
         assert (code, pointer) == ("unknown_series", "/names/1")
         assert "did you mean loss/td?" in detail
@@ -158,10 +158,40 @@ class TestErrors:
             "/select/0/series"
         )
         built_in = await ask(world, runs=[run], names=["episode/return", "evaluation/mean"])
-        assert [one.points for one in built_in.series] == [0, 0]
-        await live_run.send(records.make_evaluation(run, 5, 1.0))
+        assert [one.points for one in built_in.series] == [0, 1]
         code, _, detail = await refuse(world, runs=[run], names=["evaluation/men"])
         assert (code, "evaluation/mean" in detail) == ("unknown_series", True)
+
+    async def test_a_run_that_has_not_ended_may_get_any_series_later(
+        self, live_run: AttemptWithStore
+    ) -> None:
+        world, run = live_run.world, live_run.run_id
+        wanted: dict[str, Any] = {"runs": [run], "names": ["loss/td", "evaluation/accuracy"]}
+        for sent in ("nothing", "entropy", "loss/td"):
+            if sent != "nothing":
+                await live_run.send(records.make_points(run, sent, [1]))
+            await live_run.send(records.make_evaluation(run, 5, 1.0))
+            answer = await ask(world, **wanted)
+            assert [one.points for one in answer.series] == [int(sent == "loss/td"), 0]
+        await live_run.succeed()
+        assert (await refuse(world, **wanted))[:2] == ("unknown_series", "/names/1")
+
+    async def test_one_live_run_among_ended_ones_may_get_the_series(self, world: World) -> None:
+        registered = await world.register(slots=2)
+        await world.submit(seeds=(0, 1))
+        ended, live = [
+            await train(
+                world,
+                job,
+                (registered.worker_id, slot),
+                [records.make_points("", "loss", [1])],
+                (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE) if slot == 0 else None,
+            )
+            for slot, job in enumerate(await world.list_jobs())
+        ]
+        both = await ask(world, runs=[ended, live], names=["entropy"])
+        assert [one.points for one in both.series] == [0, 0]
+        assert (await refuse(world, runs=[ended], names=["entropy"]))[0] == "unknown_series"
 
     async def test_groups_without_runs_are_refused(self, live_run: AttemptWithStore) -> None:
         world = live_run.world
@@ -183,16 +213,19 @@ class TestErrors:
     async def test_a_range_without_data_says_where_the_data_is(
         self, live_run: AttemptWithStore
     ) -> None:
-        run = live_run.run_id
+        world, run = live_run.world, live_run.run_id
         await live_run.send(records.make_points(run, "loss", [10, 20]))
-        code, pointer, detail = await refuse(live_run.world, runs=[run], names=["loss"], start=21)
+        behind = await ask(world, runs=[run], names=["loss"], start=21)
+        assert behind.series[0].points == 0, "the run may still get points there"
+        await live_run.succeed()
+        code, pointer, detail = await refuse(world, runs=[run], names=["loss"], start=21)
         assert (code, pointer) == ("range_without_data", "/start")
         assert "from 10 to 20 of env_step" in detail
-        assert (await refuse(live_run.world, runs=[run], names=["loss"], start=2, end=1))[0] == (
+        gap = await refuse(world, runs=[run], names=["loss"], start=11, end=19)
+        assert gap[0] == "range_without_data"
+        assert (await refuse(world, runs=[run], names=["loss"], start=2, end=1))[0] == (
             "invalid_range"
         )
-        gap = await refuse(live_run.world, runs=[run], names=["loss"], start=11, end=19)
-        assert gap[0] == "range_without_data"
 
     async def test_too_many_curves_are_refused_before_any_is_read(self, world: World) -> None:
         names = [f"s/{i}" for i in range(100)]

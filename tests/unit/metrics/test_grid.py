@@ -12,7 +12,7 @@ from app.metrics.grid import LARGEST, Bound, Grid, downsample, to_position
 
 values = st.one_of(
     st.floats(-1e9, 1e9),
-    st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324]),
+    st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324, 1e-323, -2e-320]),
 )
 points = st.lists(st.tuples(st.integers(0, 200), values), max_size=80)
 positions = st.integers(-(2**40), LARGEST)
@@ -38,7 +38,7 @@ def _summarise_bucket(bucket: list[float]) -> dict[str, float | int]:
     counts: dict[str, float | int] = {"n": len(bucket), "nonfinite": len(bucket) - len(finite)}
     if not finite:
         return {**counts, "min": math.nan, "max": math.nan, "mean": math.nan, "last": math.nan}
-    mean = math.fsum(value / len(finite) for value in finite)
+    mean = float(sum(map(Fraction, finite)) / len(finite))
     return {**counts, "min": min(finite), "max": max(finite), "mean": mean, "last": finite[-1]}
 
 
