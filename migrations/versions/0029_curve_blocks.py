@@ -123,8 +123,9 @@ def _complete_events() -> None:
 
 
 def downgrade() -> None:
-    for table in ("curve_blocks", "curve_tails"):
-        if op.get_bind().execute(sa.text(f"SELECT 1 FROM {table} LIMIT 1")).first():  # noqa: S608
+    for table, condition in (("curve_blocks", "levels <> -1"), ("curve_tails", "1 = 1")):
+        found = f"SELECT 1 FROM {table} WHERE {condition} LIMIT 1"  # noqa: S608 - constants
+        if op.get_bind().execute(sa.text(found)).first():
             raise RuntimeError(
                 "the version before cannot read the stored curves: restore a backup of the database"
             )
@@ -134,9 +135,15 @@ def downgrade() -> None:
     )
     with op.batch_alter_table("telemetry_batches") as batch:
         batch.alter_column("sha256", server_default=None)
+    _create_series_blocks()
+    # Blocks that were not rewritten since the upgrade still have the form of the version before.
+    op.execute(
+        "INSERT INTO series_blocks (series_id, attempt_id, fence, first_seq, points, content) "
+        "SELECT series_id, attempt_id, fence, first_seq, points, content FROM curve_blocks "
+        "ORDER BY id"
+    )
     for table in ("curve_rollups", "curve_blocks", "curve_tails"):
         op.drop_table(table)
-    _create_series_blocks()
 
 
 def _create_series_blocks() -> None:
