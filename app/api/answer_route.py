@@ -21,7 +21,7 @@ class AnswerRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Returns the handler of requests; answers to older callers have no newer fields."""
-        handle = super().get_route_handler()
+        handle = self.get_uncut_handler()
         model = self.response_model
         if model not in FIELDS:
             return handle
@@ -37,6 +37,10 @@ class AnswerRoute(APIRoute):
             return response
 
         return handle_versioned
+
+    def get_uncut_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Returns the handler of requests whose answers have the fields of every version."""
+        return super().get_route_handler()
 
 
 def read_contract_version(request: Request) -> int:

@@ -33,9 +33,9 @@ _SCHEME: Final = "Bearer "
 class TelemetryRoute(AnswerRoute):
     """A route for batches of telemetry; see the module."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Returns the handler of requests."""
-        handle = super().get_route_handler()
+    def get_uncut_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Returns the handler of requests, which takes usual ones by the short way."""
+        handle = super().get_uncut_handler()
 
         async def handle_batch(request: Request) -> Response:
             attempt_id = _find_attempt(request)

@@ -6,6 +6,7 @@ another one estimated just before only after the period.
 """
 
 import asyncio
+import math
 import time
 from typing import Final
 
@@ -39,7 +40,7 @@ class StartEstimator:
         self._database = database
         self._period = period
         self._equipped = EquippedWorkers()
-        self._forgot_at = 0.0
+        self._forgot_at = -math.inf
 
     async def run(self) -> None:
         """Estimates every few seconds until it is cancelled."""
