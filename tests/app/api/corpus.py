@@ -109,7 +109,10 @@ def _make_telemetry(row: Row, names: dict[str, str]) -> bytes:
         make_points(run, batch.get("series", "loss"), [step + index], [value])
         for index, value in enumerate(batch["values"])
     ]
-    encoded = json.dumps({"first_seq": batch["first_seq"], "records": records})
+    encoded = json.dumps(
+        {"first_seq": batch["first_seq"], "records": records},
+        separators=row.get("separators", (",", ":")),
+    )
     return re.sub(r'"@([^"]+)"', r"\1", encoded).encode()
 
 
