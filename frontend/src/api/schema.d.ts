@@ -231,8 +231,8 @@ export interface paths {
          * @description Takes consecutive records of an attempt, each exactly once. Answers after the commit.
          *
          *     409 `seq_gap` has the record to continue from in `expected_seq`; 409 `seq_conflict` means that a
-         *     number was used for other content; 409 `stale_attempt` means that the attempt may not write any
-         *     more.
+         *     number was used for other content, since a record that is sent again has the same bytes; 409
+         *     `stale_attempt` means that the attempt may not write any more.
          */
         post: operations["take_telemetry"];
         delete?: never;
