@@ -55,6 +55,8 @@ async def _remove(session: Session, job: JobRow, reason: WaitReason, ahead: int)
         case WaitReason.BEHIND_JOBS | WaitReason.SLOTS_BUSY | WaitReason.STARTS_NOW:
             await _finish_jobs_ahead(session, job, ahead)
             await _free_slot(session, job)
+        case WaitReason.RESERVED:
+            await _cancel_reserving_job(session, job)
         case WaitReason.INTERACTIVE_LIMIT:
             others = (
                 JobRow.created_by == job.created_by,
@@ -86,19 +88,37 @@ async def _finish_jobs_ahead(session: Session, job: JobRow, number: int) -> None
     await _set_succeeded(session, [one.id for one in jobs])
 
 
+async def _cancel_reserving_job(session: Session, job: JobRow) -> None:
+    """Takes the job for which free slots are kept out of the queue; it charges nobody."""
+    hold = await PoolQueue(session, job.pool, EquippedWorkers()).find_reservation(job.id)
+    assert hold is not None
+    assert hold.job_id is not None
+    assert hold.job_id != job.id
+    await _set_succeeded(session, [hold.job_id])
+
+
 async def _free_slot(session: Session, job: JobRow) -> None:
-    """Frees a slot that the job could use, unless one is free; usage stays as it is."""
+    """Frees as many slots of a worker as the job needs, unless they are free; usage stays."""
     queue = PoolQueue(session, job.pool, EquippedWorkers())
     state, _ = await queue.read_first_jobs(MOST_PLACES)
     own = next(one for heads in state.heads.values() for one in heads.jobs if one.id == job.id)
     usable = decision.list_candidates(state, own)
-    if any(worker.free_slots for worker in state.workers if worker.worker_id in usable):
-        return
-    live = (AttemptRow.worker_id.in_(usable), AttemptRow.state.in_(_LIVE))
-    attempt_id = await session.scalar(select(AttemptRow.id).where(*live).limit(1))
-    await session.execute(
-        update(AttemptRow).where(AttemptRow.id == attempt_id).values(state="ended")
-    )
+    missing = {
+        worker.worker_id: worker.count_slots(own.gpus) - worker.free_slots
+        for worker in state.workers
+        if worker.worker_id in usable
+    }
+    worker_id = min(missing, key=lambda one: (missing[one], one))
+    live = (AttemptRow.worker_id == worker_id, AttemptRow.state.in_(_LIVE))
+    attempts = (await session.scalars(select(AttemptRow).where(*live))).all()
+    freed = 0
+    for attempt in attempts:
+        if freed >= missing[worker_id]:
+            return
+        freed += attempt.slot_count
+        await session.execute(
+            update(AttemptRow).where(AttemptRow.id == attempt.id).values(state="ended")
+        )
 
 
 async def _end_live(session: Session, *conditions: ColumnElement[bool]) -> None:

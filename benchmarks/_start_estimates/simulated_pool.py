@@ -14,6 +14,7 @@ from sqlalchemy import select
 from app.db.models import JobRow, MembershipRow, ProjectRow, UserRow
 from app.db.models.pools import PoolRow, ProjectPoolRow
 from app.domain.principal import Principal
+from app.domain.queue.decision import Assignment
 from app.services.attempts import claims
 from app.services.jobs import dispatch_plan
 from app.services.queue.equipped_workers import EquippedWorkers
@@ -52,14 +53,19 @@ class SimulatedPool:
     """Free slots by worker."""
     runtimes: dict[str, float] = field(default_factory=dict)
     """Seconds by job ID."""
-    _ends: list[tuple[float, str, str, str, int]] = field(default_factory=list)
-    """Time, job, attempt, worker and slot of each live attempt: a heap."""
+    _ends: list[tuple[float, str, str, str, tuple[int, ...]]] = field(default_factory=list)
+    """Time, job, attempt, worker and slots of each live attempt: a heap."""
     _equipped: EquippedWorkers = field(default_factory=EquippedWorkers)
     _clock: float = 0.0
     _next_seed: int = 0
 
-    async def open(self, *, people: int, projects: int, workers: int, slots: int) -> None:
-        """Makes people in projects with different shares, and workers."""
+    async def open(
+        self, *, people: int, projects: int, workers: int, slots: int, gpus: int = 0
+    ) -> None:
+        """Makes people in projects with different shares, and workers.
+
+        With GPUs, a job takes as many slots of a worker as have its GPUs.
+        """
         async with self.world.database.write() as session:
             pool = await session.scalar(select(PoolRow).where(PoolRow.name == POOL))
             assert pool is not None
@@ -82,14 +88,22 @@ class SimulatedPool:
         catalogue["agents"] += [
             {"name": name, "action_spaces": ["discrete", "box"]} for name in agents
         ]
+        offered = [{"index": index, "name": "g", "memory_mib": 1} for index in range(gpus)]
         for number in range(workers):
             registered = await self.world.register(
-                name=f"w{number}", slots=slots, catalogue=catalogue, host=f"host-{number}"
+                name=f"w{number}",
+                slots=slots,
+                catalogue=catalogue,
+                host=f"host-{number}",
+                gpus=offered,
+                takes_several_slots=gpus > 0,
             )
             self.workers.append(registered.worker_id)
             self.free[registered.worker_id] = list(range(slots))
 
-    async def submit(self, name: str, runtimes: Sequence[float], **options: Any) -> list[str]:
+    async def submit(
+        self, name: str, runtimes: Sequence[float], *, gpus: int = 0, **options: Any
+    ) -> list[str]:
         """Submits jobs of a recorded training by one person; returns their IDs."""
         environment, agent, env_steps = TRAININGS[name]
         document = {
@@ -102,7 +116,7 @@ class SimulatedPool:
         by = self.rng.choice(self.people)
         seeds = range(self._next_seed, self._next_seed + len(runtimes))
         self._next_seed += len(runtimes)
-        resources = {"pack": "off"}
+        resources = {"pack": "off", "gpus": gpus}
         await self.world.submit(document, by=by, seeds=list(seeds), resources=resources, **options)
         async with self.world.database.read() as session:
             query = select(JobRow.id).where(JobRow.state == JobState.QUEUED.value)
@@ -124,13 +138,20 @@ class SimulatedPool:
         started = 0
         for decided in decisions:
             for one in decided.made.decision.assignments:
-                await self._start(one.job.id, one.worker_id, one.job.attempt + 1)
+                await self._start(one)
                 started += 1
         return started
 
-    async def _start(self, job_id: str, worker_id: str, attempt: int) -> None:
-        slot = self.free[worker_id].pop()
-        body = Claim(job_id=job_id, expected_attempt=attempt, worker_id=worker_id, slot=slot)
+    async def _start(self, assigned: Assignment) -> None:
+        job_id, worker_id = assigned.job.id, assigned.worker_id
+        slots = tuple(sorted(self.free[worker_id].pop() for _ in range(assigned.slots)))
+        body = Claim(
+            job_id=job_id,
+            expected_attempt=assigned.job.attempt + 1,
+            worker_id=worker_id,
+            slot=slots[0],
+            further_slots=slots[1:],
+        )
         async with self.world.database.write() as session:
             answer = await claims.claim(
                 session, self.world.own[worker_id], body, self.world.settings
@@ -138,15 +159,15 @@ class SimulatedPool:
         attempt_id = answer.work_order.attempt_id
         await self.world.renew(attempt_id)
         end = self._clock + self.runtimes[job_id]
-        heapq.heappush(self._ends, (end, job_id, attempt_id, worker_id, slot))
+        heapq.heappush(self._ends, (end, job_id, attempt_id, worker_id, slots))
 
     async def end_first(self) -> None:
         """Moves the clock to the next end of an attempt, and ends it."""
-        end, _, attempt_id, worker_id, slot = heapq.heappop(self._ends)
+        end, _, attempt_id, worker_id, slots = heapq.heappop(self._ends)
         advance_clock(end - self._clock)
         self._clock = end
         await self.world.release(attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
-        self.free[worker_id].append(slot)
+        self.free[worker_id] += slots
 
     @property
     def is_idle(self) -> bool:

@@ -16,7 +16,8 @@ from app.services.access import logins, principals
 from app.services.access.audit_actor import describe_actor
 from app.settings import Settings
 from palestra.contract.names import new_id
-from tests.app.api.audited_calls import CALLS, NOT_AUDITED, AuditedCall
+from tests.app.api.audited.call import AuditedCall
+from tests.app.api.audited_calls import CALLS, NOT_AUDITED
 from tests.app.api.serving import ORIGIN, AppServer, serve
 
 PASSWORD = "copper-lantern-42-orchard"

@@ -15,8 +15,8 @@ from palestra.contract.job_batches import JobsAction
 from palestra.contract.job_changes import JobChange
 from tests.app.services.test_job_batches import act
 from tests.app.services.test_start_estimates import finish_some
-from tests.app.services.test_start_order import as_member
 from tests.app.services.test_waiting_jobs import change, names_in_order, queue_several, reorder
+from tests.support.queue_steps import as_member
 from tests.support.server_fixture import World
 
 pytestmark = pytest.mark.asyncio

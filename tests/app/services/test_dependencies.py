@@ -14,7 +14,7 @@ from palestra.contract.names import Schedule
 from palestra.contract.queue import WaitReason
 from palestra.contract.states import Cause, JobState, Outcome
 from tests.app.services.test_dispatcher import RecordingQueue, dispatcher, queue
-from tests.app.services.test_start_order import explain
+from tests.support.queue_steps import explain
 from tests.support.server_fixture import World
 
 __all__ = ["dispatcher", "queue"]
@@ -146,7 +146,7 @@ async def test_a_job_of_another_project_is_like_an_unknown_one(
 
 async def _move_to_other_project(session: Any, job: JobRow) -> None:
     from app.db.models import ProjectRow
-    from tests.app.services.test_start_order import move_to_project
+    from tests.support.queue_steps import move_to_project
 
     session.add(ProjectRow(id="prj_games", slug="games", name="games"))
     await session.flush()

@@ -14,6 +14,7 @@ from app.domain.principal import Principal
 from app.services import moves
 from app.services.artifacts import artifacts
 from app.services.projects import projects
+from palestra.contract.names import Schedule
 from palestra.contract.projects import ProjectChange
 from palestra.contract.states import Cause, Outcome, SnapshotState
 from tests.support import records
@@ -39,7 +40,12 @@ async def _experiment_id(live_run: AttemptWithStore) -> str:
 
 
 async def _move(live_run: AttemptWithStore, mover: Principal) -> None:
-    experiment_id = await _experiment_id(live_run)
+    await _move_experiment(live_run, mover, await _experiment_id(live_run))
+
+
+async def _move_experiment(
+    live_run: AttemptWithStore, mover: Principal, experiment_id: str
+) -> None:
     async with live_run.database.write() as session:
         await moves.move(session, mover, live_run.store, "default", experiment_id, "target")
 
@@ -162,6 +168,51 @@ async def test_a_move_is_refused_while_a_claimed_job_runs(
     assert await _usage(live_run.database) == {
         "default": (len(OWN), len(OWN)),
         "target": (0, 0),
+    }
+
+
+async def test_dependencies_move_with_their_jobs_and_none_is_open(
+    live_run: AttemptWithStore, mover: Principal
+) -> None:
+    """Both experiments of a dependency stay until its jobs have ended; then each moves alone."""
+    world = live_run.world
+    (first,) = await world.list_jobs()
+    document = make_definition(loop={"env_steps": 20_000})
+    waits = await world.submit_one_job(document=document, seeds=[1], after=[first.id])
+    for experiment_id in (first.experiment_id, waits.experiment_id):
+        with pytest.raises(ConflictError) as refusal:
+            await _move_experiment(live_run, mover, experiment_id)
+        assert refusal.value.code == "experiment_active"
+    await _end(live_run)
+    with pytest.raises(ConflictError) as refusal:
+        await _move_experiment(live_run, mover, waits.experiment_id)
+    assert refusal.value.code == "experiment_active", "its job may start now, and has not ended"
+    await _move_experiment(live_run, mover, first.experiment_id)
+    released = await world.job(waits.id)
+    assert (released.state, released.position, released.after) == ("queued", 1, [first.id])
+    await world.cancel(waits.id)
+    await _move_experiment(live_run, mover, waits.experiment_id)
+    world.admin = replace(mover, memberships=mover.memberships[-1:])
+    moved = await world.job(waits.id)
+    assert (moved.project, moved.after, moved.on) == ("target", [first.id], "success")
+
+
+async def test_a_chain_of_jobs_of_one_run_keeps_its_order_when_it_moves(
+    live_run: AttemptWithStore, mover: Principal
+) -> None:
+    world = live_run.world
+    (train,) = await world.list_jobs()
+    evaluate = await world.add_job(live_run.run_id, Schedule.EVALUATE, after=[train.id], on="any")
+    export = await world.add_job(live_run.run_id, Schedule.EXPORT, after=[evaluate.id])
+    await _end(live_run)
+    # Without a snapshot the evaluation fails, and the export that needs its success is cancelled.
+    await _move(live_run, mover)
+    world.admin = replace(mover, memberships=mover.memberships[-1:])
+    after = {job.id: (job.project, job.after, job.on) for job in await world.list_jobs()}
+    assert after == {
+        train.id: ("target", [], "success"),
+        evaluate.id: ("target", [train.id], "any"),
+        export.id: ("target", [evaluate.id], "success"),
     }
 
 

@@ -59,6 +59,27 @@ async def test_a_job_starts_once_its_stated_blocker_is_removed(world: World) -> 
     }
 
 
+async def test_a_job_starts_without_the_one_for_which_slots_are_kept(world: World) -> None:
+    pool = SimulatedPool(world, random.Random(5))
+    await pool.open(people=4, projects=2, workers=2, slots=2, gpus=2)
+    seen: Counter[WaitReason] = Counter()
+    for name in ("dqn 3k", "ppo 8k", "sac pendulum", "dqn 6k"):
+        gpus = [1, 1, 2, 1] if name == "dqn 3k" else [1, 2, 1]
+        for wanted in gpus:
+            await pool.submit(name, [pool.rng.uniform(100, 900)], gpus=wanted)
+    await pool.start_next()
+    while not pool.is_idle:
+        for job_id in await pool.list_waiting():
+            (by,) = [one for one in pool.people if await is_of(world, job_id, one.user_id)]
+            reasons, has_started = await remove_blockers(world.database, by, job_id)
+            assert has_started, (job_id, reasons)
+            seen.update(reasons)
+        await pool.end_first()
+        await pool.start_next()
+    assert seen[WaitReason.RESERVED] > 0, seen
+    assert seen[WaitReason.SLOTS_BUSY] > 0, seen
+
+
 async def is_of(world: World, job_id: str, user_id: str) -> bool:
     async with world.database.read() as session:
         return (await session.get_one(JobRow, job_id)).created_by == user_id

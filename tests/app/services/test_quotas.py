@@ -19,7 +19,7 @@ from palestra.contract.quotas import ProjectQuotasView, QuotaChange
 from palestra.contract.resources import JobView
 from palestra.contract.states import JobState
 from tests.app.services.test_dispatcher import RecordingQueue, dispatcher, queue
-from tests.app.services.test_start_order import as_member, explain, run_for
+from tests.support.queue_steps import as_member, explain, run_for
 from tests.support.server_fixture import World, advance_clock
 
 __all__ = ["dispatcher", "queue"]

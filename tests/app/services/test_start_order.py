@@ -1,10 +1,7 @@
-"""The queue of a pool in the database: what is read, who starts next, and why others wait."""
+"""The queue of a pool in the database: what is read, and who starts next."""
 
-import random
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from sqlalchemy import func, select, update
@@ -14,43 +11,25 @@ from app.db.clock import now
 from app.db.engine import Database
 from app.db.models import (
     AttemptRow,
-    ExperimentRow,
     JobRow,
     MembershipRow,
-    PoolRow,
     ProjectPoolRow,
     ProjectRow,
-    UsageAccountRow,
-    UsageEntryRow,
 )
 from app.db.models.usage import QueueGroupRow
-from app.db.repositories import queue_groups
 from app.domain.errors import ForbiddenError, InvalidError
-from app.domain.principal import Principal
-from app.domain.queue import usage
-from app.services.jobs import dispatch_plan, explanation, jobs
+from app.services.jobs import dispatch_plan, jobs
 from app.services.queue.equipped_workers import EquippedWorkers
 from app.services.queue.pool_queue import PoolQueue
-from palestra.contract.permissions import Role
-from palestra.contract.queue import JobExplanation, WaitReason
-from palestra.contract.states import Cause, JobState, Outcome
+from palestra.contract.queue import WaitReason
+from palestra.contract.states import JobState
 from tests.app.services.test_dispatcher import RecordingQueue, dispatcher, queue
+from tests.support.queue_steps import as_member, explain, move_to_project, run_for
 from tests.support.server_fixture import World, advance_clock
 
 __all__ = ["dispatcher", "queue"]
 
 INTERACTIVE = {"priority_class": "interactive", "limits": {"wall_seconds": 600}}
-
-
-async def explain(world: World, job_id: str, by: Any = None) -> JobExplanation:
-    async with world.database.read() as session:
-        return await explanation.explain(session, by or world.admin, job_id)
-
-
-async def run_for(world: World, job_id: str, worker: str, seconds: float, slot: int = 0) -> None:
-    attempt = (await world.start(job_id, worker, slot=slot)).work_order.attempt_id
-    advance_clock(seconds)
-    await world.release(attempt, Outcome.SUCCEEDED, Cause.BUDGET)
 
 
 async def test_past_usage_decides_between_two_persons(
@@ -108,69 +87,6 @@ async def test_who_pauses_a_job_gives_up_its_place(world: World, database: Datab
     assert places == {second.id: 1, first.id: 2}
 
 
-async def test_the_ledger_books_intervals_and_the_account_is_their_sum(world: World) -> None:
-    worker = (await world.register(slots=2)).worker_id
-    job = await world.submit_one_job()
-    await run_for(world, job.id, worker, 90)
-    async with world.database.read() as session:
-        (entry,) = (await session.scalars(select(UsageEntryRow))).all()
-        (account,) = (await session.scalars(select(UsageAccountRow))).all()
-        present = await now(session)
-    assert (entry.kind, entry.devices, entry.is_gpu) == ("used", 1, False)
-    assert (entry.pool, entry.environment) == ("default", "CartPole-v1")
-    assert (entry.ended_at - entry.started_at).total_seconds() == pytest.approx(90, abs=2)
-    assert usage.decayed_seconds(account.weighted_seconds, present) == pytest.approx(90, abs=2)
-
-
-async def test_what_the_infrastructure_lost_is_charged_to_nobody(world: World) -> None:
-    worker = (await world.register(slots=1)).worker_id
-    job = await world.submit_one_job()
-    attempt = (await world.start(job.id, worker)).work_order.attempt_id
-    advance_clock(120)
-    await world.send_heartbeat(worker, live=(), dead=[attempt])
-    async with world.database.read() as session:
-        (entry,) = (await session.scalars(select(UsageEntryRow))).all()
-        accounts = (await session.scalars(select(UsageAccountRow))).all()
-    assert entry.kind == "lost"
-    assert entry.attempt_id == attempt
-    assert not accounts
-
-
-async def test_thirty_days_of_usage_equal_a_rebuild_from_the_attempts(world: World) -> None:
-    rng = random.Random(30)
-    worker = (await world.register(slots=4)).worker_id
-    for seed in range(60):
-        job = await world.submit_one_job(
-            seeds=[seed], resources={"gpus": 0}, **({} if seed % 3 else {"priority": 1})
-        )
-        answer = await world.start(job.id, worker)
-        advance_clock(rng.expovariate(1 / 43_200))
-        await world.renew(answer.work_order.attempt_id)
-        if rng.random() < 0.3:
-            await world.send_heartbeat(worker, live=(), dead=[answer.work_order.attempt_id])
-            async with world.database.write() as session:
-                await jobs.cancel(session, world.admin, job.id)
-        else:
-            await world.release(answer.work_order.attempt_id, Outcome.SUCCEEDED, Cause.BUDGET)
-    async with world.database.read() as session:
-        attempts = (await session.scalars(select(AttemptRow))).all()
-        (account,) = (await session.scalars(select(UsageAccountRow))).all()
-        entries = (await session.scalars(select(UsageEntryRow))).all()
-    kept = [attempt for attempt in attempts if attempt.outcome == Outcome.SUCCEEDED]
-    assert 30 < len(kept) < 60
-    rebuilt = sum(
-        usage.weighted_seconds(1, attempt.started_at, attempt.ended_at)
-        for attempt in kept
-        if attempt.ended_at is not None
-    )
-    assert account.weighted_seconds == pytest.approx(rebuilt, rel=1e-9)
-    whole = sum((entry.ended_at - entry.started_at for entry in entries), timedelta())
-    lived = sum(
-        (one.ended_at - one.started_at for one in attempts if one.ended_at is not None), timedelta()
-    )
-    assert whole == lived
-
-
 async def test_shares_of_projects_divide_the_slots(world: World, database: Database) -> None:
     async with database.write() as session:
         session.add(ProjectRow(id="prj_games", slug="games", name="games"))
@@ -192,21 +108,6 @@ async def test_shares_of_projects_divide_the_slots(world: World, database: Datab
         (made,) = await dispatch_plan.decide(session, EquippedWorkers())
     taken = Counter(one.job.group.project_id for one in made.made.decision.assignments)
     assert taken == {world.project_id: 6, "prj_games": 2}
-
-
-async def move_to_project(session: Any, job: JobRow, project_id: str) -> None:
-    """Copies the experiment of a job to another project and re-points the job."""
-    key = (project_id, job.experiment_id)
-    own = await session.get(ExperimentRow, (job.project_id, job.experiment_id))
-    if await session.get(ExperimentRow, key) is None:
-        columns = {
-            column.key: getattr(own, column.key) for column in ExperimentRow.__mapper__.column_attrs
-        }
-        session.add(ExperimentRow(**{**columns, "project_id": project_id}))
-        await session.flush()
-    job.project_id = project_id
-    await session.flush()
-    await queue_groups.join_group(session, [job])
 
 
 async def test_a_person_has_one_interactive_job_at_a_time(
@@ -245,89 +146,6 @@ async def test_urgent_jobs_are_for_maintainers(world: World) -> None:
         await world.submit(seeds=[1], by=member, priority_class="urgent")
     assert refused.value.code == "class_not_permitted"
     assert len(await world.list_jobs()) == 1
-
-
-def as_member(world: World) -> Principal:
-    return replace(
-        world.other,
-        memberships=tuple(replace(one, role=Role.MEMBER) for one in world.other.memberships),
-    )
-
-
-@pytest.mark.parametrize("how", ["not_admitted", "paused", "none", "offline", "gpus"])
-async def test_the_reason_of_a_job_that_cannot_start(
-    world: World, database: Database, how: str
-) -> None:
-    gpus = 2 if how == "gpus" else 0
-    job = await world.submit_one_job(resources={"gpus": gpus})
-    if how != "none":
-        await world.register(slots=1)
-    async with database.write() as session:
-        if how == "not_admitted":
-            for row in (await session.scalars(select(ProjectPoolRow))).all():
-                await session.delete(row)
-        if how == "paused":
-            present = await now(session)
-            await session.execute(
-                update(PoolRow).values(paused_at=present, pause_reason="new memory")
-            )
-    if how == "offline":
-        advance_clock(600)
-    expected = {
-        "not_admitted": WaitReason.PROJECT_NOT_ADMITTED,
-        "paused": WaitReason.POOL_PAUSED,
-        "none": WaitReason.NO_WORKER_REGISTERED,
-        "offline": WaitReason.NO_WORKER_ONLINE,
-        "gpus": WaitReason.TOO_MANY_GPUS,
-    }
-    found = await explain(world, job.id)
-    assert found.reason is expected[how]
-    assert (found.terms is None) == (how == "not_admitted")
-
-
-async def test_the_explanation_follows_a_job_to_its_end(
-    world: World, dispatcher: Dispatcher
-) -> None:
-    worker = (await world.register(slots=1)).worker_id
-    first, second = await world.submit_one_job(seeds=[0]), await world.submit_one_job(seeds=[1])
-    found = await explain(world, second.id)
-    assert (found.reason, found.ahead, found.own_ahead) == (
-        WaitReason.BEHIND_JOBS,
-        1,
-        (first.id,),
-    )
-    assert found.sentence == "1 job starts before it."
-    assert (await explain(world, first.id)).reason is WaitReason.STARTS_NOW
-    await dispatcher.tick()
-    assert (await explain(world, first.id)).reason is WaitReason.ASSIGNED
-    assert (await explain(world, second.id)).reason is WaitReason.SLOTS_BUSY
-    await world.start(first.id, worker)
-    running = await explain(world, first.id)
-    assert (running.reason, running.terms) == (None, None)
-    assert "running" in running.sentence
-
-
-async def test_foreign_jobs_ahead_are_counted_and_not_named(
-    world: World, database: Database
-) -> None:
-    await world.register(slots=1)
-    await world.submit(seeds=[0, 1], priority_class="urgent")
-    job = await world.submit_one_job(seeds=[2])
-    reader = as_member(world)
-    assert len((await explain(world, job.id, reader)).own_ahead) == 2
-    async with database.write() as session:
-        session.add(ProjectRow(id="prj_games", slug="games", name="games"))
-        (admission,) = (await session.scalars(select(ProjectPoolRow))).all()
-        await session.flush()
-        session.add(
-            MembershipRow(project_id="prj_games", user_id=world.other.user_id, role="maintainer")
-        )
-        session.add(ProjectPoolRow(project_id="prj_games", pool_id=admission.pool_id))
-        for row in (await session.scalars(select(JobRow))).all():
-            if row.id != job.id:
-                await move_to_project(session, row, "prj_games")
-    found = await explain(world, job.id, reader)
-    assert (found.ahead, found.own_ahead) == (2, ())
 
 
 async def test_a_decision_reads_few_jobs_of_a_long_queue(world: World, database: Database) -> None:

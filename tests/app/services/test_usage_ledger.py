@@ -1,4 +1,4 @@
-"""The ledger over 30 simulated days: with retries, failovers and deletions it equals a rebuild."""
+"""The ledger of usage: single entries, and 30 simulated days compared with a rebuild."""
 
 import random
 from collections import Counter
@@ -25,6 +25,7 @@ from app.services.artifacts.blob_store import BlobStore
 from palestra.contract.names import new_id
 from palestra.contract.states import FINAL_JOB_STATES, Cause, JobState, Outcome, SnapshotState
 from tests.app.services.test_project_removal import delete
+from tests.support.queue_steps import run_for
 from tests.support.server_fixture import World, advance_clock
 
 DAY = 86_400.0
@@ -157,3 +158,31 @@ async def check(database: Database, seen: Recorder) -> None:
     assert lost == sorted((kept, end) for _, end, kept in seen.intervals if end > kept)
     rebuilt = sum(usage.weighted_seconds(1, start, kept) for start, _, kept in seen.intervals)
     assert account.weighted_seconds == pytest.approx(rebuilt, rel=1e-9)
+
+
+async def test_the_ledger_books_intervals_and_the_account_is_their_sum(world: World) -> None:
+    worker = (await world.register(slots=2)).worker_id
+    job = await world.submit_one_job()
+    await run_for(world, job.id, worker, 90)
+    async with world.database.read() as session:
+        (entry,) = (await session.scalars(select(UsageEntryRow))).all()
+        (account,) = (await session.scalars(select(UsageAccountRow))).all()
+        present = await now(session)
+    assert (entry.kind, entry.devices, entry.is_gpu) == ("used", 1, False)
+    assert (entry.pool, entry.environment) == ("default", "CartPole-v1")
+    assert (entry.ended_at - entry.started_at).total_seconds() == pytest.approx(90, abs=2)
+    assert usage.decayed_seconds(account.weighted_seconds, present) == pytest.approx(90, abs=2)
+
+
+async def test_what_the_infrastructure_lost_is_charged_to_nobody(world: World) -> None:
+    worker = (await world.register(slots=1)).worker_id
+    job = await world.submit_one_job()
+    attempt = (await world.start(job.id, worker)).work_order.attempt_id
+    advance_clock(120)
+    await world.send_heartbeat(worker, live=(), dead=[attempt])
+    async with world.database.read() as session:
+        (entry,) = (await session.scalars(select(UsageEntryRow))).all()
+        accounts = (await session.scalars(select(UsageAccountRow))).all()
+    assert entry.kind == "lost"
+    assert entry.attempt_id == attempt
+    assert not accounts

@@ -19,7 +19,7 @@ from app.services.queue.pool_queue import PoolQueue
 from palestra.contract.job_changes import JobChange
 from palestra.contract.names import PriorityClass
 from palestra.contract.resources import JobView
-from tests.app.services.test_start_order import as_member
+from tests.support.queue_steps import as_member
 from tests.support.server_fixture import World, advance_clock
 
 pytestmark = pytest.mark.asyncio
