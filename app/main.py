@@ -33,6 +33,7 @@ from app.services.access.attempt_tokens import AttemptTokens
 from app.services.access.device_keys import DeviceKeys
 from app.services.access.last_used import UsedCredentials
 from app.services.audit.refusals import Refusals
+from app.services.curves.record_exports import RunningExports
 from app.settings import Settings, SettingsError, load_settings
 
 _log = structlog.get_logger("palestra.server")
@@ -64,6 +65,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.request_rate = RequestRate(settings)
     app.state.device_keys = DeviceKeys(settings.data_dir)
     app.state.refusals = Refusals()
+    app.state.running_exports = RunningExports()
     errors.install(app)
     refusals.install(app)
     app.include_router(health.router, dependencies=[Depends(check_query)])

@@ -85,9 +85,9 @@ def _get_extra(columns: Columns, name: str) -> Ints:
     return np.full(len(columns), UNKNOWN, np.int64) if found is None else found
 
 
-def select(columns: Columns, keep: npt.NDArray[np.bool_] | slice) -> Columns:
-    """Returns the points that `keep` selects."""
-    if not isinstance(keep, slice) and bool(keep.all()):
+def select(columns: Columns, keep: npt.NDArray[np.bool_ | np.int64] | slice) -> Columns:
+    """Returns the points that `keep` selects: a mask, places, or a slice."""
+    if not isinstance(keep, slice) and keep.dtype == np.bool_ and bool(keep.all()):
         return columns
     return Columns(
         columns.seq[keep],

@@ -8,6 +8,11 @@ arrival do not matter.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
+from app.metrics.column_codec import Ints
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -54,6 +59,21 @@ def is_in_history(history: Chain, fence: int, position: Position) -> bool:
         return False
     bound = history[fence]
     return bound is None or (position.env_step, position.update) <= (bound.env_step, bound.update)
+
+
+def find_superseded(
+    history: Chain, fence: int, env_step: Ints, update: Ints
+) -> npt.NDArray[np.bool_]:
+    """Returns which points of attempt `fence` do not belong to the run's history."""
+    if not history:
+        return np.zeros(len(env_step), np.bool_)
+    if fence not in history:
+        return np.ones(len(env_step), np.bool_)
+    bound = history[fence]
+    if bound is None:
+        return np.zeros(len(env_step), np.bool_)
+    at_bound = env_step == bound.env_step
+    return (env_step > bound.env_step) | (at_bound & (update > bound.update))
 
 
 def _earlier(one: Position | None, other: Position | None) -> Position | None:

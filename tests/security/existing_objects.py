@@ -114,6 +114,7 @@ CALLS = {
         200, body={"action": "pause", "selection": {"jobs": ["job_unknown"]}}
     ),
     "GET /projects/{project}/events": Call(400),
+    "GET /projects/{project}/records:export": Call(200, query="?run={run_id}"),
     "GET /projects/{project}/audit": Call(200),
     "GET /projects/{project}/audit:export": Call(200),
     "POST /projects": Call(201, Audience.ALL, {"name": "a third"}),
@@ -130,6 +131,7 @@ CALLS = {
         200, body={"subscriptions": [{"project": "{project}", "after": 0}], "wait": 0}
     ),
     "POST /series:query": Call(200, body={"select": [_CURVE]}),
+    "GET /records:export": Call(200, query="?kind=evaluations&run={run_id}"),
     "GET /artifacts/{artifact_id}": Call(200),
     "GET /artifacts/{artifact_id}/content": Call(200),
     "GET /workers/{worker_id}": Call(200, Audience.POOL),

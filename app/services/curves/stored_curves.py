@@ -16,7 +16,7 @@ from app.db.repositories import blocks as block_rows
 from app.db.repositories import curve_queries as rows
 from app.db.repositories.blocks import Tail
 from app.db.repositories.curve_queries import BlockHead
-from app.metrics import blocks, point_tables, pyramid
+from app.metrics import blocks, fence_chain, point_tables, pyramid
 from app.metrics.columns import Columns, Floats, Ints
 from app.metrics.fence_chain import Chain
 from app.metrics.pyramid import Cells
@@ -235,13 +235,8 @@ def _is_bounded(head: BlockHead, history: Chain) -> bool:
 
 def _select_history(columns: Columns, fence: int, history: Chain) -> Columns:
     """Returns the points of an attempt that belong to the run's history."""
-    bound = history.get(fence)
-    if bound is None:
-        return columns
-    before = columns.env_step < bound.env_step
-    return blocks.select(
-        columns, before | ((columns.env_step == bound.env_step) & (columns.update <= bound.update))
-    )
+    superseded = fence_chain.find_superseded(history, fence, columns.env_step, columns.update)
+    return blocks.select(columns, ~superseded)
 
 
 def _decode(tail: Tail) -> list[point_tables.PointTable]:
