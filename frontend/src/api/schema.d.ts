@@ -1555,6 +1555,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/projects/{project}/records:export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Records
+         * @description Sends all points, episodes or evaluations of runs as a file: CSV, Parquet or Arrow stream.
+         *
+         *     Each run is exported as it is when its turn comes. A connection that breaks before the end of
+         *     the file means that the file is incomplete.
+         */
+        get: operations["export_records_of_project"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/projects/{project}/runs": {
         parameters: {
             query?: never;
@@ -1808,6 +1831,29 @@ export interface paths {
          * @description Lists deleted projects whose content is not removed yet.
          */
         get: operations["list_deleted_projects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/records:export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export Records
+         * @description Sends all points, episodes or evaluations of runs as a file: CSV, Parquet or Arrow stream.
+         *
+         *     Each run is exported as it is when its turn comes. A connection that breaks before the end of
+         *     the file means that the file is incomplete.
+         */
+        get: operations["export_records"];
         put?: never;
         post?: never;
         delete?: never;
@@ -19012,6 +19058,104 @@ export interface operations {
             };
         };
     };
+    export_records_of_project: {
+        parameters: {
+            query?: {
+                format?: "csv" | "parquet" | "arrow";
+                kind?: "points" | "episodes" | "evaluations";
+                /** @description Series of points; all by default. */
+                series?: string[];
+                /** @description Columns in order; all by default. */
+                column?: string[];
+                /** @description Whether to include what later attempts superseded. */
+                superseded?: boolean;
+                /** @description Runs. */
+                run?: string[];
+                /** @description Experiments: all their runs. */
+                experiment?: string[];
+                /** @description Axis of start and end. */
+                x?: "env_step" | "update" | "episode" | "wall" | "relative";
+                /** @description Lower end of the range on x, inclusive. */
+                start?: number | null;
+                /** @description Upper end of the range, inclusive. */
+                end?: number | null;
+            };
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file, sent while it is made. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apache.arrow.stream": string;
+                    "application/vnd.apache.parquet": string;
+                    "text/csv": string;
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_runs_of_project: {
         parameters: {
             query?: {
@@ -20405,6 +20549,101 @@ export interface operations {
             };
             /** @description The credential does not permit this. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_records: {
+        parameters: {
+            query?: {
+                format?: "csv" | "parquet" | "arrow";
+                kind?: "points" | "episodes" | "evaluations";
+                /** @description Series of points; all by default. */
+                series?: string[];
+                /** @description Columns in order; all by default. */
+                column?: string[];
+                /** @description Whether to include what later attempts superseded. */
+                superseded?: boolean;
+                /** @description Runs. */
+                run?: string[];
+                /** @description Experiments: all their runs. */
+                experiment?: string[];
+                /** @description Axis of start and end. */
+                x?: "env_step" | "update" | "episode" | "wall" | "relative";
+                /** @description Lower end of the range on x, inclusive. */
+                start?: number | null;
+                /** @description Upper end of the range, inclusive. */
+                end?: number | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file, sent while it is made. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.apache.arrow.stream": string;
+                    "application/vnd.apache.parquet": string;
+                    "text/csv": string;
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
