@@ -30,7 +30,7 @@ let runs: object[];
 let place: string | null;
 let refusal: { status: number; body: object } | null;
 const sent: string[] = [];
-let tell: (event: object) => void;
+let send: ((event: object) => void) | null = null;
 
 function answerOf(path: string): object | undefined {
   if (path === "/session")
@@ -46,25 +46,36 @@ function answerOf(path: string): object | undefined {
   return inProject[2] ? { items: runs, next_cursor: null } : experiment(place);
 }
 
-function stream(): Response {
+/** A stream whose events are those of all subscriptions of the page. */
+function stream(body: string): Response {
+  send = null;
+  const { subscriptions } = JSON.parse(body) as { subscriptions: unknown[] };
+  const all = subscriptions.map((_, number) => number).join(",");
   const encoder = new TextEncoder();
-  const body = new ReadableStream<Uint8Array>({
+  const content = new ReadableStream<Uint8Array>({
     start: (controller) => {
-      tell = (event) =>
+      if (!body.includes('"moved"')) return;
+      send = (event) =>
         controller.enqueue(
           encoder.encode(
-            `id: ${(event as { id: number }).id}\ndata: 0\ndata: ${JSON.stringify(event)}\n\n`,
+            `id: ${(event as { id: number }).id}\ndata: ${all}\ndata: ${JSON.stringify(event)}\n\n`,
           ),
         );
     },
   });
-  return new Response(body);
+  return new Response(content);
+}
+
+/** Sends an event once the page follows moves: each new subscription opens the stream anew. */
+async function tell(event: object): Promise<void> {
+  await waitFor(() => expect(send).not.toBeNull(), { timeout: 5000 });
+  send?.(event);
 }
 
 async function serve(url: string, init: RequestInit): Promise<Response> {
   const { pathname } = new URL(url, "http://x");
   const path = pathname.replace("/api/v1", "");
-  if (path.endsWith("/events:stream")) return stream();
+  if (path.endsWith("/events:stream")) return stream(String(init.body));
   // Without curves nothing is drawn: jsdom has no canvas.
   if (path === "/series:query") return new Promise(() => undefined);
   if (init.method === "POST" && path.endsWith(":move")) {
@@ -94,6 +105,7 @@ beforeEach(() => {
   projects = [membership("lab"), membership("atari"), membership("mine", asMember)];
   runs = ended;
   place = "lab";
+  send = null;
   refusal = null;
   sent.length = 0;
   window.localStorage.clear();
@@ -181,17 +193,17 @@ describe("the page of an experiment", () => {
     open(`/p/lab/experiments/${ID}`);
     await screen.findByRole("button", { name: "More actions" });
     place = "atari";
-    tell(moved);
-    expect(await screen.findByText("This experiment was moved to another project")).toBeVisible();
-    const way = await screen.findByRole("link", { name: "Open it in ATARI" });
-    expect(way).toHaveAttribute("href", `/p/atari/experiments/${ID}`);
+    await tell(moved);
+    expect(await screen.findByText("This experiment was moved to ATARI")).toBeVisible();
+    await waitFor(() => expect(window.location.pathname).toBe(`/p/atari/experiments/${ID}`));
+    expect(await screen.findByRole("heading", { name: /CartPole PPO/ })).toBeVisible();
   });
 
   it("says that it was moved to a project that the caller does not see", async () => {
     open(`/p/lab/experiments/${ID}`);
     await screen.findByRole("button", { name: "More actions" });
     place = null;
-    tell(moved);
+    await tell(moved);
     expect(await screen.findByText(/You are no member of that project/)).toBeVisible();
   });
 
@@ -213,7 +225,7 @@ describe("the page of a run", () => {
     open(`/p/lab/runs/${RUN.id}?tab=log`);
     await screen.findByRole("tab", { name: "Log" });
     place = "atari";
-    tell(moved);
+    await tell(moved);
     await waitFor(() => expect(window.location.pathname).toBe(`/p/atari/runs/${RUN.id}`));
     expect(window.location.search).toContain("tab=log");
   });
@@ -222,7 +234,7 @@ describe("the page of a run", () => {
     open(`/p/lab/runs/${RUN.id}?tab=log`);
     await screen.findByRole("tab", { name: "Log" });
     place = null;
-    tell(moved);
+    await tell(moved);
     await waitFor(() => expect(screen.queryByRole("tab", { name: "Log" })).toBeNull());
   });
 });
@@ -236,7 +248,7 @@ describe("the list of experiments", () => {
     open("/p/lab/experiments");
     expect(await screen.findByText("No experiments yet")).toBeVisible();
     const before = listed().length;
-    tell({ id: 7, type: "moved", experiment_id: ID, data: {} });
+    await tell({ id: 7, type: "moved", experiment_id: ID, data: {} });
     await waitFor(() => expect(listed().length).toBeGreaterThan(before));
     const streams = read.mock.calls.filter(([url]) => url.includes("/events:stream"));
     expect(String(streams.at(-1)?.[1].body)).toContain('"moved"');

@@ -144,7 +144,7 @@ async def test_a_pool_gets_a_worker_by_the_token_that_the_page_shows(page: Page)
     await expect(page.get_by_role("alert")).to_contain_text("The pool has 1 live worker and")
 
 
-async def test_an_experiment_is_moved_and_another_page_that_shows_it_leads_there(
+async def test_an_experiment_is_moved_and_another_page_that_shows_it_follows(
     site: DashboardSite, page: Page
 ) -> None:
     world = site.served.world
@@ -173,8 +173,8 @@ async def test_an_experiment_is_moved_and_another_page_that_shows_it_leads_there
     await expect(page.get_by_title("Over the latest evaluation of each run")).to_contain_text(
         "401.9"
     )
-    await expect(other.get_by_text("This experiment was moved to another project")).to_be_visible()
-    await other.get_by_role("link", name="Open it in Archive of papers").click()
+    await other.wait_for_url(f"**/p/archive-of-papers/experiments/{experiment.id}")
+    await expect(other.get_by_text("This experiment was moved to Archive of papers")).to_be_visible()
     await expect(other.get_by_role("heading", name="Reference")).to_be_visible()
     await other.goto(f"/p/default/runs/{run}")
     await other.wait_for_url(f"**/p/archive-of-papers/runs/{run}")

@@ -5,6 +5,7 @@ The small form of `python -m benchmarks.start_estimates`.
 
 import random
 from collections import Counter
+from typing import Any
 
 from sqlalchemy import update
 
@@ -26,7 +27,10 @@ async def test_a_job_starts_once_its_stated_blocker_is_removed(world: World) -> 
     pool = await make_pool(world)
     for name in ("dqn 3k", "ppo 8k", "sac pendulum", "dqn 6k"):
         await pool.submit(name, [pool.rng.uniform(100, 900) for _ in range(3)])
-    interactive = {"priority_class": "interactive", "limits": {"wall_seconds": 900}}
+    interactive: dict[str, Any] = {
+        "priority_class": "interactive",
+        "limits": {"wall_seconds": 900},
+    }
     await pool.submit("td3 pendulum", [100.0, 200.0, 300.0], **interactive)
     (large,) = await pool.submit("a2c 6k", [50.0])
     (delayed,) = await pool.submit("ppo 16k", [50.0])

@@ -1,6 +1,8 @@
 import { Button } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { Link, Navigate } from "@tanstack/react-router";
+import { useEffect } from "react";
 import { ApiError } from "@/api/client";
 import { findExperimentQuery, sessionQuery } from "@/api/queries";
 import { EmptyState } from "@/ui/EmptyState";
@@ -13,12 +15,17 @@ interface MissingExperimentProps {
   wasMoved: boolean;
 }
 
-/** Shown where a project has no experiment of the ID: it may be in another project now. */
+/**
+ * Shown where a project has no experiment of the ID. Follows one that was moved while it was shown;
+ * a link from before a move offers the way, since two projects may have experiments of one ID.
+ */
 export function MissingExperiment({ project, id, wasMoved }: MissingExperimentProps) {
   const found = useQuery(findExperimentQuery(id));
   const projects = useQuery(sessionQuery).data?.projects ?? [];
   const nameOf = (slug: string) => projects.find((one) => one.slug === slug)?.name ?? slug;
   const where = found.data;
+  if (wasMoved && where)
+    return <FollowMove id={id} project={where.project} name={nameOf(where.project)} />;
   const title = wasMoved ? "This experiment was moved to another project" : "Not in this project";
   return (
     <Page title="Experiment">
@@ -57,6 +64,21 @@ export function MissingExperiment({ project, id, wasMoved }: MissingExperimentPr
         </EmptyState>
       </Panel>
     </Page>
+  );
+}
+
+/** Opens an experiment in the project to which it was moved, with the same view of it. */
+function FollowMove({ id, project, name }: { id: string; project: string; name: string }) {
+  useEffect(() => {
+    notifications.show({ message: `This experiment was moved to ${name}` });
+  }, [name]);
+  return (
+    <Navigate
+      to="/p/$project/experiments/$experimentId"
+      params={{ project, experimentId: id }}
+      search={(before) => before}
+      replace
+    />
   );
 }
 
