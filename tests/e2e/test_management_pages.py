@@ -174,7 +174,9 @@ async def test_an_experiment_is_moved_and_another_page_that_shows_it_follows(
         "401.9"
     )
     await other.wait_for_url(f"**/p/archive-of-papers/experiments/{experiment.id}")
-    await expect(other.get_by_text("This experiment was moved to Archive of papers")).to_be_visible()
+    await expect(
+        other.get_by_text("This experiment was moved to Archive of papers")
+    ).to_be_visible()
     await expect(other.get_by_role("heading", name="Reference")).to_be_visible()
     await other.goto(f"/p/default/runs/{run}")
     await other.wait_for_url(f"**/p/archive-of-papers/runs/{run}")
