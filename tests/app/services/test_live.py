@@ -30,6 +30,9 @@ from tests.support import records
 from tests.support.records import make_delivery
 from tests.support.server_fixture import World, make_token_caller
 
+SECONDS = 60.0
+"""Time after which the test counts as hanging."""
+
 
 @contextlib.asynccontextmanager
 async def run_hub(database: Database, **limits: int) -> AsyncIterator[EventHub]:
@@ -115,20 +118,23 @@ async def test_history_and_tail_join_without_gap_or_overlap(
         await asyncio.sleep(delay)
         loaded = await curves.query(database, world.admin, _query(run_id, total))
         merged = [i + 1 for i, n in enumerate(loaded.series[0].n) for _ in range(n)]
+        # The history of a late watcher may hold all points: then the stream brings none.
+        if len(merged) >= total:
+            return merged
         await asyncio.sleep(delay / 4)
         wish = StreamFilter(project_ids=frozenset({world.project_id}), types=frozenset({"points"}))
         with hub.open([wish], world.admin) as stream:
             async for deliveries in hub.events(stream, [loaded.cursor], 5.0):
-                events = _list_events(deliveries)
-                assert events or len(merged) < total, "silence"
-                for data in _parse_data([event.frame for event in events]):
+                # Empty where all events of a read lie below the cursor.
+                for data in _parse_data([event.frame for event in _list_events(deliveries)]):
                     merged += data["data"]["series"][0]["env_step"]
                 if len(merged) >= total:
                     return merged
         return merged
 
-    watchers = [asyncio.create_task(watch(chooser.random() * 0.3)) for _ in range(6)]
-    await asyncio.gather(train(), *watchers)
+    async with asyncio.timeout(SECONDS):
+        watchers = [asyncio.create_task(watch(chooser.random() * 0.3)) for _ in range(6)]
+        await asyncio.gather(train(), *watchers)
     for watcher in watchers:
         assert watcher.result() == list(range(1, total + 1))
 
