@@ -7,6 +7,7 @@ from palestra.account_methods import AccountMethods
 from palestra.audit_methods import AuditMethods
 from palestra.connection import Connection, encode_path_part
 from palestra.contract.access import LoginRequest, SessionView, SetupRequest, TokenView
+from palestra.event_feed import EventFeed
 from palestra.experiment_methods import ExperimentMethods
 from palestra.file_methods import FileMethods
 from palestra.job_methods import JobMethods
@@ -46,6 +47,8 @@ class Client(
         self, server: str, token: str, *, project: str | None = None, timeout: float = 30.0
     ) -> None:
         self._connection = Connection(server, token, timeout=timeout)
+        self._feed = EventFeed(self._connection)
+        self._project = project
         self._within = "" if project is None else f"/projects/{encode_path_part(project)}"
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""One HTTP connection to a server: bearer token, retries, problem details, live stream.
+"""One HTTP connection to a server: bearer token, retries, problem details, streamed answers.
 
 Only requests that are safe to repeat are retried, and those that the server did not execute since
 there were too many; problem details are raised as exceptions.
@@ -8,28 +8,24 @@ Independent of the API's resources.
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import quote
 
 import httpx
-from httpx_sse import EventSource, SSEError
 from pydantic import ValidationError
 
 from palestra.backoff import Backoff
 from palestra.contract.answers import Answer, read_answer
 from palestra.contract.documents import Document, Patch
-from palestra.contract.queries import EventView
 from palestra.contract.views import Page, Problem
-from palestra.errors import PalestraError, UnexpectedAnswerError, UnreachableError, build_error
+from palestra.errors import UnexpectedAnswerError, UnreachableError, build_error
 from palestra.telemetry.transport import open_client
 
 PREFIX: Final = "/api/v1"
 
-_RETRIED_STATUSES: Final = frozenset({429, 502, 503, 504})
-_LONGEST_WAIT: Final = 10.0
-_STREAM_SILENCE: Final = 60.0
-"""Seconds without data after which a stream counts as lost. The server sends a comment every 15 s.
-"""
+RETRIED_STATUSES: Final = frozenset({429, 502, 503, 504})
+LONGEST_WAIT: Final = 10.0
 
 
 class Connection:
@@ -59,7 +55,7 @@ class Connection:
             raise UnreachableError(f"{server!r} is not the address of a server: {error}") from None
         self._server = server.rstrip("/")
         self._retries = retries
-        self._sleep = sleep
+        self.sleep = sleep
 
     def keep_login(self, headers: Mapping[str, str]) -> None:
         """Sends the cookies of a login, and further headers, with each later request.
@@ -119,7 +115,13 @@ class Connection:
     ) -> tuple[Answer, int]:
         """Returns the answer to a request, and its status.
 
-        A GET, and a request with a `key`, is retried.
+        Args:
+            kind: Type of the answer.
+            method: Method of the request.
+            path: Path below `/api/v1`.
+            body: JSON document of the request.
+            parameters: Query parameters.
+            key: Sent as `Idempotency-Key`; such a request is retried, as a GET is.
 
         Raises:
             PalestraError: If the server refused, cannot be reached or answers something else.
@@ -135,6 +137,21 @@ class Connection:
         answer = self._with_retries(request, again=method == "GET" or key is not None)
         return read(kind, answer), answer.status_code
 
+    def poll(self, kind: type[Answer], path: str, body: Document, seconds: float) -> Answer:
+        """Returns the answer to a POST that changes nothing and may take `seconds`; retried.
+
+        Raises:
+            PalestraError: If the server refused, cannot be reached or answers something else.
+        """
+        request = self._http.build_request(
+            "POST",
+            PREFIX + path,
+            content=body.model_dump_json(),
+            headers={"Content-Type": "application/json"},
+            timeout=httpx.Timeout(30.0, read=seconds + 30.0),
+        )
+        return read(kind, self._with_retries(request, again=True))
+
     def delete(self, path: str) -> None:
         """Sends a DELETE that is answered without a body.
 
@@ -149,22 +166,22 @@ class Connection:
     def _with_retries(
         self, request: httpx.Request, *, again: bool, stream: bool = False
     ) -> httpx.Response:
-        backoff = Backoff(longest=_LONGEST_WAIT)
+        backoff = Backoff(longest=LONGEST_WAIT)
         for left in range(self._retries, -1, -1):
             asked = 0.0
             try:
                 answer = self._http.send(request, stream=stream)
             except httpx.TransportError as error:
                 if left == 0 or not again:
-                    raise self._unreachable(error) from None
+                    raise self.unreachable(error) from None
             else:
                 # A request over the rate was not executed, so any may be sent again.
                 is_retried = again or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
-                if answer.status_code not in _RETRIED_STATUSES or left == 0 or not is_retried:
+                if answer.status_code not in RETRIED_STATUSES or left == 0 or not is_retried:
                     return answer
                 asked = _retry_after(answer)
                 answer.close()
-            self._sleep(min(backoff.compute_next_wait(asked), _LONGEST_WAIT))
+            self.sleep(min(backoff.compute_next_wait(asked), LONGEST_WAIT))
         raise AssertionError("unreachable")
 
     def content(self, path: str, offset: int) -> Iterator[bytes]:
@@ -208,60 +225,41 @@ class Connection:
                 *complete, rest = (rest + chunk).split(b"\n")
                 yield from complete
         except httpx.TransportError as error:
-            raise self._unreachable(error) from None
+            raise self.unreachable(error) from None
         finally:
             answer.close()
 
-    def events(
-        self, path: str, parameters: Mapping[str, Any], after: int | None, *, reconnect: bool = True
-    ) -> Iterator[EventView]:
-        """Yields events as they happen.
-
-        After a lost connection the stream resumes after the last event that was received.
+    @contextmanager
+    def stream(
+        self,
+        path: str,
+        parameters: Mapping[str, Any],
+        headers: Mapping[str, str],
+        silence: float,
+    ) -> Iterator[httpx.Response]:
+        """Opens a streamed answer to a GET, which is not retried.
 
         Args:
-            path: Path of the stream below `/api/v1`.
-            parameters: Filters of the stream.
-            after: Cursor; `None` begins now.
-            reconnect: Whether to reconnect without limit, with growing waits up to 10 s.
-        """
-        cursor, backoff = after, Backoff(longest=_LONGEST_WAIT)
-        while True:
-            try:
-                for event in self._stream(path, parameters, cursor):
-                    cursor = event.id
-                    backoff.reset()
-                    yield event
-            except (httpx.TransportError, SSEError) as error:
-                if not reconnect:
-                    raise self._unreachable(error) from None
-            except PalestraError as error:
-                busy = getattr(error, "status", 0) in _RETRIED_STATUSES
-                if not (busy and reconnect):
-                    raise
-            if not reconnect:
-                return
-            self._sleep(backoff.compute_next_wait())
+            path: Path below `/api/v1`.
+            parameters: Query parameters.
+            headers: Headers of the request.
+            silence: Seconds without data after which `httpx.ReadTimeout` is raised.
 
-    def _stream(
-        self, path: str, parameters: Mapping[str, Any], cursor: int | None
-    ) -> Iterator[EventView]:
-        headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
-        if cursor is not None:
-            headers["Last-Event-ID"] = str(cursor)
-        timeout = httpx.Timeout(30.0, read=_STREAM_SILENCE)
-        query = clean({**parameters, "after": cursor})
+        Raises:
+            PalestraError: If the server refused.
+            httpx.TransportError: If the connection is lost.
+        """
+        timeout = httpx.Timeout(30.0, read=silence)
         with self._http.stream(
-            "GET", PREFIX + path, params=query, headers=headers, timeout=timeout
+            "GET", PREFIX + path, params=clean(parameters), headers=headers, timeout=timeout
         ) as answer:
             if answer.status_code != httpx.codes.OK:
                 answer.read()
-                read(EventView, answer)
-            for message in EventSource(answer).iter_sse():
-                if message.data:
-                    yield _event(message.data)
+                read(Problem, answer)
+            yield answer
 
-    def _unreachable(self, error: Exception) -> UnreachableError:
+    def unreachable(self, error: Exception) -> UnreachableError:
+        """Returns the error of a server that does not answer."""
         reason = str(error) or type(error).__name__
         return UnreachableError(
             f"{self._server} does not answer ({reason}): is the server running? `palestra up` "
@@ -301,15 +299,6 @@ def read(kind: type[Answer], answer: httpx.Response) -> Answer:
             "it a Palestra server of a similar version?"
         ) from None
     raise build_error(problem)
-
-
-def _event(data: str) -> EventView:
-    try:
-        return read_answer(EventView, data)
-    except ValueError:
-        raise UnexpectedAnswerError(
-            "the event stream holds something that is not an event"
-        ) from None
 
 
 def _retry_after(answer: httpx.Response) -> float:

@@ -39,6 +39,24 @@ class TokenNotMadeError(PalestraError):
         self.user = user
 
 
+class EventsLostError(PalestraError):
+    """The server's log no longer holds the events after a cursor, or the client read too slowly.
+
+    Read the present state, then follow the events from the cursor that it reaches.
+
+    Args:
+        cursor: The cursor; `None` if none was reached.
+    """
+
+    def __init__(self, cursor: int | None) -> None:
+        after = "these" if cursor is None else f"the events after {cursor}"
+        super().__init__(
+            f"The server cannot send {after} any more: read the present state, and follow the "
+            "events from then on"
+        )
+        self.cursor = cursor
+
+
 class ApiError(PalestraError):
     """The server refused the request."""
 

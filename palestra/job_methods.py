@@ -1,6 +1,5 @@
 """The methods of `palestra.Client` that queue jobs and act on them."""
 
-import time
 import uuid
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -289,12 +288,14 @@ class JobMethods(ClientMethods):
 
         Args:
             job_id: Job.
-            period: Seconds between two requests.
+            period: Seconds between two requests where the server has no room for a long poll.
             paused: Whether to return the job also when it is paused.
         """
         awaited = FINAL_JOB_STATES | {JobState.PAUSED} if paused else FINAL_JOB_STATES
+        cursor: int | None = None
         while (job := self.job(job_id)).state not in awaited:
-            time.sleep(period)
+            scope = self._follow(experiments=[job.experiment_id], types=["job"])
+            cursor = self._wait_for_change(scope, cursor, period)
         return job
 
     def _act(self, job_id: str, verb: str, reason: str) -> JobView:

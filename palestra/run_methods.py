@@ -1,6 +1,5 @@
 """The methods of `palestra.Client` that read runs and the records of their attempts."""
 
-import time
 from collections.abc import Iterator, Sequence
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
@@ -14,7 +13,7 @@ from palestra.contract.resources import (
     RunView,
     SnapshotView,
 )
-from palestra.contract.states import FINAL_RUN_STATES
+from palestra.contract.states import FINAL_RUN_STATES, RunState
 
 
 class RunMethods(ClientMethods):
@@ -44,14 +43,22 @@ class RunMethods(ClientMethods):
 
         Args:
             experiment_id: Experiment.
-            period: Seconds between two requests.
+            period: Seconds between two requests while a run trains. While none does, the next
+                request follows a change of a run.
         """
+        scope = self._follow(experiments=[experiment_id], types=["run"])
+        cursor: int | None = None
         while True:
             runs = sorted(self.runs(experiment_id), key=lambda run: (run.seed, run.replicate))
             yield runs
             if all(run.state in FINAL_RUN_STATES for run in runs):
                 return
-            time.sleep(period)
+            if any(run.state is RunState.RUNNING for run in runs):
+                # The progress of a training run changes without an event.
+                self._connection.sleep(period)
+                cursor = None
+            else:
+                cursor = self._wait_for_change(scope, cursor, period)
 
     def snapshots(self, run_id: str) -> Iterator[SnapshotView]:
         """Yields a run's snapshots, newest first."""
@@ -94,7 +101,8 @@ class RunMethods(ClientMethods):
     ) -> Iterator[EventView]:
         """Yields events as they happen, without end.
 
-        After a lost connection the stream resumes after the last event that was received.
+        After a lost connection the stream resumes after the last event that was received. Where a
+        proxy holds back the stream, long polls bring the same events.
 
         Args:
             after: Cursor, for example `SeriesResult.cursor`; `None` begins now.
@@ -102,10 +110,17 @@ class RunMethods(ClientMethods):
             experiment_id: Only events of this experiment.
             run_id: Only events of this run.
             reconnect: Whether to connect again after a loss.
+
+        Raises:
+            EventsLostError: While iterating, if the server no longer holds the events after the
+                cursor, or the events were read too slowly.
         """
-        filters = {"type": list(types), "experiment": experiment_id, "run": run_id}
-        path = f"{self._within}/events"
-        return self._connection.events(path, filters, after, reconnect=reconnect)
+        scope = self._follow(
+            runs=[] if run_id is None else [run_id],
+            experiments=[] if experiment_id is None else [experiment_id],
+            types=types,
+        )
+        return self._feed.follow(scope, after, reconnect=reconnect)
 
     def log(self, run_id: str, *, after: int = 0, limit: int = 1_000) -> LogView:
         """Returns the lines of a run's log after line `after`."""

@@ -106,7 +106,7 @@ class EventStream(Response):
 
     async def _frames(self, stream: EventSubscription) -> AsyncIterator[bytes]:
         # A client with a cursor from the start can connect again without a gap at any time.
-        batches = self._hub.events(stream, self._after, PING_SECONDS, announced=self._numbered)
+        batches = self._hub.events(stream, self._after, PING_SECONDS, announced=True)
         async for deliveries in batches:
             if stream.is_closed:
                 return

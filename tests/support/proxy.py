@@ -1,4 +1,6 @@
-"""A TCP proxy between a worker and its server that can drop single answers or all traffic."""
+"""A TCP proxy in front of a server that can drop single answers or all traffic, or hold back
+streams.
+"""
 
 import contextlib
 import itertools
@@ -10,6 +12,7 @@ from contextlib import contextmanager
 
 _CHUNK = 65_536
 _CLAIM = b"POST /api/v1/leases HTTP"
+_STREAM = b"content-type: text/event-stream"
 
 
 class Proxy:
@@ -34,6 +37,9 @@ class Proxy:
         self.lost_answers = 0
         self.delay_seconds = 0.0
         """Seconds for which each piece of data is delayed, in both directions."""
+        self.collects_streams = False
+        """Whether an event stream is passed on only when it has ended, as by a proxy that buffers
+        answers."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def partition(self) -> None:
@@ -105,6 +111,8 @@ class Proxy:
                     self.lost_answers += 1
                     break
                 time.sleep(self.delay_seconds)
+                if self.collects_streams and _STREAM in data.lower():
+                    data += b"".join(iter(lambda: server.recv(_CHUNK), b""))
                 if self._may_pass():
                     client.sendall(data)
         self._end(client, server)

@@ -84,8 +84,9 @@ async def tail_events(
 ) -> Response:
     """Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
 
-    A comment with the cursor that the stream has reached comes every 15 s. The event `resync` means
-    that the log no longer holds the events after the cursor: load the history again.
+    A comment with the cursor that the stream has reached comes first, and after 15 s without an
+    event. The event `resync` means that the log no longer holds the events after the cursor: load
+    the history again.
     """
     hub: EventHub = request.app.state.hub
     cursor = after if last_event_id is None else _cursor(last_event_id)

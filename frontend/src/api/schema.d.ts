@@ -352,8 +352,9 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment with the cursor that the stream has reached comes every 15 s. The event `resync` means
-         *     that the log no longer holds the events after the cursor: load the history again.
+         *     A comment with the cursor that the stream has reached comes first, and after 15 s without an
+         *     event. The event `resync` means that the log no longer holds the events after the cursor: load
+         *     the history again.
          */
         get: operations["tail_events"];
         put?: never;
@@ -1343,8 +1344,9 @@ export interface paths {
          * Tail Events
          * @description Streams events after a cursor: `id` is the cursor, `event` the type, `data` an `EventView`.
          *
-         *     A comment with the cursor that the stream has reached comes every 15 s. The event `resync` means
-         *     that the log no longer holds the events after the cursor: load the history again.
+         *     A comment with the cursor that the stream has reached comes first, and after 15 s without an
+         *     event. The event `resync` means that the log no longer holds the events after the cursor: load
+         *     the history again.
          */
         get: operations["tail_events_of_project"];
         put?: never;

@@ -15,10 +15,12 @@ from app.settings import Settings
 from palestra.client import Client
 from palestra.contract.queries import EventView
 from palestra.downloads import DownloadError
+from palestra.event_feed import EventFeed
 from tests.app.api.serving import AppServer
 from tests.support.api_samples import RUN, make_page
 from tests.support.fake_http_server import Answer, run_fake_server
 from tests.support.listening import listening
+from tests.support.proxy import run_proxy
 from tests.support.records import make_points
 from tests.support.server_fixture import make_definition
 
@@ -72,6 +74,32 @@ async def test_events_filtered_by_type_have_only_those_types(
         return list(islice(client.events(after=0, types=["run", "attempt"]), len(expected)))
 
     assert [event.id for event in await asyncio.to_thread(take)] == expected
+
+
+async def test_events_pass_a_proxy_that_holds_back_streams(shared: AppServer) -> None:
+    async with listening(shared.app) as url:
+        with run_proxy(int(url.rpartition(":")[2])) as proxy:
+            proxy.collects_streams = True
+            with Client(proxy.url, shared.tokens["user"]) as client:
+                client._feed = EventFeed(client._connection, silence=1.0)
+                events = client.events(types=["job"])
+                waiting = asyncio.create_task(asyncio.to_thread(next, events))
+                await _wait_for_a_poll(shared)
+                job = shared.names["queued_job"]
+                assert await asyncio.to_thread(client.pause, job)
+                event = await asyncio.wait_for(waiting, 20)
+                assert (event.job_id, event.data["state"]) == (job, "paused")
+                waiting = asyncio.create_task(asyncio.to_thread(next, events))
+                assert await asyncio.to_thread(client.resume, job)
+                again = await asyncio.wait_for(waiting, 20)
+                assert (again.data["state"], again.id > event.id) == ("queued", True)
+
+
+async def _wait_for_a_poll(shared: AppServer) -> None:
+    """Waits until a long poll with a cursor waits at the server."""
+    async with asyncio.timeout(30):
+        while not any(one.numbered and one.cursors for one in shared.app.state.hub.streams):
+            await asyncio.sleep(0.02)
 
 
 async def test_a_refused_login_names_the_ways_to_log_in(shared: AppServer) -> None:

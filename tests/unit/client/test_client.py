@@ -20,6 +20,8 @@ from tests.support import api_samples
 from tests.support.api_samples import JOB, RUN
 from tests.support.fake_http_server import Answer, FakeHttpServer, make_problem, run_fake_server
 
+SSE = "text/event-stream"
+
 
 @pytest.fixture
 def peer() -> Iterator[FakeHttpServer]:
@@ -30,7 +32,7 @@ def peer() -> Iterator[FakeHttpServer]:
 @pytest.fixture
 def client(peer: FakeHttpServer) -> Iterator[Client]:
     with Client(peer.url, "plr_test") as made:
-        made._connection._sleep = lambda _seconds: None
+        made._connection.sleep = lambda _seconds: None
         yield made
 
 
@@ -285,14 +287,14 @@ def test_an_answer_of_another_program_raises_an_error_that_says_so(
 
 def test_an_unreachable_server_raises_an_error_of_one_sentence() -> None:
     with Client("http://127.0.0.1:9", "x") as client:
-        client._connection._sleep = lambda _seconds: None
+        client._connection.sleep = lambda _seconds: None
         with pytest.raises(errors.UnreachableError, match="does not answer"):
             client.session()
 
 
 def test_busy_servers_are_retried_after_retry_after(peer: FakeHttpServer, client: Client) -> None:
     waits: list[float] = []
-    client._connection._sleep = waits.append
+    client._connection.sleep = waits.append
     busy = Answer(429, make_problem(429, "slow_down", "Wait."), headers={"Retry-After": "3"})
     peer.set_answers("GET", "/session", busy, Answer(200, api_samples.make_session()))
     client.session()
@@ -332,6 +334,25 @@ def test_events_continue_after_the_last_one_when_the_connection_is_lost(
     assert peer.asked[0].query == {"type": "points", "run": RUN, "after": "2"}
 
 
+def test_a_stream_without_events_resumes_after_the_cursor_of_its_pings(
+    peer: FakeHttpServer, client: Client
+) -> None:
+    stream = {"Content-Type": "text/event-stream"}
+    quiet = Answer(200, raw=b"retry: 1000\n\nid: 41\n: ping\n\n", headers=stream)
+    event = api_samples.encode_events(api_samples.make_event(42))
+    peer.set_answers("GET", "/events", quiet, Answer(200, raw=event, headers=stream))
+    assert next(client.events()).id == 42
+    assert [asked.query for asked in peer.asked] == [{}, {"after": "41"}]
+
+
+def test_lost_events_are_an_exception(peer: FakeHttpServer, client: Client) -> None:
+    raw = b'id: 7\n: ping\n\nevent: resync\ndata: {"reason":"load the history again"}\n\n'
+    peer.set_answers("GET", "/events", Answer(200, raw=raw, headers={"Content-Type": SSE}))
+    with pytest.raises(errors.EventsLostError, match="after 7") as raised:
+        next(client.events(after=3))
+    assert raised.value.cursor == 7
+
+
 def test_events_without_reconnection_end(peer: FakeHttpServer, client: Client) -> None:
     peer.set_answers(
         "GET",
@@ -367,11 +388,32 @@ def test_watch_ends_with_the_last_run(peer: FakeHttpServer, client: Client) -> N
     assert looks == [[(0, "running"), (1, "running")], [(0, "failed"), (1, "succeeded")]]
 
 
+def test_watch_of_waiting_runs_asks_again_when_one_changes(
+    peer: FakeHttpServer, client: Client
+) -> None:
+    states = ("queued", "queued", "succeeded")
+    pages = [api_samples.make_page(api_samples.make_run(state=state)) for state in states]
+    peer.set_answers("GET", "/runs", *(Answer(200, page) for page in pages))
+    peer.set_answers("POST", "/events:poll", *make_polled(7, 8))
+    assert [runs[0].state.value for runs in client.watch("exp")] == list(states)
+    polls = [asked.body for asked in peer.asked if asked.method == "POST"]
+    assert [(poll["wait"], poll["subscriptions"][0]["after"]) for poll in polls] == [
+        (0.0, None),
+        (25.0, 7),
+    ]
+    assert polls[0]["subscriptions"][0]["experiments"] == ["exp"]
+    assert [asked.method for asked in peer.asked] == ["GET", "POST", "GET", "POST", "GET"]
+
+
 def test_wait_returns_the_ended_job(peer: FakeHttpServer, client: Client) -> None:
-    peer.set_answers(
-        "GET",
-        f"/jobs/{JOB}",
-        Answer(200, api_samples.make_job()),
-        Answer(200, api_samples.make_job(state="succeeded")),
-    )
+    states = ("running", "running", "running", "succeeded")
+    answers = (Answer(200, api_samples.make_job(state=state)) for state in states)
+    peer.set_answers("GET", f"/jobs/{JOB}", *answers)
+    busy = Answer(429, make_problem(429, "too_many_streams", "Close a program that watches."))
+    peer.set_answers("POST", "/events:poll", *make_polled(7), *[busy] * 5, *make_polled(9))
     assert client.wait(JOB, period=0).state is JobState.SUCCEEDED
+
+
+def make_polled(*cursors: int) -> list[Answer]:
+    """Returns answers of long polls that reach these cursors."""
+    return [Answer(200, {"events": [], "cursors": [one], "resync": []}) for one in cursors]

@@ -138,7 +138,7 @@ def peer() -> Iterator[FakeHttpServer]:
 @pytest.fixture
 def client(peer: FakeHttpServer) -> Iterator[Client]:
     with Client(peer.url, "plr_test") as made:
-        made._connection._sleep = lambda _seconds: None
+        made._connection.sleep = lambda _seconds: None
         yield made
 
 

@@ -30,6 +30,7 @@ export function HomePage({
   hasExperiments: boolean | null;
 }) {
   const projects = useQuery(sessionQuery).data?.projects ?? [];
+  // Events bring all changes but the progress of runs, estimates of starts and silent workers.
   const overview = useQuery({ ...overviewQuery, refetchInterval: 6 * HEARTBEAT_MS });
   const workers = useQuery({ ...workersQuery, refetchInterval: HEARTBEAT_MS });
   const pools = useQuery({ ...poolsQuery, refetchInterval: 6 * HEARTBEAT_MS });

@@ -3,7 +3,7 @@ import { keys } from "@/api/queries";
 import { useThrottle } from "@/lib/throttle";
 import { useLive } from "@/live/useLive";
 
-const TYPES = ["experiment", "run", "job", "worker", "attempt", "evaluation", "moved"];
+const TYPES = ["experiment", "run", "job", "worker", "pool", "attempt", "evaluation", "moved"];
 /** Heartbeats create no event, so the data that they change is polled at this interval. */
 export const HEARTBEAT_MS = 5_000;
 

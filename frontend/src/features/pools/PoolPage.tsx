@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { usePermission } from "@/api/access";
 import { poolQuery } from "@/api/pools";
 import { workersQuery } from "@/api/queueQueries";
+import { HEARTBEAT_MS, SILENCE_MS, useLiveQueue } from "@/features/queue/useLiveQueue";
 import { formatAge, formatPlural } from "@/lib/format";
 import { Banner } from "@/ui/Banner";
 import { EmptyState } from "@/ui/EmptyState";
@@ -14,7 +15,7 @@ import { PoolSettings } from "./PoolSettings";
 import classes from "./Pools.module.css";
 import { PoolWindows } from "./PoolWindows";
 import { PoolWorkers } from "./PoolWorkers";
-import { describeWallTimes, POLL_MS } from "./pool";
+import { describeWallTimes } from "./pool";
 
 /** One pool: its workers, the projects that it admits, and the tokens with which workers enrol. */
 export function PoolPage({ name }: { name: string }) {
@@ -30,8 +31,9 @@ export function PoolPage({ name }: { name: string }) {
 }
 
 function ManagedPool({ name }: { name: string }) {
-  const query = useQuery({ ...poolQuery(name), refetchInterval: POLL_MS });
-  const workers = useQuery({ ...workersQuery, refetchInterval: POLL_MS });
+  const query = useQuery({ ...poolQuery(name), refetchInterval: SILENCE_MS });
+  const workers = useQuery({ ...workersQuery, refetchInterval: HEARTBEAT_MS });
+  useLiveQueue(`pool ${name}`);
   const pool = query.data;
   if (pool === undefined) {
     return (

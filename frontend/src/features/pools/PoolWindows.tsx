@@ -3,6 +3,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { cancelPoolWindow, planPoolWindow, poolWindowsQuery } from "@/api/pools";
 import type { Pool, PoolWindow } from "@/api/types";
+import { SILENCE_MS } from "@/features/queue/useLiveQueue";
 import { formatMoment } from "@/lib/format";
 import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { type Column, DataTable } from "@/ui/DataTable";
@@ -10,7 +11,6 @@ import { EmptyState } from "@/ui/EmptyState";
 import { FormDialog } from "@/ui/FormDialog";
 import { ListFrame } from "@/ui/ListFrame";
 import { Panel } from "@/ui/Page";
-import { POLL_MS } from "./pool";
 import { usePoolRefresh } from "./usePoolRefresh";
 
 interface PoolWindowsProps {
@@ -21,7 +21,8 @@ interface PoolWindowsProps {
 
 /** The maintenance windows and reservations of a pool, planned and cancelled here. */
 export function PoolWindows({ pool, workers }: PoolWindowsProps) {
-  const query = useQuery({ ...poolWindowsQuery(pool.name), refetchInterval: POLL_MS });
+  // A window that begins or ends creates no event.
+  const query = useQuery({ ...poolWindowsQuery(pool.name), refetchInterval: SILENCE_MS });
   const [planning, setPlanning] = useState(false);
   const [ending, setEnding] = useState<PoolWindow | null>(null);
   const refresh = usePoolRefresh();

@@ -5,6 +5,7 @@ import { useState } from "react";
 import { usePermission } from "@/api/access";
 import { poolsQuery } from "@/api/queueQueries";
 import type { Pool } from "@/api/types";
+import { SILENCE_MS, useLiveQueue } from "@/features/queue/useLiveQueue";
 import { formatCount } from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
@@ -16,11 +17,12 @@ import { Permitted } from "@/ui/Permitted";
 import { StateBadge } from "@/ui/StateBadge";
 import { CreatePool } from "./CreatePool";
 import classes from "./Pools.module.css";
-import { describeWallTimes, POLL_MS } from "./pool";
+import { describeWallTimes } from "./pool";
 
 /** The pools of the server, for its administrators. */
 export function PoolsPage() {
-  const query = useQuery({ ...poolsQuery, refetchInterval: POLL_MS });
+  const query = useQuery({ ...poolsQuery, refetchInterval: SILENCE_MS });
+  useLiveQueue("pools");
   const right = usePermission("server.pools");
   const [creating, setCreating] = useState(false);
   const pools = query.data ?? [];

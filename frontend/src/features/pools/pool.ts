@@ -2,9 +2,6 @@ import type { Pool } from "@/api/types";
 import { formatDuration } from "@/lib/format";
 import { formatHours } from "@/lib/hours";
 
-/** Heartbeats create no event, so what they change is polled at this interval. */
-export const POLL_MS = 5_000;
-
 /** Formats a time limit, for example `24 h`; limits below an hour in minutes and seconds. */
 function formatLimit(seconds: number): string {
   return seconds < 3600 ? formatDuration(seconds) : `${formatHours(seconds)} h`;

@@ -19,7 +19,7 @@ import { jobColumns } from "./jobColumns";
 import { PausedPools } from "./PausedPools";
 import { PoolNumbers } from "./PoolStrip";
 import { CLASSES, type QueueSearch, readQueueSearch } from "./search";
-import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
+import { SILENCE_MS, useLiveQueue } from "./useLiveQueue";
 import classes from "./Waiting.module.css";
 import { WaitingPanel } from "./WaitingPanel";
 
@@ -29,7 +29,7 @@ const ANY = "any";
 /** The queue of a pool: its waiting jobs in their order, then those that run and are paused. */
 export function QueuePage() {
   const project = useProject();
-  const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
+  const pools = useQuery({ ...poolsQuery, refetchInterval: SILENCE_MS });
   const search = readQueueSearch(useSearch({ strict: false }));
   useLiveQueue("queue");
   const problem = findQueryError(pools);
@@ -138,7 +138,7 @@ function Filters({ pools, pool, search }: FiltersProps) {
 function ActiveJobs({ pool, search }: { pool: string; search: QueueSearch }) {
   const project = useProject();
   const within = search.show === "project" ? project : null;
-  const query = useQuery({ ...activeJobsQuery(within), refetchInterval: HEARTBEAT_MS });
+  const query = useQuery({ ...activeJobsQuery(within), refetchInterval: SILENCE_MS });
   const me = useQuery({ ...sessionQuery, enabled: false }).data?.user;
   const jobs = useMemo(
     () =>

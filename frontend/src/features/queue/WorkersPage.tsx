@@ -12,13 +12,13 @@ import { Page, Panel } from "@/ui/Page";
 import { PausedPools } from "./PausedPools";
 import { PoolNumbers, PoolStrip } from "./PoolStrip";
 import classes from "./Queue.module.css";
-import { HEARTBEAT_MS, useLiveQueue } from "./useLiveQueue";
+import { HEARTBEAT_MS, SILENCE_MS, useLiveQueue } from "./useLiveQueue";
 import { WorkerPanel } from "./WorkerPanel";
 
 /** The workers of the pools that the caller may use, with the jobs in their slots. */
 export function WorkersPage() {
   const query = useQuery({ ...workersQuery, refetchInterval: HEARTBEAT_MS });
-  const pools = useQuery({ ...poolsQuery, refetchInterval: HEARTBEAT_MS });
+  const pools = useQuery({ ...poolsQuery, refetchInterval: SILENCE_MS });
   const jobs = useQuery(activeJobsQuery(null));
   const manager = usePermission("server.pools");
   useLiveQueue("workers");

@@ -3,9 +3,11 @@ import { keys } from "@/api/queries";
 import { useThrottle } from "@/lib/throttle";
 import { useLive } from "@/live/useLive";
 
-const TYPES = ["job", "worker", "attempt"];
-/** Heartbeats create no event, so the data that they change is polled at this interval. */
+const TYPES = ["job", "worker", "attempt", "pool"];
+/** Heartbeats and new estimates create no event, so what they change is polled. */
 export const HEARTBEAT_MS = 5_000;
+/** Changes of pools and jobs are streamed; only what follows from a silent worker is polled. */
+export const SILENCE_MS = 30_000;
 
 /** Time between two refreshes of the waiting jobs, and where several pages of them are loaded. */
 const REFRESH_MS = 1_000;
