@@ -21,7 +21,7 @@ setattr(_read, strict_body.BODY_MODEL, TelemetryBatch)
 setattr(_read, strict_body.BODY_REQUIRED, True)
 setattr(_read, strict_body.BODY_LIMIT, MAX_BATCH_BYTES)
 
-_ANSWERS: dict[int | str, dict[str, Any]] = {404: {}, 409: {}, 413: {}, 503: {}}
+_ANSWERS: dict[int | str, dict[str, Any]] = {404: {}, 409: {}, 413: {}, 429: {}, 503: {}}
 
 
 @router.post("/attempts/{attempt_id}/telemetry", responses=_ANSWERS)

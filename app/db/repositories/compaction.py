@@ -66,6 +66,12 @@ async def count_tails(session: Session) -> int:
     return await session.scalar(select(func.count()).select_from(TailRow)) or 0
 
 
+async def count_tails_by_run(session: Session) -> dict[str, int]:
+    """Returns the number of batches of each run that are not in blocks."""
+    query = select(TailRow.run_id, func.count()).group_by(TailRow.run_id)
+    return dict((await session.execute(query)).all())
+
+
 async def load_series_ids(session: Session, run_id: str) -> dict[str, int]:
     """Returns the IDs of a run's series by name."""
     query = select(SeriesRow.name, SeriesRow.id).where(SeriesRow.run_id == run_id)

@@ -64,6 +64,11 @@ class Delivery:
         """Sequence number of the last record."""
         return self.first_seq + len(self.records) - 1
 
+    @property
+    def run_ids(self) -> frozenset[str]:
+        """The runs that the records name."""
+        return frozenset(record.run for record in self.records)
+
     def prefix(self, length: int) -> "Delivery":
         """Returns a delivery of the first `length` records."""
         return replace(

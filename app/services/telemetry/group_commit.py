@@ -21,6 +21,7 @@ from app.db.engine import Database
 from app.domain.errors import DomainError, InvalidError, StorageFullError, UnavailableError
 from app.services.telemetry import batches
 from app.services.telemetry.batches import Delivery
+from app.services.telemetry.tail_limit import TailLimit
 
 _log = structlog.get_logger("palestra.ingest")
 
@@ -54,15 +55,18 @@ class Intake:
 
     Args:
         database: Where to write.
+        tails: Limit of the batches that wait for the compactor; the usual one by default.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, tails: TailLimit | None = None) -> None:
         self._database = database
+        self._tails = tails or TailLimit(database)
         self._queue: asyncio.Queue[_Waiting] = asyncio.Queue(MAX_WAITING)
         self._group: list[_Waiting] = []
 
     async def take(self, delivery: Delivery) -> int:
         """See `Acknowledger.take`."""
+        self._tails.check(delivery.run_ids)
         waiting = _Waiting(delivery)
         try:
             self._queue.put_nowait(waiting)
@@ -76,12 +80,14 @@ class Intake:
 
     async def run(self) -> None:
         """Commits groups until cancelled; then fails the waiting batches with status 503."""
+        counting = asyncio.create_task(self._tails.run())
         try:
             while True:
                 await self._gather()
                 await self._commit(self._group)
                 self._group.clear()
         finally:
+            counting.cancel()
             while not self._queue.empty():
                 self._group.append(self._queue.get_nowait())
             for waiting in self._group:
@@ -123,7 +129,9 @@ class Intake:
         for waiting, answer in answers:
             if isinstance(answer, DomainError):
                 _refuse(waiting, answer)
-            elif not waiting.answer.done():
+                continue
+            self._tails.add(waiting.delivery.run_ids)
+            if not waiting.answer.done():
                 waiting.answer.set_result(answer)
 
     async def _commit_alone(self, waiting: _Waiting) -> None:
