@@ -12,7 +12,7 @@ STAMPS := .setup
 NODE := .ci/tools/with-node.sh
 FRONTEND_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/scripts frontend/tsconfig.json \
 	frontend/postcss.config.cjs -type f 2>/dev/null)
-BENCHMARKS := $(filter-out _% training learning reached chaos,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS := $(filter-out _% training tracking learning reached chaos,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
@@ -28,7 +28,7 @@ help:
 	@echo "make reference   writes docs/definition.md anew, from the schema"
 	@echo "make check       formatters, linters, types, import rules"
 	@echo "make bench       benchmarks; prints figures and ratios"
-	@echo "make bench-peers throughput of whole trainings beside other libraries, which are installed for it (TRAINING='--tasks ppo')"
+	@echo "make bench-peers trainings beside other libraries and curves beside other servers, which are installed for it (TRAINING='--tasks ppo', TRACKING='--rounds 1')"
 	@echo "make chaos       100 faults injected into trainings, each compared with an undisturbed one (CHAOS='--strikes 20')"
 	@echo "make learning    trains the presets of examples/learning over 5 seeds; prints what each reaches (LEARNING='--only NAME')"
 
@@ -60,7 +60,7 @@ bench: $(STAMPS)/dev $(STAMPS)/frontend $(STAMPS)/chromium $(STAMPS)/rq/made
 	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m benchmarks.$$name || failed=1; done; exit $${failed:-0}
 
 bench-peers: $(STAMPS)/peers
-	@$(BIN)/python -m benchmarks.training $(TRAINING)
+	@failed=0; $(BIN)/python -m benchmarks.training $(TRAINING) || failed=1; $(BIN)/python -m benchmarks.tracking $(TRACKING) || failed=1; exit $$failed
 
 chaos: $(STAMPS)/dev
 	@$(BIN)/python -m benchmarks.chaos $(CHAOS)
@@ -96,9 +96,10 @@ $(STAMPS)/dev: pyproject.toml constraints.txt | $(STAMPS)/node
 	@.ci/tools/install.sh $(BIN) "server,worker,embedded,dev"
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/run $@
 
-# What trainings are measured beside, and is not there for the tests already. tianshou wants older versions of packages that Palestra has too, so it lies apart and sees ours.
+# What trainings and curves are measured beside, and is not there for the tests already. Each wants other versions of packages that Palestra has too, so it lies apart and sees ours.
 $(STAMPS)/peers: $(STAMPS)/dev
 	@.ci/tools/install-over.sh $(BIN) $(STAMPS)/tianshou tianshou
+	@for peer in trackio mlflow aim; do .ci/tools/install-over.sh $(BIN) $(STAMPS)/$$peer $$peer || exit 1; done
 	@touch $@
 
 # What the queue is measured beside. It lies apart: Palestra does not use it.

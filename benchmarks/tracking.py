@@ -1,142 +1,40 @@
-"""Points per second that a server takes from one client and from a hundred, over HTTP on loopback.
+"""What tracking servers take and answer, beside each other on the same work over HTTP on loopback.
 
-The server runs in a process of its own, as `palestra up` starts it, and this program sends batches
-that it encoded before. It prints the disk's `fdatasync` time, since every batch is on the disk
-before it is acknowledged, and the bytes of database per point.
+Palestra runs on SQLite and on PostgreSQL; Trackio, MLflow and Aim where `make bench-peers` has
+installed them. Servers take turns in each round, so that other load on the machine affects all of
+them; figures are medians of the rounds with the least and the largest. The load generator is a
+process of its own. The disk's `fdatasync` time is printed, since Palestra acknowledges a batch once
+it is on the disk. Aim is written to by its own library, whose calls return before the server has
+the points: its rate includes the time until it has them, and it has no times of batches.
 
-    python -m benchmarks.tracking [--seconds 5] [--database sqlite | postgresql]
+    python -m benchmarks.tracking [--seconds 5] [--rounds 3] [--points 1000000]
+        [--servers palestra,postgresql,trackio,mlflow,aim]
 """
 
 import argparse
-import asyncio
-import json
 import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Final
 
-from app.db.engine import Database
-from app.db.migrate import upgrade
 from benchmarks._report import align_columns, describe_machine
+from benchmarks._tracking.load import Load
+from benchmarks._tracking.palestra_server import Palestra
+from benchmarks._tracking.servers import PEERS, TrackingServer, list_installed
+from benchmarks._tracking.workloads import WORKLOADS
 from benchmarks.audit_log import database_url
-from tests.support.process_stack import Stack
-from tests.support.server_fixture import make_world
 
-MOST_CLIENTS = 100
+OURS: Final = ("palestra", "postgresql")
+CURVE: Final = "read of a curve"
+MEMORY: Final = "memory when idle"
+_MOST_P99: Final = 0.150
 
-
-@dataclass(frozen=True)
-class Sender:
-    """An attempt that may write telemetry."""
-
-    attempt_id: str
-    run_id: str
-    token: str
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Batches of `series` series with `steps` points each, from `clients` attempts at once."""
-
-    name: str
-    clients: int
-    steps: int
-    series: int
-
-    def encode_batches(self, run_id: str) -> Iterator[bytes]:
-        """Yields the bodies of consecutive batches of a run."""
-        first_seq, step = 1, 0
-        while True:
-            at = range(step, step + self.steps)
-            columns = {
-                "env_step": [64 * one for one in at],
-                "update": list(at),
-                "episode": [one // 7 for one in at],
-                "wall": [1.7e9 + round(0.013 * one, 3) for one in at],
-            }
-            series = {
-                f"loss/{number}": [1.0 / (1 + one + number) for one in at]
-                for number in range(self.series)
-            }
-            records = [{"type": "table", "run": run_id, **columns, "series": series}]
-            yield json.dumps(
-                {"first_seq": first_seq, "records": records}, separators=(",", ":")
-            ).encode()
-            first_seq, step = first_seq + 1, step + self.steps
-
-
-WORKLOADS = (
-    Workload("one client, 50 steps x 20 series", 1, 50, 20),
-    Workload("one client, 1,000 points of one series", 1, 1_000, 1),
-    Workload("100 clients, 10 steps x 10 series", MOST_CLIENTS, 10, 10),
-)
-
-
-async def make_senders(url: str) -> list[Sender]:
-    """Makes one live attempt for each client of each workload in an empty database."""
-    database = Database(url)
-    try:
-        world = await make_world(database)
-        worker = await world.register(slots=sum(one.clients for one in WORKLOADS))
-        senders = []
-        for number in range(sum(one.clients for one in WORKLOADS)):
-            job = await world.submit_one_job(seeds=[number])
-            claimed = await world.start(job.id, worker.worker_id, slot=number)
-            senders.append(Sender(claimed.work_order.attempt_id, job.run_ids[0], claimed.token))
-        return senders
-    finally:
-        await database.dispose()
-
-
-async def send(port: int, sender: Sender, bodies: Sequence[bytes], until: float) -> list[float]:
-    """Sends batches over one connection until a time; returns the seconds of each request."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = (
-        f"POST /api/v1/attempts/{sender.attempt_id}/telemetry HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-        f"Authorization: Bearer {sender.token}\r\nContent-Type: application/json\r\n"
-        "Content-Length: {}\r\n\r\n"
-    )
-    taken = []
-    for body in bodies:
-        began = time.perf_counter()
-        if began > until:
-            break
-        writer.write(head.format(len(body)).encode() + body)
-        answer = await reader.readuntil(b"\r\n\r\n")
-        length = next(
-            int(line.split(b":")[1])
-            for line in answer.lower().split(b"\r\n")
-            if line.startswith(b"content-length")
-        )
-        content = await reader.readexactly(length)
-        assert answer.startswith(b"HTTP/1.1 200"), answer + content
-        taken.append(time.perf_counter() - began)
-    else:
-        raise AssertionError("more batches have to be encoded")
-    writer.close()
-    return taken
-
-
-async def measure(
-    port: int, workload: Workload, senders: Sequence[Sender], seconds: float
-) -> tuple[float, list[float]]:
-    """Returns the points per second and the seconds of each batch."""
-    each = int(max(40, seconds * 1_000 / workload.clients))
-    bodies = [list(islice(workload.encode_batches(one.run_id), each)) for one in senders]
-    began = time.perf_counter()
-    found = await asyncio.gather(
-        *(
-            send(port, sender, some, began + seconds)
-            for sender, some in zip(senders, bodies, strict=True)
-        )
-    )
-    elapsed = time.perf_counter() - began
-    times = [one for some in found for one in some]
-    return len(times) * workload.steps * workload.series / elapsed, times
+Figures = dict[str, dict[str, list[float]]]
+"""Figures of all rounds by row and server."""
 
 
 def time_fdatasync(directory: Path) -> float:
@@ -151,48 +49,141 @@ def time_fdatasync(directory: Path) -> float:
     return statistics.median(times)
 
 
-def run(url: str, directory: Path, seconds: float) -> list[list[str]]:
-    """Returns the rows of the table for one database."""
-    upgrade(url)
-    senders = asyncio.run(make_senders(url))
-    settings = {"PALESTRA_DAEMONS": "false", "PALESTRA_API_REQUESTS_PER_SECOND": "0"}
-    stack = Stack(directory, database_url=url, settings=settings)
-    try:
-        stack.start_server()
-        rows = []
-        for workload in WORKLOADS:
-            used, senders = senders[: workload.clients], senders[workload.clients :]
-            rate, times = asyncio.run(measure(stack.port, workload, used, seconds))
-            times.sort()
-            rows.append(
-                [
-                    workload.name,
-                    f"{rate:,.0f}",
-                    f"{1e3 * statistics.median(times):.1f}",
-                    f"{1e3 * times[int(0.99 * len(times))]:.1f}",
-                    f"{len(times):,}",
-                ]
-            )
-        return rows
-    finally:
-        stack.__exit__()
+@contextmanager
+def open_server(name: str, rounds: int) -> Iterator[TrackingServer]:
+    """Starts a server on an empty directory, and ends it."""
+    with ExitStack() as stack:
+        directory = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp"))
+        )
+        if name in OURS:
+            url = stack.enter_context(database_url("sqlite" if name == "palestra" else name))
+            attempts = 1 + rounds * sum(one.clients for one in WORKLOADS)
+            server: TrackingServer = Palestra(directory, url, attempts)
+        else:
+            server = PEERS[name](directory)
+        server.start()
+        stack.callback(server.stop)
+        yield server
+
+
+def measure(names: Sequence[str], values: argparse.Namespace) -> Figures:
+    """Runs all work on all servers, in turns."""
+    found: Figures = {}
+
+    def add(row: str, name: str, *figures: float) -> None:
+        found.setdefault(row, {}).setdefault(name, []).extend(figures)
+
+    with ExitStack() as stack:
+        servers = {name: stack.enter_context(open_server(name, values.rounds)) for name in names}
+        time.sleep(values.rest)
+        for name, server in servers.items():
+            add(MEMORY, name, server.measure_memory())
+        for _ in range(values.rounds):
+            for workload in WORKLOADS:
+                for name, server in servers.items():
+                    done = server.measure_load(workload, values.seconds)
+                    add(workload.name, name, done.points_per_second)
+                    add_times(found, f"{workload.name}: batch", name, done)
+        if values.points:
+            for name, server in servers.items():
+                if name == "aim":
+                    continue  # it would write for ten minutes
+                server.fill_curve(values.points)
+                add(CURVE, name, *(1e3 * one for one in server.time_curve()))
+    return found
+
+
+def add_times(found: Figures, row: str, name: str, done: Load) -> None:
+    """Adds the median and the 99th percentile of a batch's milliseconds, and what was refused."""
+    if done.seconds:
+        times = done.seconds
+        for part, value in (
+            ("p50 ms", times[len(times) // 2]),
+            ("p99 ms", times[int(0.99 * len(times))]),
+        ):
+            found.setdefault(f"{row} {part}", {}).setdefault(name, []).append(1e3 * value)
+    found.setdefault(f"{row}es refused", {}).setdefault(name, []).append(done.refused)
+
+
+def format_table(found: Figures, names: Sequence[str]) -> str:
+    """Returns a row per figure and a column per server: the median, the least and the largest."""
+    rows = [["", *names]]
+    for row, by_server in found.items():
+        if "refused" in row and not any(map(any, by_server.values())):
+            continue
+        cells = [_format(by_server.get(name, ())) for name in names]
+        rows.append([row, *cells])
+    return align_columns(rows)
+
+
+def _format(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    middle = statistics.median(values)
+    digits = 0 if middle >= 100 else 1
+    text = f"{middle:,.{digits}f}"
+    if len(values) > 1:
+        text += f" ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
+    return text
+
+
+def list_targets(found: Figures) -> Iterator[tuple[str, bool]]:
+    """Yields each target of `palestra` beside a peer, with what was reached."""
+
+    def median(row: str, name: str) -> float | None:
+        values: Mapping[str, Sequence[float]] = found.get(row, {})
+        return statistics.median(values[name]) if values.get(name) else None
+
+    one, many = WORKLOADS[0].name, WORKLOADS[2].name
+    for row, peer, least, is_rate in (
+        (one, "trackio", 4.0, True),
+        (one, "mlflow", 40.0, True),
+        (many, "trackio", 10.0, True),
+        (many, "mlflow", 10.0, True),
+        (many, "aim", 10.0, True),
+        (CURVE, "mlflow", 400.0, False),
+        (MEMORY, "mlflow", 10.0, False),
+    ):
+        ours, theirs = median(row, "palestra"), median(row, peer)
+        if ours and theirs:
+            ratio = ours / theirs if is_rate else theirs / ours
+            yield f"{row}: {ratio:.1f} x {peer} (target {least:g})", ratio >= least
+    p99 = median(f"{many}: batch p99 ms", "palestra")
+    if p99 is not None:
+        yield f"{many}: p99 {p99:.0f} ms (target {1e3 * _MOST_P99:g})", p99 < 1e3 * _MOST_P99
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=5, help="of each workload")
-    parser.add_argument("--database", choices=("sqlite", "postgresql"), help="both by default")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=5, help="of each work in each round")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--points", type=int, default=1_000_000, help="of the curve; 0: no curve")
+    parser.add_argument("--rest", type=float, default=10, help="seconds before memory is read")
+    parser.add_argument("--servers", default=",".join((*OURS, *PEERS)), help="by commas")
     values = parser.parse_args()
+    wanted = [name for name in values.servers.split(",") if name]
+    for name in wanted:
+        if name not in (*OURS, *PEERS):
+            parser.error(f"{name!r} is none of {', '.join((*OURS, *PEERS))}")
+    peers = list_installed([name for name in wanted if name in PEERS])
+    names = [name for name in wanted if name in OURS or name in peers]
     print(describe_machine())
-    for kind in (values.database,) if values.database else ("sqlite", "postgresql"):
-        with (
-            database_url(kind) as url,
-            tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as directory,
-        ):
-            print(f"\n{kind}: fdatasync {1e3 * time_fdatasync(Path(directory)):.2f} ms")
-            rows = run(url, Path(directory), values.seconds)
-            print(align_columns([["workload", "points/s", "p50 ms", "p99 ms", "batches"], *rows]))
-    return 0
+    with tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp") as directory:
+        print(f"fdatasync {1e3 * time_fdatasync(Path(directory)):.2f} ms")
+    loads = [os.getloadavg()[0]]
+    found = measure(names, values)
+    loads.append(os.getloadavg()[0])
+    print(f"load of the machine before and after: {loads[0]:.1f}, {loads[1]:.1f}\n")
+    print("points a second; milliseconds; MiB")
+    print(format_table(found, names))
+    good = True
+    for line, met in list_targets(found):
+        print(f"{line}  {'ok' if met else 'MISSED'}")
+        good = met and good
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

@@ -137,6 +137,10 @@ class ClaimAnswer(Document):
     """Valid for this attempt only, and only until the attempt ends."""
     lease_seconds: Annotated[float, Field(gt=0)]
     renew_seconds: Annotated[float, Field(gt=0)]
+    takes_tables: bool = False
+    """Whether the server takes records of the type `table`; to an older one the trainer sends each
+    series as a record of its own.
+    """
 
 
 class Backlog(Document):

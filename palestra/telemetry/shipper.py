@@ -1,7 +1,8 @@
 """The shipper: sends a spool to the server, every record exactly once by its number.
 
 Nothing is dropped: what cannot be sent now is sent later, and a record that the server can never
-accept is replaced by a note.
+accept is replaced by a note. Records of a type that an older server does not know wait for its
+upgrade.
 
     with open_client(server, token) as client:
         shipper = Shipper(SpoolReader(directory), HttpTransport(client, attempt_id))
@@ -13,7 +14,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from palestra.backoff import Backoff
@@ -189,7 +190,10 @@ class Shipper:
             self._max_records = len(batch.payloads) // 2
             self._pause = 0.0
             return
-        if reply.result is SendResult.CONFLICT:
+        if reply.result is SendResult.UNKNOWN_TYPE:
+            older = f"the server is older than this recorder; upgrade it: {reply.reason}"
+            self._on_later(replace(reply, reason=older))
+        elif reply.result is SendResult.CONFLICT:
             self.counts.conflicts += 1
             self._report(f"record {batch.first_seq} is stored with another content: {reply.reason}")
             self._acked, self._pause = batch.first_seq, 0.0

@@ -4,6 +4,7 @@ Interprets status and problem codes. Independent of the spool.
 """
 
 import json
+import re
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, Protocol
@@ -26,6 +27,10 @@ class SendResult(Enum):
     """The batch is too large: send fewer records at once."""
     REFUSED = auto()
     """A record of the batch can never be accepted."""
+    UNKNOWN_TYPE = auto()
+    """A record of the batch is of a type that this server does not know: it is older than the
+    recorder.
+    """
     CONFLICT = auto()
     """A record of the batch is stored already, with another content."""
     LATER = auto()
@@ -59,6 +64,8 @@ _OTHER_RUN: Final = "other_run"
 """
 _STALE_STATUSES: Final = frozenset({401, 403, 404, 410})
 _REFUSED_STATUSES: Final = frozenset({400, 415, 422})
+_NOT_A_CHOICE: Final = "not_a_choice"
+_RECORD_POINTER: Final = re.compile(r"/records/[0-9]+(/type)?")
 _TOO_LARGE: Final = 413
 _CONFLICT: Final = 409
 _OK: Final = 200
@@ -132,7 +139,8 @@ def interpret(answer: httpx.Response) -> Reply:
     if answer.status_code == _TOO_LARGE:
         return Reply(SendResult.TOO_LARGE, reason=reason)
     if code and (answer.status_code in _REFUSED_STATUSES or code == _OTHER_RUN):
-        return Reply(SendResult.REFUSED, reason=reason)
+        is_unknown = _names_unknown_type(problem)
+        return Reply(SendResult.UNKNOWN_TYPE if is_unknown else SendResult.REFUSED, reason=reason)
     if code and answer.status_code in _STALE_STATUSES:
         return Reply(SendResult.STALE, reason=reason)
     if code and answer.status_code == _CONFLICT:
@@ -157,6 +165,17 @@ def retry_after(answer: httpx.Response) -> float:
         return min(max(float(answer.headers.get("retry-after", "0")), 0.0), _MAX_WAIT)
     except ValueError:
         return 0.0
+
+
+def _names_unknown_type(problem: dict[str, Any]) -> bool:
+    """Returns whether a batch is refused because of the type of a record."""
+    errors = problem.get("errors")
+    return isinstance(errors, list) and any(
+        isinstance(one, dict)
+        and one.get("code") == _NOT_A_CHOICE
+        and _RECORD_POINTER.fullmatch(str(one.get("pointer"))) is not None
+        for one in errors
+    )
 
 
 def _acknowledged(answer: httpx.Response) -> Reply:

@@ -200,7 +200,7 @@ class DispatchTask:
         )
         gpus = gpus_of_slots(held.indices, self._settings.slots, self._settings.gpus)
         try:
-            directory.create(order.model_dump_json().encode())
+            directory.create(order.model_dump_json().encode(), takes_tables=answer.takes_tables)
             start_supervisor(
                 SupervisorStart(directory=directory, credentials=credentials, slots=held, gpus=gpus)
             )

@@ -94,6 +94,7 @@ def _answer(
         token=derive_attempt_token(principal, attempt.id),
         lease_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
+        takes_tables=True,
     )
 
 

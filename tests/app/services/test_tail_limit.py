@@ -50,7 +50,7 @@ async def test_a_sender_waits_while_batches_of_its_run_wait_for_the_compactor(
     """Every record arrives once, in order, although the server refuses some of the batches."""
     monkeypatch.setattr(tail_limit, "_COUNT_SECONDS", 0.0)
     async with serve(database_url, tmp_path) as served, served.client("live_attempt") as client:
-        served.app.state.intake._tails._of_run = LIMIT  # noqa: SLF001
+        served.app.state.intake._tails._of_run = LIMIT
         run, attempt = served.names["live_run"], served.names["live_attempt"]
         sent = list(range(4, 24))
         spool = tmp_path / "spool"
@@ -64,7 +64,7 @@ async def test_a_sender_waits_while_batches_of_its_run_wait_for_the_compactor(
         shipper = Shipper(SpoolReader(spool, 3), HttpTransport(sender, attempt))
         refused = 0
         for _ in range(3 * len(sent)):
-            shipper._max_records = 1  # noqa: SLF001 - one batch per record
+            shipper._max_records = 1
             await asyncio.to_thread(shipper.ship_once)
             if shipper.pause:
                 refused += 1

@@ -278,6 +278,31 @@ def test_an_unstorable_record_is_replaced_by_a_note(
     assert said
 
 
+def test_records_of_a_type_that_an_older_server_does_not_know_wait_for_its_upgrade(
+    server, make_shipper, append_points
+):
+    def refuse_third(request: httpx.Request) -> httpx.Response:
+        batch = json.loads(request.content)
+        place = 3 - batch["first_seq"]
+        if place >= len(batch["records"]):
+            return server.take(batch)
+        errors = [{"pointer": f"/records/{place}", "code": "not_a_choice", "message": "no"}]
+        return make_problem(422, "invalid_document", errors=errors)
+
+    append_points(1, 5)
+    server.faults = [refuse_third] * 9
+    said: list[str] = []
+    shipper = make_shipper(report=said.append)
+    while shipper.ship_once() or not shipper.pause:
+        pass
+    assert list_steps(server) == [1, 2]
+    assert (shipper.acked_seq, shipper.counts.refused) == (2, 0)
+    assert "older than this recorder" in said[-1]
+    server.faults = []
+    ship_until_settled(shipper)
+    assert list_steps(server) == [1, 2, 3, 4, 5]
+
+
 def test_a_record_of_an_unknown_run_is_replaced_by_a_note(server, make_shipper, append_points):
     """Regression: such a record ended the whole attempt as stale."""
     other = "run_" + "9" * 26

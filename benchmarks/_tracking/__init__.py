@@ -1,0 +1,1 @@
+"""Work, load generator and servers of `benchmarks.tracking`."""
