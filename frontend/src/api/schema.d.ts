@@ -3723,6 +3723,13 @@ export interface components {
             /** Renew Seconds */
             renew_seconds: number;
             /**
+             * Takes Tables
+             * @description Whether the server takes records of the type `table`; to an older one the trainer sends each
+             *     series as a record of its own.
+             * @default false
+             */
+            takes_tables: boolean;
+            /**
              * Token
              * @description Valid for this attempt only, and only until the attempt ends.
              */
@@ -12425,6 +12432,15 @@ export interface operations {
             };
             /** @description Not valid. */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too often. */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };
