@@ -14,6 +14,7 @@ from palestra.job_methods import JobMethods
 from palestra.people_methods import PeopleMethods
 from palestra.pool_methods import PoolMethods
 from palestra.project_methods import ProjectMethods
+from palestra.record_methods import RecordMethods
 from palestra.token_methods import TokenMethods
 from palestra.usage_methods import UsageMethods
 
@@ -27,6 +28,7 @@ class Client(
     AccountMethods,
     PeopleMethods,
     ProjectMethods,
+    RecordMethods,
     TokenMethods,
     UsageMethods,
 ):

@@ -214,16 +214,24 @@ class Connection:
         Raises:
             PalestraError: If the server refused, or the connection broke before the end.
         """
+        rest = b""
+        for piece in self.pieces(path, parameters):
+            *complete, rest = (rest + piece).split(b"\n")
+            yield from complete
+
+    def pieces(self, path: str, parameters: Mapping[str, Any] | None = None) -> Iterator[bytes]:
+        """Yields the bytes of a streamed answer as they are received.
+
+        Raises:
+            PalestraError: If the server refused, or the connection broke before the end.
+        """
         request = self._http.build_request("GET", PREFIX + path, params=clean(parameters))
         answer = self._with_retries(request, again=True, stream=True)
         try:
             if not answer.is_success:
                 answer.read()
                 read(Problem, answer)
-            rest = b""
-            for chunk in answer.iter_bytes():
-                *complete, rest = (rest + chunk).split(b"\n")
-                yield from complete
+            yield from answer.iter_bytes()
         except httpx.TransportError as error:
             raise self.unreachable(error) from None
         finally:

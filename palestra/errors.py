@@ -106,6 +106,10 @@ class ServerError(ApiError):
     """The server failed or cannot serve now (5xx)."""
 
 
+class LibraryMissingError(PalestraError):
+    """A method needs a library that is not installed."""
+
+
 _KINDS: Final[Mapping[int, type[ApiError]]] = {
     400: InvalidRequestError,
     401: UnauthenticatedError,
