@@ -14,6 +14,7 @@ from palestra.contract.resources import (
     SnapshotView,
 )
 from palestra.contract.states import FINAL_RUN_STATES, RunState
+from palestra.contract.statistics import StatisticsQuery, StatisticsResult
 
 
 class RunMethods(ClientMethods):
@@ -89,6 +90,10 @@ class RunMethods(ClientMethods):
     def series(self, query: SeriesQuery) -> SeriesResult:
         """Returns curves on one common grid."""
         return self._connection.post(SeriesResult, "/series:query", query)
+
+    def aggregate_statistics(self, query: StatisticsQuery) -> StatisticsResult:
+        """Returns statistics over groups of runs: scores, aggregates, profiles, comparisons."""
+        return self._connection.post(StatisticsResult, "/statistics:aggregate", query)
 
     def events(
         self,

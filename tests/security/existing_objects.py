@@ -132,6 +132,9 @@ CALLS = {
     ),
     "POST /series:query": Call(200, body={"select": [_CURVE]}),
     "GET /records:export": Call(200, query="?kind=evaluations&run={run_id}"),
+    "POST /statistics:aggregate": Call(
+        422, body={"runs": ["{run}"], "score": {"missing": "leave_out"}}
+    ),
     "GET /artifacts/{artifact_id}": Call(200),
     "GET /artifacts/{artifact_id}/content": Call(200),
     "GET /workers/{worker_id}": Call(200, Audience.POOL),

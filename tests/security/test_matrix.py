@@ -126,6 +126,7 @@ NEEDS = {
     "GET /audit:export": GOVERN,
     "POST /series:query": READ,
     "GET /records:export": READ,
+    "POST /statistics:aggregate": READ,
     "GET /events": READ,
     "POST /events:stream": READ,
     "POST /events:poll": READ,

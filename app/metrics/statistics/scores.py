@@ -1,5 +1,6 @@
 """Scores of runs: one number per run, grouped by environment."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,12 +35,12 @@ class Scores:
         Raises:
             ValueError: If there is no pair or a score is not finite.
         """
-        names = sorted({name for name, _ in runs})
-        values = np.array([score for env in names for name, score in runs if name == env])
+        ordered = sorted(runs, key=lambda run: run[0])
+        values = np.array([score for _, score in ordered], np.float64)
         if not len(values) or not np.isfinite(values).all():
             raise ValueError("scores must be finite, and there must be at least one")
-        counts = np.array([sum(name == env for name, _ in runs) for env in names])
-        return cls(values.astype(np.float64), tuple(names), counts.astype(np.int64))
+        counts = Counter(name for name, _ in ordered)
+        return cls(values, tuple(counts), np.array(list(counts.values()), np.int64))
 
     @classmethod
     def from_matrix(cls, matrix: Floats) -> Self:

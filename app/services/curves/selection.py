@@ -1,9 +1,8 @@
 """Which curves and groups a query asks for: runs and experiments times names, and fields."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -16,7 +15,7 @@ from app.domain.principal import Principal
 from app.metrics.sort_records import EPISODE_LENGTH, EPISODE_RETURN, parse_evaluation_series
 from app.services.curves import series
 from app.services.curves.buckets import Key
-from palestra.contract.documents import encode_canonical_json
+from app.services.curves.fields import group_runs, name_group
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.states import FINAL_RUN_STATES
@@ -32,9 +31,6 @@ MAX_POINTS: Final = 1_000_000_000
 """Largest number of stored points that one query may read."""
 _BUILT_IN: Final = frozenset({EPISODE_RETURN, EPISODE_LENGTH})
 """Series that every training has, though maybe later."""
-_SHORT: Final = {"agent": ("agent", "name"), "env": ("env", "id")}
-_OF_RUNS: Final = ("experiment", "seed")
-_MISSING: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,68 +204,9 @@ async def _group_by_fields(
             f"has nothing to group: `{missing}` is empty",
             pointer=f"/{missing}" if runs else "/group_by",
         )
-    definitions = {
-        key: json.loads(text)
-        for key, text in (
-            await queried_runs.load_definitions(
-                session, {(run.project_id, run.experiment_id) for run in runs}
-            )
-        ).items()
-    }
-    _check_fields(wanted.group_by, list(definitions.values()))
-    members: dict[bytes, tuple[dict[str, JsonValue], list[str]]] = {}
-    for run in runs:
-        definition = definitions[run.project_id, run.experiment_id]
-        by = {path: _read_field(path, run, definition) for path in wanted.group_by}
-        members.setdefault(encode_canonical_json(by), (by, []))[1].append(run.id)
+    members = await group_runs(session, runs, wanted.group_by)
     return [
-        CurveGroup(_name_group(by), name, run_ids, wanted.carry_forward, by)
+        CurveGroup(name_group(by), name, [run.id for run in some], wanted.carry_forward, by)
         for name in wanted.names
-        for by, run_ids in members.values()
+        for by, some in members
     ]
-
-
-def _check_fields(paths: Sequence[str], definitions: Sequence[Any]) -> None:
-    for index, path in enumerate(paths):
-        if path in _OF_RUNS or any(
-            _walk(definition, path) is not _MISSING for definition in definitions
-        ):
-            continue
-        known = {*_OF_RUNS, *_SHORT}.union(*(_list_paths(one) for one in definitions))
-        raise InvalidError(
-            "unknown_field",
-            f"is no field of these definitions{suggest_nearest(path, sorted(known))}",
-            pointer=f"/group_by/{index}",
-        )
-
-
-def _read_field(path: str, run: QueriedRun, definition: Any) -> JsonValue:
-    """Returns the value of a field; `None` where the definition lacks it."""
-    if path == "experiment":
-        return run.experiment_id
-    if path == "seed":
-        return run.seed
-    found = _walk(definition, path)
-    return None if found is _MISSING else found
-
-
-def _walk(definition: Any, path: str) -> Any:
-    for name in _SHORT.get(path, path.split(".")):
-        if not isinstance(definition, dict) or name not in definition:
-            return _MISSING
-        definition = definition[name]
-    return definition
-
-
-def _list_paths(value: Any, prefix: str = "") -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield prefix + name
-            yield from _list_paths(item, f"{prefix}{name}.")
-
-
-def _name_group(by: Mapping[str, JsonValue]) -> str:
-    return ", ".join(
-        f"{path}={value if isinstance(value, str) else json.dumps(value)}"
-        for path, value in by.items()
-    )

@@ -2161,6 +2161,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/statistics:aggregate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Aggregate Statistics
+         * @description Returns statistics over groups of runs as papers report them.
+         *
+         *     Final scores, mean, median, interquartile mean and optimality gap with stratified bootstrap
+         *     intervals; performance profiles, probability of improvement, paired differences and
+         *     sample-efficiency curves on request. The same query of the same data gives the same numbers.
+         */
+        post: operations["aggregate_statistics"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tokens": {
         parameters: {
             query?: never;
@@ -4239,6 +4263,26 @@ export interface components {
             updates_per_train: number;
         };
         /**
+         * EfficiencyView
+         * @description A group's interquartile mean at each of `StatisticsResult.grid`.
+         */
+        EfficiencyView: {
+            /** High */
+            high: (number | null)[];
+            /**
+             * Iqm
+             * @description `null` where no run is in range.
+             */
+            iqm: (number | null)[];
+            /** Low */
+            low: (number | null)[];
+            /**
+             * N
+             * @description Runs in range: where it changes, so do the runs that the curve is over.
+             */
+            n: number[];
+        };
+        /**
          * EnrolmentTokenRequest
          * @description A new token with which workers enrol in a pool.
          */
@@ -4381,6 +4425,29 @@ export interface components {
             observation_space?: components["schemas"]["SpaceDescription"] | null;
         };
         /**
+         * EnvironmentStatistics
+         * @description Raw scores of a group in one environment.
+         */
+        EnvironmentStatistics: {
+            /** Environment */
+            environment: string;
+            iqm: components["schemas"]["EstimateView"];
+            /** Mean */
+            mean: number;
+            /** Median */
+            median: number;
+            /**
+             * N
+             * @description Runs with a score.
+             */
+            n: number;
+            /**
+             * Stdev
+             * @description Sample standard deviation; `null` for one run.
+             */
+            stdev: number | null;
+        };
+        /**
          * Episodes
          * @description Finished training episodes, in columns of equal length.
          *
@@ -4477,6 +4544,21 @@ export interface components {
              * @description Number of starts that are compared with their first estimate: the latest ones.
              */
             starts: number;
+        };
+        /**
+         * EstimateView
+         * @description A statistic and its bootstrap interval.
+         */
+        EstimateView: {
+            /** High */
+            high: number | null;
+            /**
+             * Low
+             * @description Lower end; `null` with fewer than three seeds in an environment.
+             */
+            low: number | null;
+            /** Value */
+            value: number;
         };
         /**
          * EvaluateOptions
@@ -5237,6 +5319,43 @@ export interface components {
             smoothed?: (number | null)[];
         };
         /**
+         * GroupStatistics
+         * @description Scores and statistics of one group.
+         */
+        GroupStatistics: {
+            /** @description With `aggregates` only. */
+            advice: components["schemas"]["SeedAdviceView"] | null;
+            /** Aggregates */
+            aggregates: {
+                [key: string]: components["schemas"]["EstimateView"];
+            };
+            /**
+             * By
+             * @description Fields of `group_by` and their values; empty for a listed group.
+             */
+            by: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            efficiency: components["schemas"]["EfficiencyView"] | null;
+            /** Environments */
+            environments: components["schemas"]["EnvironmentStatistics"][];
+            /** Name */
+            name: string;
+            profile: components["schemas"]["ProfileView"] | null;
+            /**
+             * Run Ids
+             * @description All runs of the group, those without a score included.
+             */
+            run_ids: string[];
+            /** Scores */
+            scores: components["schemas"]["RunScore"][];
+            /**
+             * Seeds
+             * @description Fewest scores that any of its environments has.
+             */
+            seeds: number;
+        };
+        /**
          * Health
          * @description The answer of a healthy server.
          */
@@ -5974,6 +6093,16 @@ export interface components {
             name: "learning_rate_schedule";
         };
         /**
+         * LeftOutRun
+         * @description A run that has no score.
+         */
+        LeftOutRun: {
+            /** Reason */
+            reason: string;
+            /** Run Id */
+            run_id: string;
+        };
+        /**
          * Limits
          * @description Bounds on one attempt, enforced by its supervisor on the monotonic clock.
          */
@@ -6441,6 +6570,31 @@ export interface components {
             updates: number;
         };
         /**
+         * Normalisation
+         * @description How raw scores become comparable between environments.
+         */
+        Normalisation: {
+            /**
+             * Kind
+             * @description `table`: by published scores. `given`: by `references` alone. `min_max`: by the lowest and
+             *     the highest score of each environment in this query, so it says nothing about other queries.
+             * @enum {string}
+             */
+            kind: "table" | "given" | "min_max";
+            /**
+             * References
+             * @description Scores by environment ID; they go before those of the table.
+             */
+            references?: {
+                [key: string]: components["schemas"]["ReferenceScores"];
+            };
+            /**
+             * Table
+             * @description Name of a table with its version: `atari-human-1` or `mujoco-d4rl-1`.
+             */
+            table?: string | null;
+        };
+        /**
          * Note
          * @description A notice about an attempt that the run's page shows.
          */
@@ -6817,6 +6971,30 @@ export interface components {
              * @description Pass as `cursor` for the next page; `null` on the last.
              */
             next_cursor: string | null;
+        };
+        /**
+         * PairStatistics
+         * @description Comparison of two groups over the environments that both have.
+         */
+        PairStatistics: {
+            /** Environments */
+            environments: string[];
+            /** First */
+            first: string;
+            /**
+             * @description How likely a run of `first` scores higher than one of `second`: the mean over environments of
+             *     P(X > Y) + P(X = Y) / 2.
+             */
+            improvement: components["schemas"]["EstimateView"] | null;
+            /** @description Aggregate of `first` less that of `second` over `pairs`; `null` without pairs. */
+            paired: components["schemas"]["EstimateView"] | null;
+            /**
+             * Pairs
+             * @description Pairs of runs of the same environment and seed.
+             */
+            pairs: number;
+            /** Second */
+            second: string;
         };
         /**
          * PartDescription
@@ -7599,6 +7777,21 @@ export interface components {
             title: string;
             /** Type */
             type: string;
+        };
+        /**
+         * ProfileView
+         * @description Share of a group's scores above each of `StatisticsResult.thresholds`.
+         */
+        ProfileView: {
+            /** High */
+            high: number[] | null;
+            /**
+             * Low
+             * @description Lower end of the pointwise interval; `null` with fewer than three seeds.
+             */
+            low: number[] | null;
+            /** Share */
+            share: number[];
         };
         /**
          * ProgressView
@@ -8388,6 +8581,16 @@ export interface components {
             value_coefficient: number;
         };
         /**
+         * ReferenceScores
+         * @description The raw scores of an environment that become 0 and 1.
+         */
+        ReferenceScores: {
+            /** Random */
+            random: number;
+            /** Reference */
+            reference: number;
+        };
+        /**
          * RegisteredAgent
          * @description An agent that an installed distribution registers under `palestra.agents`.
          *
@@ -9044,6 +9247,33 @@ export interface components {
             snapshot?: components["schemas"]["SnapshotRef"] | null;
         };
         /**
+         * RunScore
+         * @description The score of one run.
+         */
+        RunScore: {
+            /** Environment */
+            environment: string;
+            /**
+             * Evaluations
+             * @description Number of evaluations that the score is over.
+             */
+            evaluations: number;
+            /**
+             * Raw
+             * @description Score as the evaluations give it.
+             */
+            raw: number;
+            /** Run Id */
+            run_id: string;
+            /**
+             * Score
+             * @description Normalised score; the raw one without normalisation.
+             */
+            score: number;
+            /** Seed */
+            seed: number;
+        };
+        /**
          * RunState
          * @description State of a run, derived from its training jobs.
          * @enum {string}
@@ -9266,6 +9496,36 @@ export interface components {
          */
         Scope: "read" | "submit" | "admin" | "worker";
         /**
+         * ScoreRule
+         * @description How a run's evaluations become one score.
+         */
+        ScoreRule: {
+            /**
+             * Kind
+             * @description `final`: the mean over the episodes of the last evaluations. `area`: the mean height of the
+             *     evaluation curve over env_steps. `max`: the best evaluation, which favours noisy training.
+             * @default final
+             * @enum {string}
+             */
+            kind: "final" | "area" | "max";
+            /**
+             * Last
+             * @description Number of last evaluations that count in `final`.
+             * @default 1
+             */
+            last: number;
+            /**
+             * Missing
+             * @description What happens to runs with too few evaluations, or a score that is not finite or beyond 1e100:
+             *     the query is refused, or the answer lists them in `left_out`.
+             * @default refuse
+             * @enum {string}
+             */
+            missing: "refuse" | "leave_out";
+            /** @default evaluation */
+            source: components["schemas"]["EvaluationSource"];
+        };
+        /**
          * ScoreView
          * @description Statistics over the latest evaluation of each run.
          */
@@ -9290,6 +9550,39 @@ export interface components {
              * @description Sample standard deviation; `null` for one run.
              */
             stdev: number | string | null;
+        };
+        /**
+         * SeedAdviceView
+         * @description Whether a group has enough seeds to be told apart from its best rival.
+         */
+        SeedAdviceView: {
+            /**
+             * Difference
+             * @description Aggregate of the group less that of the rival.
+             */
+            difference: number | null;
+            /**
+             * Enough
+             * @description Whether the interval is narrower than the difference.
+             */
+            enough: boolean;
+            /**
+             * Rival
+             * @description The other group with the highest aggregate; `null` without another group.
+             */
+            rival: string | null;
+            /**
+             * Seeds
+             * @description Seeds per environment at which the two would be equal; `null` if that cannot be said.
+             */
+            seeds: number | null;
+            /** Sentence */
+            sentence: string;
+            /**
+             * Width
+             * @description Width of the group's interval; `null` with fewer than three seeds.
+             */
+            width: number | null;
         };
         /**
          * SeriesGroup
@@ -9968,6 +10261,185 @@ export interface components {
              * @description Why there is no estimate, in a sentence; `null` if there is one.
              */
             unknown: string | null;
+        };
+        /**
+         * StatisticsGroup
+         * @description Runs that are listed as one group, for example all of one agent.
+         */
+        StatisticsGroup: {
+            /** Name */
+            name: string;
+            /** Run Ids */
+            run_ids: string[];
+        };
+        /**
+         * StatisticsMethod
+         * @description What is needed to compute the answer again.
+         */
+        StatisticsMethod: {
+            /** Curve Resamples */
+            curve_resamples: number;
+            /**
+             * Data Hash
+             * @description SHA-256 over the raw scores of all groups: equal for equal data.
+             */
+            data_hash: string;
+            /**
+             * Generator
+             * @description Bit generator that the seed belongs to.
+             */
+            generator: string;
+            /** Level */
+            level: number;
+            /**
+             * Normalisation
+             * @description Source of the references, in words for a caption.
+             */
+            normalisation: string | null;
+            /** Resamples */
+            resamples: number;
+            /** Rng Seed */
+            rng_seed: number;
+            /**
+             * Score
+             * @description How a run's score was computed, in words for a caption.
+             */
+            score: string;
+        };
+        /**
+         * StatisticsQuery
+         * @description A query for statistics over runs.
+         *
+         *     The runs are those of `runs` and `experiments`, grouped by `group_by`, and those of `groups`.
+         */
+        StatisticsQuery: {
+            /**
+             * Aggregate
+             * @description Aggregate of paired differences and of the advice on seeds.
+             * @default iqm
+             * @enum {string}
+             */
+            aggregate: "mean" | "median" | "iqm";
+            /**
+             * Curve Resamples
+             * @description Bootstrap resamples of each position of a sample-efficiency curve.
+             * @default 500
+             */
+            curve_resamples: number;
+            /**
+             * Experiments
+             * @description Experiments whose runs are added to `runs`.
+             * @default []
+             */
+            experiments: string[];
+            /**
+             * Gamma
+             * @description Threshold of the optimality gap; `null` is 1 on normalised scores, and no gap on raw ones.
+             */
+            gamma?: number | null;
+            /**
+             * Group By
+             * @description Fields of the definition: runs with equal values are a group.
+             * @default [
+             *       "agent"
+             *     ]
+             */
+            group_by: string[];
+            /**
+             * Groups
+             * @description Groups whose runs are listed.
+             * @default []
+             */
+            groups: components["schemas"]["StatisticsGroup"][];
+            /**
+             * Level
+             * @description Coverage of intervals.
+             * @default 0.95
+             */
+            level: number;
+            /** @description `null` leaves scores as they are: then all runs must be of one environment. */
+            normalisation?: components["schemas"]["Normalisation"] | null;
+            /**
+             * Parts
+             * @description Parts of the answer; scores of runs and environments are always there.
+             * @default [
+             *       "aggregates"
+             *     ]
+             */
+            parts: ("aggregates" | "profile" | "improvement" | "paired" | "efficiency")[];
+            /**
+             * Positions
+             * @description Number of positions on env_step of a sample-efficiency curve.
+             * @default 50
+             */
+            positions: number;
+            /**
+             * Resamples
+             * @description Bootstrap resamples of intervals.
+             * @default 2000
+             */
+            resamples: number;
+            /**
+             * Rng Seed
+             * @description Seed of the resamples: the same query of the same data gives the same intervals.
+             * @default 0
+             */
+            rng_seed: number;
+            /**
+             * Runs
+             * @default []
+             */
+            runs: string[];
+            /**
+             * @default {
+             *       "kind": "final",
+             *       "last": 1,
+             *       "missing": "refuse",
+             *       "source": "evaluation"
+             *     }
+             */
+            score: components["schemas"]["ScoreRule"];
+            /**
+             * Thresholds
+             * @description Number of thresholds of a profile, from the lowest to the highest score.
+             * @default 101
+             */
+            thresholds: number;
+        };
+        /**
+         * StatisticsResult
+         * @description Answer to a query for statistics.
+         */
+        StatisticsResult: {
+            /**
+             * Cursor
+             * @description Last event that the answer contains.
+             */
+            cursor: number;
+            /**
+             * Environments
+             * @description All environments of the runs. A group without one of them has a missing cell.
+             */
+            environments: string[];
+            /**
+             * Grid
+             * @description Positions on env_step of sample-efficiency curves.
+             */
+            grid: number[];
+            /** Groups */
+            groups: components["schemas"]["GroupStatistics"][];
+            /** Left Out */
+            left_out: components["schemas"]["LeftOutRun"][];
+            method: components["schemas"]["StatisticsMethod"];
+            /**
+             * Notes
+             * @description Sentences on what the statistics do not say, for the caption of a figure.
+             */
+            notes: string[];
+            /** Pairs */
+            pairs: components["schemas"]["PairStatistics"][];
+            /** Thresholds */
+            thresholds: number[];
         };
         /**
          * StopSpec
@@ -22005,6 +22477,102 @@ export interface operations {
             };
             /** @description The state does not permit this. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    aggregate_statistics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["StatisticsQuery"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatisticsResult"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,0 +1,31 @@
+"""Statistics over runs and environments."""
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter
+
+from app.api.auth import Reader
+from app.api.deps import DatabaseDep
+from app.api.strict_body import declare_json_body
+from app.services.statistics import statistics
+from palestra.contract.statistics import StatisticsQuery, StatisticsResult
+
+router = APIRouter(tags=["statistics"])
+
+MAX_QUERY: Final = 262_144
+"""Bytes of a query: 2,000 runs need 70,000."""
+
+
+@router.post("/statistics:aggregate", responses={404: {}})
+async def aggregate_statistics(
+    principal: Reader,
+    body: Annotated[StatisticsQuery, declare_json_body(StatisticsQuery, limit=MAX_QUERY)],
+    database: DatabaseDep,
+) -> StatisticsResult:
+    """Returns statistics over groups of runs as papers report them.
+
+    Final scores, mean, median, interquartile mean and optimality gap with stratified bootstrap
+    intervals; performance profiles, probability of improvement, paired differences and
+    sample-efficiency curves on request. The same query of the same data gives the same numbers.
+    """
+    return await statistics.aggregate(database, principal, body)

@@ -1,0 +1,261 @@
+"""Turns the evaluations of runs into scores, and refuses what cannot be compared."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import orjson
+
+from app.domain.errors import InvalidError
+from app.metrics.columns import Floats, Ints
+from app.metrics.statistics.references import TABLES, Reference, find_extremes, normalise
+from app.metrics.statistics.scores import (
+    Scores,
+    compute_area_score,
+    compute_final_score,
+)
+from app.services.statistics.selection import SelectedGroup, SelectedRuns
+from palestra.contract.problems import suggest_nearest
+from palestra.contract.statistics import (
+    MAX_SCORE,
+    LeftOutRun,
+    Normalisation,
+    RunScore,
+    ScoreRule,
+    StatisticsQuery,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationCurve:
+    """The evaluations of a run in order of env_step; arrays of shape (evaluations,)."""
+
+    env_step: Ints
+    mean: Floats
+    episodes: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredGroup:
+    """A group with the scores of its runs, which are ordered by environment, then seed."""
+
+    group: SelectedGroup
+    runs: Sequence[RunScore]
+
+    @property
+    def scores(self) -> Scores:
+        """The score matrix, in the order of `runs`."""
+        return Scores.from_runs([(run.environment, run.score) for run in self.runs])
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRuns:
+    """All groups with their scores.
+
+    Attributes:
+        groups: The groups, in the order of the query.
+        left_out: Runs without a score.
+        curves: Evaluation curves by run.
+        references: Reference by environment; empty without normalisation.
+        data_hash: SHA-256 over the raw scores.
+    """
+
+    groups: Sequence[ScoredGroup]
+    left_out: Sequence[LeftOutRun]
+    curves: Mapping[str, EvaluationCurve]
+    references: Mapping[str, Reference]
+    data_hash: str
+
+
+def score_runs(wanted: StatisticsQuery, selected: SelectedRuns) -> ScoredRuns:
+    """Returns the scores of all runs.
+
+    Raises:
+        InvalidError: `missing_evaluations`, `empty_group`, `mixed_environments`, `unknown_table`,
+            `missing_reference` or `equal_scores`.
+    """
+    curves = _read_curves(selected)
+    raw, reasons = _compute_scores(wanted.score, selected, curves)
+    if reasons and wanted.score.missing == "refuse":
+        raise _missing(reasons)
+    _check_groups(wanted, selected, raw)
+    references = _find_references(wanted.normalisation, selected, raw)
+    groups = [
+        ScoredGroup(group, _score_group(group, selected, raw, curves, references, wanted.score))
+        for group in selected.groups
+    ]
+    left_out = [LeftOutRun(run_id=key, reason=reason) for key, reason in reasons.items()]
+    return ScoredRuns(groups, left_out, curves, references, _hash(groups))
+
+
+def _read_curves(selected: SelectedRuns) -> dict[str, EvaluationCurve]:
+    points: dict[str, list[tuple[int, float, int]]] = {}
+    for row in selected.evaluations:
+        body = orjson.loads(row.body)
+        point = (body["env_step"], float(body["mean"]), body["episodes"])
+        points.setdefault(row.run_id, []).append(point)
+    found: dict[str, EvaluationCurve] = {}
+    for run_id, some in points.items():
+        env_step, mean, episodes = zip(*sorted(some, key=lambda one: one[0]), strict=True)
+        found[run_id] = EvaluationCurve(np.array(env_step), np.array(mean), np.array(episodes))
+    return found
+
+
+def _compute_scores(
+    rule: ScoreRule, selected: SelectedRuns, curves: Mapping[str, EvaluationCurve]
+) -> tuple[dict[str, float], dict[str, str]]:
+    """Returns the raw score of each run, and for each run without one the reason."""
+    scores: dict[str, float] = {}
+    reasons: dict[str, str] = {}
+    needed = rule.last if rule.kind == "final" else 1
+    for run_id in selected.environments:
+        curve = curves.get(run_id)
+        count = 0 if curve is None else len(curve.mean)
+        if curve is None or count < needed:
+            reasons[run_id] = f"{count} evaluations, {needed} needed"
+            continue
+        score = _compute_score(rule, curve)
+        if abs(score) <= MAX_SCORE:
+            scores[run_id] = score
+        else:
+            reasons[run_id] = "the return of an evaluation is not finite, or beyond 1e100"
+    return scores, reasons
+
+
+def _compute_score(rule: ScoreRule, curve: EvaluationCurve) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if rule.kind == "final":
+            return compute_final_score(curve.mean, curve.episodes, rule.last)
+        if rule.kind == "area":
+            return compute_area_score(curve.env_step, curve.mean)
+        return float(curve.mean.max())
+
+
+def _missing(reasons: Mapping[str, str]) -> InvalidError:
+    run_id, reason = next(iter(reasons.items()))
+    return InvalidError(
+        "missing_evaluations",
+        f"{len(reasons)} runs have no score; the first is {run_id}: {reason}. Wait for them, ask "
+        "for fewer evaluations, or set `missing` to `leave_out`.",
+        pointer="/score",
+        run_ids=list(reasons)[:100],
+    )
+
+
+def _check_groups(
+    wanted: StatisticsQuery, selected: SelectedRuns, raw: Mapping[str, float]
+) -> None:
+    for group in selected.groups:
+        if not any(run.id in raw for run in group.runs):
+            raise InvalidError(
+                "empty_group",
+                f"The group {group.name} has no run with a score: wait for an evaluation, or leave "
+                "the group out.",
+                pointer="/score",
+            )
+    if wanted.normalisation is None and wanted.parts:
+        environments = sorted({selected.environments[run_id] for run_id in raw})
+        if len(environments) > 1:
+            raise InvalidError(
+                "mixed_environments",
+                f"The runs are of {len(environments)} environments, for example {environments[0]} "
+                f"and {environments[1]}, whose returns have different scales: give a "
+                "`normalisation`, or runs of one environment.",
+                pointer="/normalisation",
+            )
+
+
+def _find_references(
+    wanted: Normalisation | None, selected: SelectedRuns, raw: Mapping[str, float]
+) -> dict[str, Reference]:
+    if wanted is None:
+        return {}
+    environments = sorted({selected.environments[run_id] for run_id in raw})
+    if wanted.kind == "min_max":
+        return {env: _find_extremes(env, selected, raw) for env in environments}
+    found = {name: Reference(one.random, one.reference) for name, one in wanted.references.items()}
+    if wanted.table is not None:
+        table = TABLES.get(wanted.table)
+        if table is None:
+            raise InvalidError(
+                "unknown_table",
+                f"is no table of reference scores{suggest_nearest(wanted.table, sorted(TABLES))}",
+                pointer="/normalisation/table",
+            )
+        known = {env: table.find(env) for env in environments}
+        found = {env: one for env, one in known.items() if one is not None} | found
+    lacking = [env for env in environments if env not in found]
+    if lacking:
+        raise InvalidError(
+            "missing_reference",
+            f"There is no reference score of {', '.join(lacking[:3])}"
+            f"{'' if len(lacking) <= 3 else f' and {len(lacking) - 3} more'}: give one in "
+            "`references`, or use `min_max`.",
+            pointer="/normalisation",
+            environments=lacking[:100],
+        )
+    return {env: found[env] for env in environments}
+
+
+def _find_extremes(env: str, selected: SelectedRuns, raw: Mapping[str, float]) -> Reference:
+    values = [score for run_id, score in raw.items() if selected.environments[run_id] == env]
+    found = find_extremes(np.array(values))
+    if found.random == found.reference:
+        raise InvalidError(
+            "equal_scores",
+            f"All runs have the same score in {env}, so it has no lowest and highest: give a "
+            "reference instead.",
+            pointer="/normalisation",
+        )
+    return found
+
+
+def _score_group(
+    group: SelectedGroup,
+    selected: SelectedRuns,
+    raw: Mapping[str, float],
+    curves: Mapping[str, EvaluationCurve],
+    references: Mapping[str, Reference],
+    rule: ScoreRule,
+) -> list[RunScore]:
+    found = []
+    for run in group.runs:
+        if run.id in raw:
+            environment = selected.environments[run.id]
+            score = raw[run.id]
+            if references:
+                score = _normalise(environment, score, references[environment])
+            used = rule.last if rule.kind == "final" else len(curves[run.id].mean)
+            found.append(
+                RunScore(
+                    run_id=run.id,
+                    environment=environment,
+                    seed=run.seed,
+                    raw=raw[run.id],
+                    score=score,
+                    evaluations=used,
+                )
+            )
+    return sorted(found, key=lambda one: one.environment)
+
+
+def _normalise(environment: str, score: float, reference: Reference) -> float:
+    with np.errstate(over="ignore"):
+        found = float(normalise(np.array(score), reference))
+    if not abs(found) <= MAX_SCORE:
+        raise InvalidError(
+            "equal_scores",
+            f"The reference scores of {environment} are so close together that a normalised score "
+            "is beyond 1e100: give others.",
+            pointer="/normalisation",
+        )
+    return found
+
+
+def _hash(groups: Sequence[ScoredGroup]) -> str:
+    data = [
+        (one.group.name, [(run.run_id, run.environment, run.raw) for run in one.runs])
+        for one in groups
+    ]
+    return hashlib.sha256(repr(data).encode()).hexdigest()
