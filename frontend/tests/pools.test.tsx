@@ -101,6 +101,7 @@ function answer({ pathname }: URL, ofServer: string[]): object | undefined {
 
 function open(path: string, ofServer: string[] = ["server.pools", "server.projects"]): void {
   vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
+    if (url.includes("/events:")) return new Promise(() => undefined);
     const changes = ["POST", "PUT", "PATCH", "DELETE"].includes(init.method ?? "");
     if (changes) sent.push(`${init.method} ${url} ${init.body ?? ""}`.trim());
     if (changes && refusal !== null)
