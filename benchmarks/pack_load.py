@@ -35,7 +35,7 @@ def read_steps(stack: Stack, runs: list[dict[str, Any]]) -> int:
     """Returns the env_steps of all runs."""
     experiment = runs[0]["experiment_id"]
     found = stack.get("runs", experiment=experiment, limit=500)["items"]
-    return sum(int(run["env_step"]) for run in found)
+    return sum(int(run["progress"]["env_step"]) for run in found)
 
 
 def main() -> int:

@@ -1,0 +1,78 @@
+"""Blocks of an earlier version are rewritten by a process that is killed again and again."""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from sqlalchemy import func, select, update
+
+from app.db.engine import Database
+from app.db.models import BlockRow
+from app.metrics import compaction as merging
+from app.services.telemetry import compaction
+from tests.app.services.telemetry_training import Training
+from tests.support import records
+
+BLOCKS = 60
+SERIES = 6
+KILLS = 4
+MOST_SECONDS = 120.0
+REWRITE = """
+import asyncio, sys
+from app.db.engine import Database
+from app.services.telemetry import compaction
+
+async def rewrite(url, run_id):
+    database = Database(url)
+    print("begins", flush=True)
+    while await compaction.rewrite_blocks(database, run_id):
+        pass
+    await database.dispose()
+
+asyncio.run(rewrite(*sys.argv[1:]))
+"""
+
+
+async def count_unconverted(database: Database) -> int:
+    async with database.read() as session:
+        query = select(func.count()).select_from(BlockRow).where(BlockRow.levels == -1)
+        return await session.scalar(query) or 0
+
+
+@pytest.mark.processes
+@pytest.mark.timeout(600)
+async def test_a_rewriting_that_is_killed_loses_no_point_and_continues(
+    training: Training, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rewriting is killed at random moments, and run again until it ends."""
+    # Earlier versions made a block for each batch.
+    monkeypatch.setattr(merging, "choose_merged", lambda _stored, _new: [])
+    names = [f"loss/{number}" for number in range(SERIES)]
+    for seq in range(1, BLOCKS + 1):
+        points = [records.make_points(training.run_id, name, [seq], [seq + 0.5]) for name in names]
+        await training.send(1 + (seq - 1) * SERIES, points)
+        await compaction.compact_tail(training.database, training.run_id)
+    async with training.database.write() as session:
+        await session.execute(update(BlockRow).values(levels=-1))
+    before = {name: await training.read_values(name) for name in names}
+    assert all(len(values) == BLOCKS for values in before.values())
+    chance, left = random.Random(5), [BLOCKS * SERIES]
+    for kill in range(KILLS + 1):
+        command = [sys.executable, "-c", REWRITE, database_url, training.run_id]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert await asyncio.to_thread(process.stdout.readline) == b"begins\n"
+            if kill < KILLS:
+                time.sleep(chance.uniform(0, 0.05))
+                os.kill(process.pid, signal.SIGKILL)
+            await asyncio.to_thread(process.wait, MOST_SECONDS)
+        left.append(await count_unconverted(training.database))
+        assert {name: await training.read_values(name) for name in names} == before
+    assert process.returncode == 0
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == 0
