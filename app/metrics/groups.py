@@ -7,14 +7,27 @@ from typing import Final
 import numpy as np
 
 from app.metrics.columns import Floats, Ints
+from app.metrics.statistics.bootstrap import count_draws, trim_counts
+from app.metrics.statistics.scores import MIN_SEEDS
 
 RESAMPLES: Final = 2_000
 """Number of bootstrap resamples of an interval of a live curve."""
-MIN_RUNS: Final = 3
-"""Number of runs below which no interval is computed."""
 _SEED: Final = 20_261_121
 _LEVELS: Final = (0.025, 0.975)
 _CHUNK: Final = 256
+_COLUMNS: Final = (
+    "mean",
+    "median",
+    "stdev",
+    "stderr",
+    "min",
+    "max",
+    "low",
+    "high",
+    "iqm",
+    "iqm_low",
+    "iqm_high",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,30 +45,49 @@ class GroupBuckets:
     max: Floats
     low: Floats
     high: Floats
+    iqm: Floats
+    iqm_low: Floats
+    iqm_high: Floats
     n: Ints
 
 
-def summarise(means: Floats, *, with_interval: bool = True) -> GroupBuckets:
+@dataclass(frozen=True, slots=True)
+class WantedIntervals:
+    """Which bootstrap intervals are computed; they take most of the time."""
+
+    of_mean: bool = True
+    of_iqm: bool = False
+
+
+def summarise(
+    means: Floats,
+    wanted: WantedIntervals = WantedIntervals(),
+    environments: Sequence[str] | None = None,
+) -> GroupBuckets:
     """Returns the statistics of a group.
 
     Args:
         means: Shape (runs, buckets): each run's mean, NaN where it has no finite value.
-        with_interval: Whether the bootstrap interval is computed, which takes most of the time.
+        wanted: Intervals that are computed; the columns of others are NaN.
+        environments: Environment of each run; `None` if all are of one.
 
     Returns:
         Mean, median, sample standard deviation and standard error of the mean (NaN for one run),
-            extremes, the 95 % percentile
-        bootstrap interval of the mean (NaN with fewer than three runs), and the number of runs with
-        data. The same input gives the same interval.
+            extremes, interquartile mean (a quarter of the runs, rounded down, left out at each
+            end), the 95 % percentile bootstrap intervals of mean and interquartile mean, and the
+            number of runs with data. Intervals resample runs within each environment, and are NaN
+            where one has fewer than three runs. The same input gives the same interval.
     """
     present = ~np.isnan(means)
     n = present.sum(axis=0)
-    mean, median, stdev, stderr, low, high, least, most = np.full((8, means.shape[1]), np.nan)
-    result = GroupBuckets(mean, median, stdev, stderr, least, most, low, high, n)
+    empty = np.full((11, means.shape[1]), np.nan)
+    result = GroupBuckets(**dict(zip(_COLUMNS, empty, strict=True)), n=n)
     ordered = np.sort(means, axis=0)  # NaN is last, so the first n values are the runs
     for count in np.unique(n[n > 0]).tolist():
-        columns = np.flatnonzero(n == count)
-        _fill(result, columns, ordered[:count, columns], with_interval=with_interval)
+        chosen = np.flatnonzero(n == count)
+        _fill(result, chosen, ordered[:count, chosen])
+    if len(means) and (wanted.of_mean or wanted.of_iqm):
+        _fill_intervals(result, means, wanted, environments)
     return result
 
 
@@ -87,38 +119,81 @@ def carry_forward(means: Floats, ends: Sequence[tuple[int, float] | None]) -> tu
     return np.where(carried, value[:, None], means), carried.sum(axis=0)
 
 
-def _fill(result: GroupBuckets, columns: Ints, values: Floats, *, with_interval: bool) -> None:
+def _fill(result: GroupBuckets, columns: Ints, values: Floats) -> None:
     """Writes the statistics of the buckets `columns`, for which all runs have `values`.
 
-    `values` has the shape (runs, columns).
+    `values` has the shape (runs, columns) and ascends along the runs.
     """
     count = len(values)
     low, high = values[0], values[-1]
     mean = np.clip((values / count).sum(axis=0), low, high)
     result.mean[columns], result.min[columns], result.max[columns] = mean, low, high
     result.median[columns] = np.median(values, axis=0) if count > 1 else low
+    middle = values[count // 4 : count - count // 4]
+    inner = (middle / len(middle)).sum(axis=0)
+    result.iqm[columns] = np.clip(inner, middle[0], middle[-1])
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.std(values, axis=0, ddof=1) if count > 1 else np.full(len(columns), np.nan)
     result.stdev[columns] = np.where(np.isfinite(spread), spread, np.nan)
     result.stderr[columns] = result.stdev[columns] / np.sqrt(count)
-    if with_interval and count >= MIN_RUNS:
-        result.low[columns], result.high[columns] = _interval(values)
 
 
-def _interval(values: Floats) -> tuple[Floats, Floats]:
-    count, width = values.shape
-    weights = (
-        np.random.default_rng([_SEED, count]).multinomial(
-            count, np.full(count, 1 / count), size=RESAMPLES
+def _fill_intervals(
+    result: GroupBuckets,
+    means: Floats,
+    wanted: WantedIntervals,
+    environments: Sequence[str] | None,
+) -> None:
+    """Writes the intervals; buckets with as many runs of each environment share resamples."""
+    names = np.zeros(len(means), np.int64)
+    if environments is not None:
+        names = np.unique(np.array(environments), return_inverse=True)[1].reshape(-1)
+    strata = [np.sort(means[names == name], axis=0) for name in range(names.max(initial=-1) + 1)]
+    present = np.array([(~np.isnan(rows)).sum(axis=0) for rows in strata])
+    kinds, which = np.unique(present, axis=1, return_inverse=True)
+    for index, counts in enumerate(kinds.T):
+        if counts.max() == 0 or counts[counts > 0].min() < MIN_SEEDS:
+            continue
+        columns = np.flatnonzero(which.reshape(-1) == index)
+        # NaN is last in each environment, so its first rows are the runs with data.
+        values = np.concatenate(
+            [rows[:count, columns] for rows, count in zip(strata, counts, strict=True)]
         )
-        / count
-    )
+        _bound(result, columns, values, _draw(counts[counts > 0]), wanted)
+
+
+def _bound(
+    result: GroupBuckets, columns: Ints, values: Floats, drawn: Ints, wanted: WantedIntervals
+) -> None:
+    if wanted.of_mean:
+        result.low[columns], result.high[columns] = _bound_means(values, drawn)
+    if wanted.of_iqm:
+        with np.errstate(over="ignore", invalid="ignore"):
+            ends = _percentiles(trim_counts(values, drawn))
+        result.iqm_low[columns], result.iqm_high[columns] = ends
+
+
+def _draw(counts: Ints) -> Ints:
+    """Returns how often each run is drawn, shape (resamples, runs), runs by environment.
+
+    The draws depend on the numbers of runs alone, so hiding and adding runs elsewhere changes none.
+    """
+    rng = np.random.default_rng([_SEED, *counts.tolist()])
+    sizes = np.repeat(counts, counts)
+    starts = np.repeat(np.cumsum(counts) - counts, counts)
+    draws = rng.random((RESAMPLES, len(sizes)))
+    return count_draws(starts + (draws * sizes).astype(np.int64))
+
+
+def _bound_means(values: Floats, drawn: Ints) -> tuple[Floats, Floats]:
+    weights = drawn / len(values)
     parts = [
         _percentiles(weights @ values[:, first : first + _CHUNK])
-        for first in range(0, width, _CHUNK)
+        for first in range(0, values.shape[1], _CHUNK)
     ]
     low, high = np.concatenate(parts, axis=1)
-    return np.clip(low, values[0], values[-1]), np.clip(high, values[0], values[-1])
+    least, most = values.min(axis=0), values.max(axis=0)
+    return np.clip(low, least, most), np.clip(high, least, most)
 
 
 def _percentiles(means: Floats) -> Floats:

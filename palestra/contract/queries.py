@@ -51,8 +51,23 @@ it is moved by whole buckets, so it is exact to the width of one.
 
 CurveColumn = Literal["min", "max", "mean", "last", "n", "nonfinite"]
 """A column of a curve on a grid."""
-Statistic = Literal["mean", "median", "stdev", "stderr", "min", "max", "interval"]
-"""A statistic over the runs of a group; `interval` is the columns `low` and `high`."""
+Statistic = Literal[
+    "mean", "median", "iqm", "stdev", "stderr", "min", "max", "interval", "iqm_interval"
+]
+"""A statistic over the runs of a group; `interval` is the columns `low` and `high`, and
+`iqm_interval` is `iqm_low` and `iqm_high`.
+"""
+DEFAULT_STATISTICS: tuple[Statistic, ...] = (
+    "mean",
+    "median",
+    "iqm",
+    "stdev",
+    "stderr",
+    "min",
+    "max",
+    "interval",
+)
+"""All but the interval of the interquartile mean, which takes several times as long."""
 FieldPath = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=128)]
 """A member of a definition, for example `agent`, `env`, `agent.gamma` or `loop.env_steps`.
 
@@ -151,7 +166,7 @@ class SeriesQuery(Document):
     """
     columns: Annotated[tuple[CurveColumn, ...], Field(max_length=6)] = get_args(CurveColumn)
     """Columns of curves; others are empty in the answer."""
-    statistics: Annotated[tuple[Statistic, ...], Field(max_length=7)] = get_args(Statistic)
+    statistics: Annotated[tuple[Statistic, ...], Field(max_length=9)] = DEFAULT_STATISTICS
     """Statistics of groups; others are empty in the answer."""
     smoothing: Smoothing | None = None
     include_superseded: bool = False
@@ -203,8 +218,15 @@ class GridGroup(View):
     min: list[float | None]
     max: list[float | None]
     low: list[float | None]
-    """Lower end of the 95 % bootstrap interval of the mean; `null` with fewer than three runs."""
+    """Lower end of the 95 % bootstrap interval of the mean, which resamples runs within each
+    environment; `null` with fewer than three runs in one.
+    """
     high: list[float | None]
+    iqm: list[float | None] = Field(default_factory=list)
+    """Interquartile mean: a quarter of the runs, rounded down, is left out at each end."""
+    iqm_low: list[float | None] = Field(default_factory=list)
+    """Lower end of the interval of the interquartile mean."""
+    iqm_high: list[float | None] = Field(default_factory=list)
     n: list[int]
     """Runs that the statistics are over: those with data in the bucket and those carried forward.
     """

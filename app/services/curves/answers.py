@@ -17,8 +17,14 @@ from palestra.contract.queries import SeriesQuery
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 _COLUMNS: Final = ("min", "max", "mean", "last", "n", "nonfinite")
-_STATISTICS: Final = ("mean", "median", "stdev", "stderr", "min", "max")
-_INTERVAL: Final = ("low", "high")
+_STATISTICS: Final = ("mean", "median", "iqm", "stdev", "stderr", "min", "max")
+_INTERVALS: Final = {
+    "low": "interval",
+    "high": "interval",
+    "iqm_low": "iqm_interval",
+    "iqm_high": "iqm_interval",
+}
+"""Columns of intervals, and the statistic that asks for each."""
 _NOTHING: Final = np.zeros(0)
 
 
@@ -89,7 +95,7 @@ def encode_arrow(answer: CurveAnswer) -> bytes:
         "series": pa.array([row["series"] for row in rows], pa.string()),
         "by": pa.array([json.dumps(row["by"]) if "by" in row else None for row in rows]),
     }
-    for name in (*_COLUMNS, "median", "stdev", "stderr", *_INTERVAL, "carried", "smoothed"):
+    for name in (*_COLUMNS, "median", "iqm", "stdev", "stderr", *_INTERVALS, "carried", "smoothed"):
         columns[name] = _join_lists(pa, name, [row.get(name, _NOTHING) for row in rows])
     table = pa.table(columns).replace_schema_metadata({"palestra": json.dumps(head)})
     sink = pa.BufferOutputStream()
@@ -135,8 +141,8 @@ def _describe_group(answer: CurveAnswer, one: GroupAnswer) -> dict[str, Any]:
         name: getattr(one.statistics, name) if name in asked else _NOTHING for name in _STATISTICS
     }
     interval = {
-        name: getattr(one.statistics, name) if "interval" in asked else _NOTHING
-        for name in _INTERVAL
+        name: getattr(one.statistics, name) if statistic in asked else _NOTHING
+        for name, statistic in _INTERVALS.items()
     }
     return {
         "name": one.group.name,

@@ -19,7 +19,7 @@ from app.domain.errors import InvalidError
 from app.domain.principal import Principal
 from app.metrics.columns import Floats
 from app.metrics.grid import to_coordinates
-from app.metrics.groups import carry_forward, summarise
+from app.metrics.groups import WantedIntervals, carry_forward, summarise
 from app.metrics.smoothing import smooth_by_bucket, smooth_by_distance
 from app.metrics.sort_records import parse_evaluation_series
 from app.services.curves import answers, buckets
@@ -34,7 +34,7 @@ from app.services.curves.selection import (
 )
 from palestra.contract.queries import SeriesQuery, SeriesResult
 
-_FORM: Final = 1
+_FORM: Final = 2
 """Raised whenever the same data is answered in another form: older entity tags then differ."""
 _TIMES: Final = frozenset({"wall", "relative"})
 
@@ -149,7 +149,10 @@ def _answer(
         found=found,
         shown=selection.shown,
         rows=[rows_of[key] for key in selection.shown],
-        groups=[_summarise(wanted, group, found, rows_of) for group in selection.groups],
+        groups=[
+            _summarise(wanted, group, found, rows_of, selection.environments)
+            for group in selection.groups
+        ],
         smoothed=_smooth(wanted, found, found.mean),
         cursor=cursor,
     )
@@ -170,13 +173,21 @@ def _check_range(wanted: SeriesQuery, selection: Selection, found: CurveBuckets)
 
 
 def _summarise(
-    wanted: SeriesQuery, group: CurveGroup, found: CurveBuckets, rows_of: Mapping[Key, int]
+    wanted: SeriesQuery,
+    group: CurveGroup,
+    found: CurveBuckets,
+    rows_of: Mapping[Key, int],
+    environments: Mapping[str, str],
 ) -> GroupAnswer:
     means, carried = carry_forward(
         found.mean[[rows_of[key] for key in group.keys]],
         [found.ends.get(key) if group.carry_forward else None for key in group.keys],
     )
-    statistics = summarise(means, with_interval="interval" in wanted.statistics)
+    statistics = summarise(
+        means,
+        WantedIntervals("interval" in wanted.statistics, "iqm_interval" in wanted.statistics),
+        [environments[run_id] for run_id in group.run_ids] if environments else None,
+    )
     smoothed = _smooth(wanted, found, statistics.mean[None, :])
     return GroupAnswer(group, statistics, carried, None if smoothed is None else smoothed[0])
 

@@ -15,7 +15,7 @@ from app.domain.principal import Principal
 from app.metrics.sort_records import EPISODE_LENGTH, EPISODE_RETURN, parse_evaluation_series
 from app.services.curves import series
 from app.services.curves.buckets import Key
-from app.services.curves.fields import group_runs, name_group
+from app.services.curves.fields import group_runs, load_definitions, name_group, read_field
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.states import FINAL_RUN_STATES
@@ -58,12 +58,14 @@ class Selection:
         groups: Groups of the answer.
         keys: All different curves, those of groups included.
         runs: The runs of all curves, by ID.
+        environments: Environment of each run in a group; empty if no interval is asked for.
     """
 
     shown: Sequence[Key]
     groups: Sequence[CurveGroup]
     keys: Sequence[Key]
     runs: Mapping[str, QueriedRun]
+    environments: Mapping[str, str] = field(default_factory=dict)
 
 
 async def select_curves(session: Session, principal: Principal, wanted: SeriesQuery) -> Selection:
@@ -90,7 +92,8 @@ async def select_curves(session: Session, principal: Principal, wanted: SeriesQu
     if wanted.group_by:
         groups += await _group_by_fields(session, wanted, [runs[run_id] for run_id in run_ids])
     keys = dict.fromkeys([*shown, *(key for group in groups for key in group.keys)])
-    return Selection(shown, groups, list(keys), runs)
+    environments = await _load_environments(session, wanted, groups, runs)
+    return Selection(shown, groups, list(keys), runs, environments)
 
 
 async def check_names(
@@ -183,6 +186,23 @@ async def _list_runs(session: Session, principal: Principal, wanted: SeriesQuery
             raise NotFoundError("experiment")
         found += of_experiment
     return found
+
+
+async def _load_environments(
+    session: Session,
+    wanted: SeriesQuery,
+    groups: Sequence[CurveGroup],
+    runs: Mapping[str, QueriedRun],
+) -> dict[str, str]:
+    """Returns the environment of each run in a group, by which intervals are stratified."""
+    if not {"interval", "iqm_interval"} & set(wanted.statistics):
+        return {}
+    grouped = [runs[run_id] for run_id in {run for group in groups for run in group.run_ids}]
+    definitions = await load_definitions(session, grouped)
+    return {
+        run.id: str(read_field("env", run, definitions[run.project_id, run.experiment_id]))
+        for run in grouped
+    }
 
 
 def _list_groups(wanted: SeriesQuery) -> Iterator[CurveGroup]:

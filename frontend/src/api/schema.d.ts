@@ -5241,8 +5241,21 @@ export interface components {
             /** High */
             high: (number | null)[];
             /**
+             * Iqm
+             * @description Interquartile mean: a quarter of the runs, rounded down, is left out at each end.
+             */
+            iqm?: (number | null)[];
+            /** Iqm High */
+            iqm_high?: (number | null)[];
+            /**
+             * Iqm Low
+             * @description Lower end of the interval of the interquartile mean.
+             */
+            iqm_low?: (number | null)[];
+            /**
              * Low
-             * @description Lower end of the 95 % bootstrap interval of the mean; `null` with fewer than three runs.
+             * @description Lower end of the 95 % bootstrap interval of the mean, which resamples runs within each
+             *     environment; `null` with fewer than three runs in one.
              */
             low: (number | null)[];
             /** Max */
@@ -9717,6 +9730,7 @@ export interface components {
              * @default [
              *       "mean",
              *       "median",
+             *       "iqm",
              *       "stdev",
              *       "stderr",
              *       "min",
@@ -9724,7 +9738,7 @@ export interface components {
              *       "interval"
              *     ]
              */
-            statistics: ("mean" | "median" | "stdev" | "stderr" | "min" | "max" | "interval")[];
+            statistics: ("mean" | "median" | "iqm" | "stdev" | "stderr" | "min" | "max" | "interval" | "iqm_interval")[];
             /**
              * Unit
              * @description Narrowest bucket on a counter: widths are this times a power of two.

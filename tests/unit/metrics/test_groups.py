@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hn
 
-from app.metrics.groups import carry_forward, summarise
+from app.metrics.groups import WantedIntervals, carry_forward, summarise
 
 matrices = hn.arrays(
     np.float64,
@@ -113,3 +114,32 @@ class TestCarryForward:
 def test_one_run_has_no_standard_deviation() -> None:
     """The standard deviation of a single run is unknown, not 0."""
     assert np.isnan(summarise(np.array([[5.0]])).stdev).all()
+
+
+@given(matrices)
+def test_interquartile_mean_equals_scipy_on_each_column(means: np.ndarray) -> None:
+    found = summarise(means, WantedIntervals(of_iqm=True))
+    for column in range(means.shape[1]):
+        runs = means[:, column][~np.isnan(means[:, column])]
+        expected = scipy.stats.trim_mean(runs, 0.25) if len(runs) else np.nan
+        size = np.abs(runs).sum()
+        assert found.iqm[column] == pytest.approx(expected, abs=1e-9 * size, nan_ok=True)
+        assert np.isnan(found.iqm_low[column]) == (len(runs) < 3)
+
+
+def test_intervals_resample_runs_within_each_environment() -> None:
+    low, high = np.full((5, 3), 10.0), np.full((5, 3), 1_000.0)
+    means, environments = np.concatenate([low, high]), ["a"] * 5 + ["b"] * 5
+    # Runs of one environment are equal, so no resample within it differs.
+    found = summarise(means, WantedIntervals(of_iqm=True), environments)
+    np.testing.assert_allclose(found.low, 505.0)
+    np.testing.assert_allclose(found.high, 505.0)
+    np.testing.assert_allclose(found.iqm_low, found.iqm)
+    pooled = summarise(means, WantedIntervals(of_iqm=True))
+    assert (pooled.low < 505.0).all()
+    assert (pooled.iqm_low < pooled.iqm_high).all()
+    shuffled = np.random.default_rng(0).permutation(10)
+    again = summarise(means[shuffled], environments=[environments[i] for i in shuffled])
+    np.testing.assert_allclose(again.low, 505.0)
+    few = summarise(means[:7], environments=environments[:7])
+    assert np.isnan(few.low).all()
