@@ -11,6 +11,7 @@ import { formatPlural } from "@/lib/format";
 import { IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
 import { Permitted } from "@/ui/Permitted";
+import { RecordsMenu } from "@/ui/RecordsMenu";
 import { RetryDialog, type RetryForm } from "@/ui/RetryDialog";
 import { showUndo } from "@/ui/undoNotification";
 import { ExperimentMenu } from "./ExperimentMenu";
@@ -138,6 +139,7 @@ export function Actions({ experiment, runs }: ActionsProps) {
         onClose={() => setRefusal(null)}
         onAllow={() => refusal && again.mutate({ ...refusal.form, otherCode: true })}
       />
+      <RecordsMenu owner={{ experiment: experiment.id }} project={experiment.project} />
       <ExperimentMenu
         experiment={experiment}
         runs={runs}

@@ -10,6 +10,7 @@ import { formatPlural } from "@/lib/format";
 import { IconBan, IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
 import { OtherCode } from "@/ui/OtherCode";
 import { Permitted } from "@/ui/Permitted";
+import { RecordsMenu } from "@/ui/RecordsMenu";
 import { RetryDialog } from "@/ui/RetryDialog";
 import { showUndo } from "@/ui/undoNotification";
 import { NewJob } from "./NewJob";
@@ -100,6 +101,7 @@ export function RunActions({ run }: { run: RunDetail }) {
         </Permitted>
       )}
       <NewJob run={run} />
+      <RecordsMenu owner={{ run: run.id }} project={null} />
       <OtherCode refusal={retry.refusal} onClose={retry.leave} onAllow={retry.allow} />
       <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel seed ${run.seed}?`}>
         <p>

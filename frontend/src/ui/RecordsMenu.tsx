@@ -1,0 +1,47 @@
+import { Button, Menu } from "@mantine/core";
+import { RECORD_FORMATS, RECORD_KINDS, type RecordOwner, recordExport } from "@/api/recordExport";
+import { IconDownload } from "./icons";
+
+const FORMATS = { csv: "CSV", parquet: "Parquet", arrow: "Arrow stream" } as const;
+const KINDS = {
+  points: "All points of all curves",
+  episodes: "Training episodes",
+  evaluations: "Evaluations",
+} as const;
+
+interface RecordsMenuProps {
+  owner: RecordOwner;
+  /** Project of the experiment: two projects may have one with the same ID. */
+  project: string | null;
+}
+
+/** Downloads everything that a run, or the runs of an experiment, recorded. */
+export function RecordsMenu({ owner, project }: RecordsMenuProps) {
+  return (
+    <Menu>
+      <Menu.Target>
+        <Button variant="default" px={8} aria-label="Download records" title="Download records">
+          <IconDownload size={16} />
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        {RECORD_KINDS.map((kind) => (
+          <div key={kind}>
+            <Menu.Label>{KINDS[kind]}</Menu.Label>
+            {RECORD_FORMATS.map((format) => (
+              <Menu.Item
+                key={format}
+                component="a"
+                href={recordExport(project, owner, kind, format)}
+                download
+                aria-label={`${KINDS[kind]} as ${FORMATS[format]}`}
+              >
+                {FORMATS[format]}
+              </Menu.Item>
+            ))}
+          </div>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

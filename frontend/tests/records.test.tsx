@@ -1,0 +1,32 @@
+/** Downloads of points, episodes and evaluations on the pages of runs and experiments. */
+import { screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { beforeEach, describe, expect, it } from "vitest";
+import { RunActions } from "@/features/run/RunActions";
+import { RecordsMenu } from "@/ui/RecordsMenu";
+import { mockServer, run, show } from "./runFixtures";
+
+beforeEach(mockServer);
+
+describe("Records of a run", () => {
+  it("are downloaded from the run's page as files of each kind and format", async () => {
+    show(<RunActions run={run({ state: "succeeded" })} />);
+    await userEvent.click(screen.getByRole("button", { name: "Download records" }));
+    const link = await screen.findByRole("menuitem", { name: "Evaluations as Parquet" });
+    expect(link).toHaveAttribute(
+      "href",
+      "/api/v1/records:export?run=run_1&kind=evaluations&format=parquet",
+    );
+    expect(screen.getAllByRole("menuitem")).toHaveLength(9);
+  });
+
+  it("of an experiment are those of its project", async () => {
+    show(<RecordsMenu owner={{ experiment: "ppo-1" }} project="lab" />);
+    await userEvent.click(screen.getByRole("button", { name: "Download records" }));
+    const link = await screen.findByRole("menuitem", { name: "All points of all curves as CSV" });
+    expect(link).toHaveAttribute(
+      "href",
+      "/api/v1/projects/lab/records:export?experiment=ppo-1&kind=points&format=csv",
+    );
+  });
+});
