@@ -5,6 +5,7 @@ all count, the rollups suffice; a block that a later attempt superseded in part 
 without cells of the level is.
 """
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +28,8 @@ Order = tuple[int, str, int]
 """Fence, attempt and first record of a part."""
 
 _NO_LEVELS: Final = 0
+_AT_ONCE: Final = 65_536
+"""Bytes up to which decoding takes less time than handing them to a thread."""
 
 
 @dataclass(slots=True)
@@ -127,7 +130,10 @@ async def load(
         ]
     await _decode_partial(session, curves, histories)
     tails = await block_rows.load_tails(session, {run_id for run_id, _ in keys})
-    _add_tails(curves, tails, histories)
+    if sum(len(tail.content) for tail in tails) > _AT_ONCE:
+        await asyncio.to_thread(_add_tails, curves, tails, histories)
+    else:
+        _add_tails(curves, tails, histories)
     for curve in curves.values():
         curve.parts.sort(key=lambda part: part.order)
     return curves
@@ -169,7 +175,7 @@ async def decode_blocks(
 ) -> None:
     """Decodes blocks of which all points count."""
     contents = await rows.load_contents(session, [head.id for _, head in wanted])
-    decoded = {block_id: blocks.decode(content) for block_id, content in contents.items()}
+    decoded = await _decode_contents(contents)
     for curve in {id(curve): curve for curve, _ in wanted}.values():
         for part in curve.parts:
             if part.head is not None and part.head.id in decoded:
@@ -222,10 +228,21 @@ async def _decode_partial(
     contents = await rows.load_contents(
         session, [part.head.id for _, part in partial if part.head is not None]
     )
+    decoded = await _decode_contents(contents)
     for key, part in partial:
         assert part.head is not None
-        columns = blocks.decode(contents[part.head.id])
+        columns = decoded[part.head.id]
         part.columns = _select_history(columns, part.head.fence, histories.get(key[0], {}))
+
+
+async def _decode_contents(contents: Mapping[int, bytes]) -> dict[int, Columns]:
+    """Returns the points of blocks by ID; large ones are decoded in a thread."""
+
+    def decode() -> dict[int, Columns]:
+        return {block_id: blocks.decode(content) for block_id, content in contents.items()}
+
+    is_large = sum(map(len, contents.values())) > _AT_ONCE
+    return await asyncio.to_thread(decode) if is_large else decode()
 
 
 def _is_bounded(head: BlockHead, history: Chain) -> bool:
