@@ -1,16 +1,28 @@
 /** The pages that manage a project or the server, each set below one strip of tabs. */
-import { createRoute, redirect } from "@tanstack/react-router";
-import { AuditPage } from "@/features/admin/AuditPage";
+import { createRoute, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { readAuditSearch } from "@/features/admin/auditSearch";
-import { MembersPage } from "@/features/admin/MembersPage";
-import { ServiceAccountsPage } from "@/features/credentials/ServiceAccountsPage";
-import { PoolPage } from "@/features/pools/PoolPage";
-import { PoolsPage } from "@/features/pools/PoolsPage";
-import { ProjectSettingsPage } from "@/features/projects/ProjectSettingsPage";
-import { ProjectsPage } from "@/features/projects/ProjectsPage";
 import { administration, project } from "./frames";
+import { afterLoading } from "./lazyPages";
 import { peopleRoutes } from "./peopleRoutes";
 import { ProjectSections } from "./Sections";
+
+// Pages that few visits open are loaded when they are opened.
+const AuditPage = lazyRouteComponent(() => import("@/features/admin/AuditPage"), "AuditPage");
+const MembersPage = lazyRouteComponent(() => import("@/features/admin/MembersPage"), "MembersPage");
+const ServiceAccountsPage = lazyRouteComponent(
+  () => import("@/features/credentials/ServiceAccountsPage"),
+  "ServiceAccountsPage",
+);
+const PoolPage = lazyRouteComponent(() => import("@/features/pools/PoolPage"), "PoolPage");
+const PoolsPage = lazyRouteComponent(() => import("@/features/pools/PoolsPage"), "PoolsPage");
+const ProjectSettingsPage = lazyRouteComponent(
+  () => import("@/features/projects/ProjectSettingsPage"),
+  "ProjectSettingsPage",
+);
+const ProjectsPage = lazyRouteComponent(
+  () => import("@/features/projects/ProjectsPage"),
+  "ProjectsPage",
+);
 
 const administrationIndex = createRoute({
   getParentRoute: () => administration,
@@ -35,17 +47,17 @@ const pools = createRoute({
 const pool = createRoute({
   getParentRoute: () => administration,
   path: "/pools/$pool",
-  component: function Pool() {
+  component: afterLoading(function Pool() {
     const name = pool.useParams().pool;
     return <PoolPage key={name} name={name} />;
-  },
+  }, PoolPage),
 });
 
 const serverAudit = createRoute({
   getParentRoute: () => administration,
   path: "/audit",
   validateSearch: readAuditSearch,
-  component: function ServerAudit() {
+  component: afterLoading(function ServerAudit() {
     const navigate = serverAudit.useNavigate();
     return (
       <AuditPage
@@ -54,7 +66,7 @@ const serverAudit = createRoute({
         onSearch={(search) => void navigate({ search, replace: true })}
       />
     );
-  },
+  }, AuditPage),
 });
 
 const management = createRoute({
@@ -66,35 +78,35 @@ const management = createRoute({
 const settings = createRoute({
   getParentRoute: () => management,
   path: "/settings",
-  component: function Settings() {
+  component: afterLoading(function Settings() {
     const slug = settings.useParams().project;
     return <ProjectSettingsPage key={slug} slug={slug} />;
-  },
+  }, ProjectSettingsPage),
 });
 
 const members = createRoute({
   getParentRoute: () => management,
   path: "/members",
-  component: function Members() {
+  component: afterLoading(function Members() {
     const slug = members.useParams().project;
     return <MembersPage key={slug} project={slug} />;
-  },
+  }, MembersPage),
 });
 
 const serviceAccounts = createRoute({
   getParentRoute: () => management,
   path: "/service-accounts",
-  component: function ServiceAccounts() {
+  component: afterLoading(function ServiceAccounts() {
     const slug = serviceAccounts.useParams().project;
     return <ServiceAccountsPage key={slug} project={slug} />;
-  },
+  }, ServiceAccountsPage),
 });
 
 const projectAudit = createRoute({
   getParentRoute: () => management,
   path: "/audit",
   validateSearch: readAuditSearch,
-  component: function ProjectAudit() {
+  component: afterLoading(function ProjectAudit() {
     const navigate = projectAudit.useNavigate();
     return (
       <AuditPage
@@ -103,7 +115,7 @@ const projectAudit = createRoute({
         onSearch={(search) => void navigate({ search, replace: true })}
       />
     );
-  },
+  }, AuditPage),
 });
 
 export const administrationRoutes = administration.addChildren([

@@ -1,16 +1,22 @@
 /** The routes of people and invitations. */
-import { createRoute } from "@tanstack/react-router";
-import { InvitationsPage } from "@/features/people/InvitationsPage";
-import { PeoplePage } from "@/features/people/PeoplePage";
-import { PersonPage } from "@/features/people/PersonPage";
+import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import { readInvitationsSearch, readPeopleSearch } from "@/features/people/search";
 import { administration } from "./frames";
+import { afterLoading } from "./lazyPages";
+
+// Pages that few visits open are loaded when they are opened.
+const InvitationsPage = lazyRouteComponent(
+  () => import("@/features/people/InvitationsPage"),
+  "InvitationsPage",
+);
+const PeoplePage = lazyRouteComponent(() => import("@/features/people/PeoplePage"), "PeoplePage");
+const PersonPage = lazyRouteComponent(() => import("@/features/people/PersonPage"), "PersonPage");
 
 const people = createRoute({
   getParentRoute: () => administration,
   path: "/people",
   validateSearch: readPeopleSearch,
-  component: function ServerPeople() {
+  component: afterLoading(function ServerPeople() {
     const navigate = people.useNavigate();
     return (
       <PeoplePage
@@ -18,23 +24,23 @@ const people = createRoute({
         onSearch={(search) => void navigate({ search, replace: true })}
       />
     );
-  },
+  }, PeoplePage),
 });
 
 const person = createRoute({
   getParentRoute: () => administration,
   path: "/people/$user",
-  component: function ServerPerson() {
+  component: afterLoading(function ServerPerson() {
     const { user } = person.useParams();
     return <PersonPage key={user} user={user} />;
-  },
+  }, PersonPage),
 });
 
 const invitations = createRoute({
   getParentRoute: () => administration,
   path: "/invitations",
   validateSearch: readInvitationsSearch,
-  component: function ServerInvitations() {
+  component: afterLoading(function ServerInvitations() {
     const navigate = invitations.useNavigate();
     return (
       <InvitationsPage
@@ -42,7 +48,7 @@ const invitations = createRoute({
         onSearch={(search) => void navigate({ search, replace: true })}
       />
     );
-  },
+  }, InvitationsPage),
 });
 
 export const peopleRoutes = [people, person, invitations] as const;

@@ -1,27 +1,36 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
 import { findExperiment, runQuery } from "@/api/queries";
-import { AccountPage } from "@/features/account/AccountPage";
-import { OwnTokens } from "@/features/credentials/OwnTokens";
-import { ExperimentPage } from "@/features/experiment/ExperimentPage";
 import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
 import { readExperimentsSearch } from "@/features/experiments/search";
 import { readLoginSearch } from "@/features/login/code";
 import { LoginPage } from "@/features/login/LoginPage";
-import { QueuePage } from "@/features/queue/QueuePage";
 import { readQueueSearch } from "@/features/queue/search";
-import { WorkersPage } from "@/features/queue/WorkersPage";
-import { RunPage } from "@/features/run/RunPage";
 import { readRunSearch } from "@/features/run/search";
 import { readNewExperimentSearch } from "@/features/submit/search";
-import { UsagePage } from "@/features/usage/UsagePage";
 import { readUsageSearch } from "@/features/usage/usageSearch";
 import { administrationRoutes, managementRoutes } from "./adminRoutes";
 import { ErrorPage } from "./ErrorPages";
 import { inside, project, root } from "./frames";
 import { chooseFirstSlug, onlySlug } from "./guards";
 import { Home } from "./Home";
+import { afterLoading } from "./lazyPages";
+
+// Each page is loaded when it is opened; the first ones, and the frame of all, come at once.
+const AccountPage = lazyRouteComponent(
+  () => import("@/features/account/AccountPage"),
+  "AccountPage",
+);
+const OwnTokens = lazyRouteComponent(() => import("@/features/credentials/OwnTokens"), "OwnTokens");
+const ExperimentPage = lazyRouteComponent(
+  () => import("@/features/experiment/ExperimentPage"),
+  "ExperimentPage",
+);
+const QueuePage = lazyRouteComponent(() => import("@/features/queue/QueuePage"), "QueuePage");
+const WorkersPage = lazyRouteComponent(() => import("@/features/queue/WorkersPage"), "WorkersPage");
+const RunPage = lazyRouteComponent(() => import("@/features/run/RunPage"), "RunPage");
+const UsagePage = lazyRouteComponent(() => import("@/features/usage/UsagePage"), "UsagePage");
 
 const login = createRoute({
   getParentRoute: () => root,
@@ -55,11 +64,11 @@ const experiment = createRoute({
   getParentRoute: () => project,
   path: "/experiments/$experimentId",
   validateSearch: readExperimentSearch,
-  component: function Experiment() {
+  component: afterLoading(function Experiment() {
     const params = experiment.useParams();
     const { project: slug, experimentId } = params;
     return <ExperimentPage key={`${slug} ${experimentId}`} project={slug} id={experimentId} />;
-  },
+  }, ExperimentPage),
 });
 
 // The form has a YAML parser, which no other page needs.
@@ -77,9 +86,9 @@ const run = createRoute({
   getParentRoute: () => project,
   path: "/runs/$runId",
   validateSearch: readRunSearch,
-  component: function Run() {
+  component: afterLoading(function Run() {
     return <RunPage key={run.useParams().runId} id={run.useParams().runId} />;
-  },
+  }, RunPage),
 });
 
 const queue = createRoute({
@@ -92,13 +101,17 @@ const queue = createRoute({
 const account = createRoute({
   getParentRoute: () => inside,
   path: "/account",
-  component: function Account() {
-    return (
-      <AccountPage>
-        <OwnTokens />
-      </AccountPage>
-    );
-  },
+  component: afterLoading(
+    function Account() {
+      return (
+        <AccountPage>
+          <OwnTokens />
+        </AccountPage>
+      );
+    },
+    AccountPage,
+    OwnTokens,
+  ),
 });
 
 const workers = createRoute({
@@ -111,12 +124,12 @@ const usage = createRoute({
   getParentRoute: () => inside,
   path: "/usage",
   validateSearch: readUsageSearch,
-  component: function Usage() {
+  component: afterLoading(function Usage() {
     const navigate = usage.useNavigate();
     return (
       <UsagePage search={usage.useSearch()} onSearch={(search) => void navigate({ search })} />
     );
-  },
+  }, UsagePage),
 });
 
 // Addresses without a project, as in links that were made before projects had pages of their own.
