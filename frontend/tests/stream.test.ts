@@ -164,6 +164,10 @@ describe("live stream", () => {
     expect(seen).toEqual([6]);
     expect(stream.status().state).toBe("live");
     expect([newest(connections).body.wait, cursors(newest(connections))]).toEqual([25, [9]]);
+    const unanswered = newest(connections);
+    await vi.advanceTimersByTimeAsync(45_000);
+    expect(unanswered.isOpen).toBe(false);
+    expect([newest(connections).body.wait, cursors(newest(connections))]).toEqual([0, [9]]);
   });
 });
 

@@ -16,6 +16,8 @@ const SILENCE = 40_000;
 /** Time in which the first bytes of a stream must arrive, which the server sends at once. */
 const FIRST_BYTES = 15_000;
 const POLL_SECONDS = 25;
+/** Time in which a poll must be answered; after a longer silence the connection counts as lost. */
+const POLL_SILENCE = 1000 * POLL_SECONDS + 15_000;
 /** Time after which a stream is tried again where only polls got through. */
 const POLLING = 600_000;
 const STREAM_PATH = "/api/v1/events:stream";
@@ -150,9 +152,11 @@ export class SharedConnection {
     const followers = [...this.#followers];
     while (Date.now() < this.#pollsUntil) {
       const more = { wait: this.#status.state === "live" ? POLL_SECONDS : 0 };
-      const response = await this.#send(POLL_PATH, followers, more, connection.signal);
-      if (response === null) return false;
-      const answer = (await response.json()) as Polled;
+      const watchdog = setTimeout(() => connection.abort(), POLL_SILENCE);
+      const answer = await this.#send(POLL_PATH, followers, more, connection.signal)
+        .then((response) => response?.json() as Promise<Polled> | undefined)
+        .finally(() => clearTimeout(watchdog));
+      if (answer === undefined) return false;
       if (connection.signal.aborted) return true;
       this.#markLive();
       for (const { subscriptions, event } of answer.events)
