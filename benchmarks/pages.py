@@ -206,7 +206,11 @@ def main() -> int:
         url = f"sqlite:///{Path(directory) / 'pages.db'}"
         upgrade(url)
         content = asyncio.run(fill(url, values.runs, values.points))
-        settings = {"PALESTRA_DAEMONS": "false", "PALESTRA_API_REQUESTS_PER_SECOND": "0"}
+        # The compactor must run; no attempt renews its lease.
+        settings = {
+            "PALESTRA_RECLAIM_SECONDS": "86400",
+            "PALESTRA_API_REQUESTS_PER_SECOND": "0",
+        }
         stack = Stack(Path(directory), database_url=url, settings=settings)
         spawn = multiprocessing.get_context("spawn")
         stop = spawn.Event()
