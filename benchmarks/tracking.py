@@ -13,7 +13,9 @@ the points: its rate includes the time until it has them, and it has no times of
 
 import argparse
 import os
+import signal
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -62,8 +64,8 @@ def open_server(name: str, rounds: int) -> Iterator[TrackingServer]:
             server: TrackingServer = Palestra(directory, url, attempts)
         else:
             server = PEERS[name](directory)
-        server.start()
         stack.callback(server.stop)
+        server.start()
         yield server
 
 
@@ -164,6 +166,8 @@ def main() -> int:
     parser.add_argument("--rest", type=float, default=10, help="seconds before memory is read")
     parser.add_argument("--servers", default=",".join((*OURS, *PEERS)), help="by commas")
     values = parser.parse_args()
+    # The servers are ended also where this process is told to end.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     wanted = [name for name in values.servers.split(",") if name]
     for name in wanted:
         if name not in (*OURS, *PEERS):

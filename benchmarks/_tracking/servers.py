@@ -37,7 +37,7 @@ class TrackingServer(ABC):
     """
 
     name: str
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | None = None
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -70,12 +70,15 @@ class TrackingServer(ABC):
 
     def measure_memory(self) -> float:
         """Returns the MiB of its processes; pages that they share count once."""
+        assert self.process is not None
         root = psutil.Process(self.process.pid)
         processes = [root, *root.children(recursive=True)]
         return sum(one.memory_full_info().pss for one in processes) / 2**20
 
     def stop(self) -> None:
-        """Ends the processes."""
+        """Ends the processes that were started."""
+        if self.process is None:
+            return
         family = psutil.Process(self.process.pid).children(recursive=True)
         self.process.send_signal(signal.SIGTERM)
         try:
