@@ -19,7 +19,7 @@ from palestra.contract.resources import ArtifactView
 CHUNK: Final = 262_144
 _RANGE: Final = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 _MAX_HEADER: Final = 64
-_SAFE: Final = {
+SAFE_HEADERS: Final = {
     "Content-Type": "application/octet-stream",
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -83,9 +83,9 @@ def respond_with_attachment(
     """Returns the answer that sends an artifact's content or a part of it."""
     sent = part or Slice(0, view.size - 1, view.size)
     headers = {
-        **_SAFE,
+        **SAFE_HEADERS,
         "Content-Type": _media_type(view),
-        "Content-Disposition": _disposition(view.name),
+        "Content-Disposition": describe_attachment(view.name),
         "ETag": _etag(view),
         "Content-Length": str(sent.length),
     }
@@ -100,13 +100,14 @@ def _etag(view: ArtifactView) -> str:
 
 def _media_type(view: ArtifactView) -> str:
     return (
-        _PLAYED.get(view.name[-4:], _SAFE["Content-Type"])
+        _PLAYED.get(view.name[-4:], SAFE_HEADERS["Content-Type"])
         if view.kind == "video"
-        else _SAFE["Content-Type"]
+        else SAFE_HEADERS["Content-Type"]
     )
 
 
-def _disposition(name: str) -> str:
+def describe_attachment(name: str) -> str:
+    """Returns the header `Content-Disposition` of a file, without its folders."""
     base = name.rsplit("/", 1)[-1]
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", base)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(base, safe='')}"

@@ -76,6 +76,7 @@ CALLS = {
     "GET /runs/{run_id}": Call(200),
     "GET /runs/{run_id}/provenance": Call(200),
     "GET /runs/{run_id}/snapshots": Call(200),
+    "GET /runs/{run_id}/snapshots/{snapshot_id}/archive": Call(200),
     "GET /runs/{run_id}/evaluations": Call(200),
     "GET /runs/{run_id}/artifacts": Call(200),
     "GET /runs/{run_id}/series": Call(200),

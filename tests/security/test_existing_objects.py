@@ -106,6 +106,7 @@ async def _make_objects(shared: AppServer, side: str) -> Objects:
         "run_id": run_id,
         "job_id": names["queued_job" if ours else "foreign_job"],
         "experiment_id": names["experiment" if ours else "foreign_experiment"],
+        "snapshot_id": names["finished_snapshot" if ours else "foreign_snapshot"],
         "worker_id": names["worker"],
         "user": f"victim-{side}",
         "pool": side,

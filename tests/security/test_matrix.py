@@ -75,6 +75,7 @@ NEEDS = {
     "GET /runs/{run_id}": READ,
     "GET /runs/{run_id}/provenance": READ,
     "GET /runs/{run_id}/snapshots": READ,
+    "GET /runs/{run_id}/snapshots/{snapshot_id}/archive": READ,
     "GET /runs/{run_id}/evaluations": READ,
     "GET /runs/{run_id}/artifacts": READ,
     "GET /runs/{run_id}/series": READ,

@@ -29,6 +29,7 @@ from palestra.contract.work_order import (
 from palestra.telemetry.transport import open_client
 from workers.host.counters import Counters
 from workers.host.enrolment import Enrolment
+from workers.host.kept_connection import KeptConnection
 from workers.host.slots import HeldSlots, Slots, gpus_of_slots
 from workers.host.supervisor_start import SupervisorStart, SupervisorStartError, start_supervisor
 from workers.ipc import full_disk
@@ -98,6 +99,7 @@ class DispatchTask:
         self._settings = settings
         self._slots = Slots(settings.state_directory, settings.slots)
         self._counters = Counters(settings.state_directory)
+        self._connection = KeptConnection(settings.server)
 
     def __call__(self, *arguments: object, **keywords: object) -> None:
         """Handles one dispatch message. Never raises, since the message is acknowledged already."""
@@ -176,8 +178,7 @@ class DispatchTask:
         end = time.monotonic() + _CLAIM_SECONDS
         while True:
             try:
-                with open_client(self._settings.server, secret) as client:
-                    return WorkerApi(client).claim(claim)
+                return WorkerApi(self._connection.get(secret)).claim(claim)
             except ServerUnreachableError as error:
                 if time.monotonic() > end:
                     raise

@@ -11,6 +11,7 @@ from app.api.download import parse_range, respond_with_attachment
 from app.api.errors import HttpProblemError
 from app.api.paging import declare_page_request
 from app.api.strict_body import declare_json_body
+from app.api.zip_stream import ZIP_TYPE, ArchivedFile, respond_with_zip
 from app.domain.paging import PageRequest
 from app.services.artifacts import artifacts
 from palestra.contract.resources import ArtifactDeclaration, ArtifactKind, ArtifactView
@@ -108,3 +109,20 @@ async def download_artifact(
     return respond_with_attachment(
         content.view, content.path, parse_range(wanted, if_range, content.view)
     )
+
+
+@router.get(
+    "/runs/{run_id}/snapshots/{snapshot_id}/archive",
+    response_class=Response,
+    responses={200: {"content": {ZIP_TYPE: _BINARY["application/octet-stream"]}}},
+)
+async def download_snapshot(
+    run_id: str, snapshot_id: str, principal: Reader, session: ReadSession, store: StoreDep
+) -> StreamingResponse:
+    """Sends all files of a verified snapshot as one ZIP archive."""
+    found = await artifacts.find_snapshot_content(session, principal, run_id, snapshot_id, store)
+    files = [
+        ArchivedFile(f"{snapshot_id}/{name}", content.path, content.view.size)
+        for name, content in found.items()
+    ]
+    return respond_with_zip(f"{snapshot_id}.zip", files)

@@ -185,6 +185,22 @@ async def find_content(
     return Content(build_view(artifact), store.path(artifact.blob_id))
 
 
+async def find_snapshot_content(
+    session: Session, principal: Principal, run_id: str, snapshot_id: str, store: BlobStore
+) -> dict[str, Content]:
+    """Returns the files of a verified snapshot by their names within it.
+
+    Raises:
+        NotFoundError: If the caller sees no such run, or it has no verified snapshot of that ID.
+    """
+    run = await runs.find(session, principal, run_id)
+    snapshot = await snapshots.find_verified(session, run.id, snapshot_id)
+    return {
+        file.name: await find_content(session, principal, file.artifact_id, store)
+        for file in snapshot.files
+    }
+
+
 def _visible(artifact: ArtifactRow | None, principal: Principal) -> ArtifactRow | None:
     is_mine = artifact is not None and artifact.project_id in principal.project_ids
     return artifact if is_mine else None

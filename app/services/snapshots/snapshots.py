@@ -73,6 +73,18 @@ async def resolve(session: Session, run_id: str, choice: str) -> SnapshotRef:
     return await make_reference(session, best)
 
 
+async def find_verified(session: Session, run_id: str, snapshot_id: str) -> SnapshotRef:
+    """Returns a verified snapshot of a run, with its files.
+
+    Raises:
+        NotFoundError: If the run has none of that ID.
+    """
+    snapshot = await rows.find(session, snapshot_id)
+    if snapshot is None or snapshot.run_id != run_id or snapshot.state != SnapshotState.VERIFIED:
+        raise NotFoundError("stored snapshot of this run")
+    return await make_reference(session, snapshot)
+
+
 async def make_reference(session: Session, snapshot: SnapshotRow) -> SnapshotRef:
     """Returns the reference by which a worker downloads a verified snapshot."""
     files = tuple(

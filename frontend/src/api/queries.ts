@@ -193,6 +193,11 @@ export function contentAddress(artifactId: string): string {
   return buildAddress(`/artifacts/${artifactId}/content`);
 }
 
+/** The URL of a ZIP archive with all files of a snapshot. */
+export function archiveAddress(snapshot: t.Snapshot): string {
+  return buildAddress(`/runs/${snapshot.run_id}/snapshots/${snapshot.id}/archive`);
+}
+
 export function seriesNamesQuery(id: string) {
   return queryOptions({
     queryKey: keys.seriesNames(id),

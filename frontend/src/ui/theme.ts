@@ -106,7 +106,12 @@ export const theme = createTheme({
     Autocomplete: { defaultProps: { size: "xs", comboboxProps: { shadow: "md" } } },
     Slider: { defaultProps: { size: "xs" } },
     Modal: {
-      defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.35 }, padding: "lg" },
+      defaultProps: {
+        centered: true,
+        overlayProps: { backgroundOpacity: 0.35 },
+        padding: "lg",
+        closeButtonProps: { "aria-label": "Close the dialog" },
+      },
     },
     Notification: Notification.extend({
       styles: { description: { color: "var(--ink-2)" } },

@@ -2,7 +2,9 @@
 
 import asyncio
 import hashlib
+import io
 import os
+import zipfile
 from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import islice
 from pathlib import Path
@@ -249,6 +251,9 @@ async def test_a_snapshot_is_downloaded_once_it_is_verified(
     run, snapshot = shared.names["live_run"], shared.names["uploading_snapshot"]
     with pytest.raises(DownloadError, match="no stored snapshot 'newest'"):
         await asyncio.to_thread(lambda: client.download_snapshot(run, tmp_path, snapshot="newest"))
+    async with shared.client("user") as http:
+        answer = await http.get(f"/api/v1/runs/{run}/snapshots/{snapshot}/archive")
+    assert answer.status_code == 404, "its file has not arrived"
     await _upload(shared, "weights.safetensors", b"1234", "snapshot", snapshot)
     for choice in ("newest", snapshot):
         place = await asyncio.to_thread(
@@ -258,5 +263,17 @@ async def test_a_snapshot_is_downloaded_once_it_is_verified(
         assert {path.name: path.read_bytes() for path in place.iterdir()} == {
             "weights.safetensors": b"1234"
         }
+    archive = f"/api/v1/runs/{run}/snapshots/{snapshot}/archive"
+    async with shared.client("user") as http:
+        answer = await http.get(archive)
+        other_run = await http.get(archive.replace(run, shared.names["finished_run"]))
+    assert answer.headers["content-disposition"].startswith(
+        f'attachment; filename="{snapshot}.zip"'
+    )
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as unpacked:
+        assert unpacked.testzip() is None
+        assert unpacked.namelist() == [f"{snapshot}/weights.safetensors"]
+        assert unpacked.read(f"{snapshot}/weights.safetensors") == b"1234"
+    assert other_run.status_code == 404
     with pytest.raises(DownloadError, match=f"no stored snapshot 'best' .*{snapshot}"):
         await asyncio.to_thread(lambda: client.download_snapshot(run, tmp_path))

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import type { ApiError } from "@/api/client";
 import { listMeasures, type Measures } from "@/api/definition";
-import { contentAddress, snapshotsQuery } from "@/api/queries";
+import { archiveAddress, contentAddress, snapshotsQuery } from "@/api/queries";
 import type { RunDetail, Snapshot } from "@/api/types";
 import {
   formatAge,
@@ -121,6 +121,15 @@ function SnapshotFiles({ snapshot }: { snapshot: Snapshot }) {
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
+        <Menu.Item
+          component="a"
+          href={archiveAddress(snapshot)}
+          download={`${snapshot.id}.zip`}
+          rightSection={<span className="faint">{formatBytes(snapshot.size)}</span>}
+        >
+          All files as a ZIP archive
+        </Menu.Item>
+        <Menu.Divider />
         {stored.map((file) => (
           <Menu.Item
             key={file.name}
