@@ -10,6 +10,7 @@ from app.daemons.pool_recorder import PoolRecorder
 from app.daemons.reaper import Reaper
 from app.daemons.remover import ProjectRemover
 from app.daemons.start_estimator import StartEstimator
+from app.daemons.summariser import Summariser
 from app.db.engine import Database
 from app.services.artifacts.blob_store import BlobStore
 from app.settings import Settings
@@ -41,8 +42,8 @@ async def run(database: Database, settings: Settings, bus: Bus) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(dispatcher.run(bus))
             recorder, estimator = PoolRecorder(database), StartEstimator(database)
-            curves = CurveCompactor(database)
-            for daemon in (reaper, compactor, curves, remover, recorder, estimator):
+            curves, summariser = CurveCompactor(database), Summariser(database)
+            for daemon in (reaper, compactor, curves, summariser, remover, recorder, estimator):
                 group.create_task(daemon.run())
     finally:
         queue.close()

@@ -29,6 +29,16 @@ from app.db.models.pools import EnrolmentTokenRow, PoolRow, PoolWindowRow, Proje
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.start_estimates import StartEstimateRow
+from app.db.models.summaries import (
+    DefinitionMemberRow,
+    RunSummaryRow,
+    SeriesNameRow,
+    SeriesSummaryRow,
+    SetupRow,
+    SummaryProgressRow,
+    ThresholdCrossingRow,
+    ThresholdRow,
+)
 from app.db.models.uptime import ServerUptimeRow
 from app.db.models.usage import PoolHourRow, QueueGroupRow, UsageAccountRow, UsageEntryRow
 from app.db.models.workers import WorkerRow
@@ -42,6 +52,7 @@ __all__ = [
     "Base",
     "BlobRow",
     "BlockRow",
+    "DefinitionMemberRow",
     "DispatcherLeaseRow",
     "EnrolmentTokenRow",
     "EpochStatsRow",
@@ -66,14 +77,21 @@ __all__ = [
     "QuotaRow",
     "RollupRow",
     "RunRow",
+    "RunSummaryRow",
+    "SeriesNameRow",
     "SeriesRow",
+    "SeriesSummaryRow",
     "ServerUptimeRow",
+    "SetupRow",
     "SnapshotFileRow",
     "SnapshotRow",
     "StartEstimateRow",
     "SubmissionRow",
+    "SummaryProgressRow",
     "TailRow",
     "TelemetryBatchRow",
+    "ThresholdCrossingRow",
+    "ThresholdRow",
     "TokenRow",
     "UsageAccountRow",
     "UsageEntryRow",

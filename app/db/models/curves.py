@@ -158,6 +158,19 @@ class EvaluationRow(Base):
         Index(None, "run_id", "fence", "seq"),
         Index(None, "snapshot_id"),
         Index(None, "job_id"),
+        *(
+            Index(
+                f"ix_evaluations_{name}",
+                "run_id",
+                *columns,
+                sqlite_where=text("superseded = 0 AND source = 'evaluation'"),
+                postgresql_where=text("NOT superseded AND source = 'evaluation'"),
+            )
+            for name, columns in (
+                ("latest", ("env_step", "update_count", "id")),
+                ("best", ("score",)),
+            )
+        ),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)

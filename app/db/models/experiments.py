@@ -93,6 +93,16 @@ class RunRow(Base):
         Index(None, "submission_id"),
         Index(None, "project_id", "created_at", "id"),
         Index(None, "created_by", "created_at", "id"),
+        Index(
+            "ix_runs_filters",
+            "project_id",
+            "state",
+            "experiment_id",
+            "seed",
+            "created_by",
+            "created_at",
+            "id",
+        ),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)

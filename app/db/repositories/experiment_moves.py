@@ -18,6 +18,8 @@ from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, JobRow
 from app.db.models.snapshots import SnapshotRow
+from app.db.models.summaries import DefinitionMemberRow
+from app.db.repositories import summaries
 from app.db.repositories.projects import add_storage
 from app.db.repositories.value_lists import split_values
 from app.db.upsert import insert_new
@@ -70,6 +72,11 @@ async def move_rows(session: Session, experiment: ExperimentRow, to: str) -> Exp
     await _set_project(session, AttemptRow, AttemptRow.job_id.in_(jobs), to)
     for row in (RunRow, JobRow):
         await _set_project(session, row, _is_of(row, source, experiment_id), to)
+    members = _is_of(DefinitionMemberRow, source, experiment_id)
+    await _set_project(session, DefinitionMemberRow, members, to)
+    moved = _select_ids(RunRow, to, experiment_id)
+    setup_id = await summaries.find_setup(session, to, experiment.agent, experiment.env)
+    await summaries.move(session, moved, setup_id)
     await session.execute(
         delete(ExperimentRow)
         .where(ExperimentRow.project_id == source, ExperimentRow.id == experiment_id)

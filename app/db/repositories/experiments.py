@@ -4,16 +4,30 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    exists,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
+from app.db.models.summaries import DefinitionMemberRow
 from app.db.repositories.access import select_user_id
 from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
+from app.domain.definition_members import Member
 from app.domain.derived_states import EXPERIMENT_ORDER
 from app.domain.paging import Keyset
 from palestra.contract.states import RunState
@@ -77,6 +91,16 @@ async def insert_experiment(session: Session, row: dict[str, Any]) -> bool:
     """
     statement = insert_new(session, ExperimentRow, [row]).returning(ExperimentRow.id)
     return (await session.execute(statement)).first() is not None
+
+
+async def add_members(
+    session: Session, project_id: str, experiment_id: str, members: Iterable[Member]
+) -> None:
+    """Adds the members of the definition of a new experiment."""
+    key = {"project_id": project_id, "experiment_id": experiment_id}
+    rows = [{**key, **member._asdict()} for member in members]
+    if rows:
+        await session.execute(insert(DefinitionMemberRow), rows)
 
 
 async def find_by_identity(

@@ -29,6 +29,14 @@ from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow
 from app.db.models.logs import LogBlockRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
+from app.db.models.summaries import (
+    DefinitionMemberRow,
+    RunSummaryRow,
+    SeriesSummaryRow,
+    SetupRow,
+    ThresholdCrossingRow,
+    ThresholdRow,
+)
 from app.db.models.usage import QueueGroupRow
 from app.db.repositories.artifacts import delete_blobs
 
@@ -72,6 +80,9 @@ def _refers_to(column: Key, owned: Key, owner: Key) -> Callable[[str], ColumnEle
 
 
 OF_RUN: Final[tuple[Remove, ...]] = (
+    _make_remover(ThresholdCrossingRow, _has_value(ThresholdCrossingRow.run_id)),
+    _make_remover(SeriesSummaryRow, _has_value(SeriesSummaryRow.run_id)),
+    _make_remover(RunSummaryRow, _has_value(RunSummaryRow.run_id)),
     _make_remover(TailRow, _has_value(TailRow.run_id)),
     _make_remover(RollupRow, _refers_to(RollupRow.series_id, SeriesRow.id, SeriesRow.run_id)),
     _make_remover(BlockRow, _refers_to(BlockRow.series_id, SeriesRow.id, SeriesRow.run_id)),
@@ -99,7 +110,10 @@ OF_ATTEMPT: Final[tuple[Remove, ...]] = (
 OF_PROJECT: Final[tuple[Remove, ...]] = (
     _make_remover(JobRow, _has_value(JobRow.project_id)),
     _make_remover(SubmissionRow, _has_value(SubmissionRow.project_id)),
+    _make_remover(DefinitionMemberRow, _has_value(DefinitionMemberRow.project_id)),
     _make_remover(ExperimentRow, _has_value(ExperimentRow.project_id)),
+    _make_remover(ThresholdRow, _has_value(ThresholdRow.project_id)),
+    _make_remover(SetupRow, _has_value(SetupRow.project_id)),
     # The newest event stays: readers compare their cursors with its ID.
     _make_remover(
         EventRow,

@@ -80,7 +80,7 @@ async def _virtual(session: Session, run_id: str) -> list[SeriesInfo]:
         )
         infos = (
             _summarise_evaluations(f"{prefix}/{name}", of_source, name)
-            for name in _list_statistics(of_source)
+            for name in list_statistics(of_source)
         )
         found += [info for info in infos if info is not None]
     return found
@@ -122,7 +122,7 @@ def read_statistic(evaluation: Evaluation, name: str) -> float | None:
     return evaluation.metrics.get(name)
 
 
-def _list_statistics(evaluations: Sequence[Evaluation]) -> Sequence[str]:
+def list_statistics(evaluations: Sequence[Evaluation]) -> Sequence[str]:
     """Returns the statistics that have a curve: all statistics of episodes.
 
     Of supervised evaluations, the metrics and the mean, which is the score, have a curve.

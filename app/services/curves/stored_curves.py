@@ -232,7 +232,7 @@ async def _decode_partial(
     for key, part in partial:
         assert part.head is not None
         columns = decoded[part.head.id]
-        part.columns = _select_history(columns, part.head.fence, histories.get(key[0], {}))
+        part.columns = select_history(columns, part.head.fence, histories.get(key[0], {}))
 
 
 async def _decode_contents(contents: Mapping[int, bytes]) -> dict[int, Columns]:
@@ -250,7 +250,7 @@ def _is_bounded(head: BlockHead, history: Chain) -> bool:
     return bound is not None and head.highest_env_step >= bound.env_step
 
 
-def _select_history(columns: Columns, fence: int, history: Chain) -> Columns:
+def select_history(columns: Columns, fence: int, history: Chain) -> Columns:
     """Returns the points of an attempt that belong to the run's history."""
     superseded = fence_chain.find_superseded(history, fence, columns.env_step, columns.update)
     return blocks.select(columns, ~superseded)
@@ -271,6 +271,6 @@ def _add_tails(
         if not _counts(history, tail.fence):
             continue
         for name, columns in point_tables.join_series(_decode(tail), names[tail.run_id]).items():
-            counted = _select_history(columns, tail.fence, history)
+            counted = select_history(columns, tail.fence, history)
             order = (tail.fence, tail.attempt_id, tail.first_seq)
             curves[tail.run_id, name].parts.append(_Part(order, len(columns), columns=counted))

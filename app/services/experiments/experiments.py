@@ -1,6 +1,7 @@
 """Experiments: submitted, listed, read, archived."""
 
 import asyncio
+import json
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
 from app.db.repositories.experiments import ExperimentFilter, RunFilter
+from app.domain.definition_members import list_members
 from app.domain.errors import ConflictError, NotFoundError
 from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
@@ -80,6 +82,8 @@ async def submit(
         raise refuse_taken_id()
     _limit(session, principal, experiment, submission.options, is_new=new)
     if new:
+        members = list_members(json.loads(experiment.definition))
+        await rows.add_members(session, experiment.project_id, experiment.id, members)
         _audit(session, principal, experiment, "experiment.create")
     elif experiment.archived_at is not None:
         await rows.set_archived(session, experiment, archived=False)

@@ -1,0 +1,67 @@
+"""The summariser: keeps the summaries by which lists of runs are sorted and filtered."""
+
+from typing import Final
+
+import structlog
+
+from app.daemons.periodic import run_periodically
+from app.db.engine import Database
+from app.db.repositories import events as event_rows
+from app.db.repositories import summaries as rows
+from app.services.curves import summaries
+
+_log = structlog.get_logger("palestra.summariser")
+
+PERIOD: Final = 2.0
+EVENTS: Final = 20_000
+"""Most events of one round."""
+_STALE: Final = 100
+"""Runs that one round summarises anew beside those with new records."""
+
+
+class Summariser:
+    """Summarises the runs about which there are new events.
+
+    The last event that was considered is stored, so no run is left out after a restart. What a
+    round writes can be repeated without effect.
+
+    Args:
+        database: Database of the curves.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def run(self) -> None:
+        """Summarises every two seconds until it is cancelled."""
+        await run_periodically(self.tick, PERIOD, log=_log, failed="summariser.failed")
+
+    async def tick(self) -> int:
+        """Summarises the runs with new records, and some that wait to be summarised anew.
+
+        Returns:
+            The number of runs that were written.
+        """
+        async with self._database.read() as session:
+            after = await rows.read_progress(session)
+            oldest, newest = await event_rows.read_bounds(session)
+            last = min(newest, max(after, oldest - 1) + EVENTS)
+            changes = await rows.list_changes(session, after, last)
+            stale = await rows.list_stale(session, _STALE)
+        if oldest > after + 1:
+            stale = await self._mark_all(oldest - 1)
+        run_ids = {change.run_id for change in changes}
+        evaluated = {change.run_id for change in changes if change.type == "evaluation"}
+        written = await summaries.summarise(self._database, run_ids, evaluated)
+        written += await summaries.summarise(self._database, set(stale) - run_ids)
+        if last > after:
+            async with self._database.write() as session:
+                await rows.set_progress(session, last)
+        return written
+
+    async def _mark_all(self, event_id: int) -> list[str]:
+        """Lets all runs be summarised anew, since events were deleted before they were read."""
+        async with self._database.write() as session:
+            await rows.mark_stale(session)
+            await rows.set_progress(session, event_id)
+            return await rows.list_stale(session, _STALE)

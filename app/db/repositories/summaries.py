@@ -1,0 +1,355 @@
+"""Rows of the summaries of runs: how far they are, what they need, and what they hold."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, NamedTuple, cast
+
+from sqlalchemy import CursorResult, Table, and_, delete, func, insert, literal, or_, select, update
+
+from app.db.engine import Session
+from app.db.models.curves import BlockRow, SeriesRow
+from app.db.models.events import EventRow
+from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.models.summaries import (
+    RunSummaryRow,
+    SeriesNameRow,
+    SeriesSummaryRow,
+    SetupRow,
+    SummaryProgressRow,
+    ThresholdCrossingRow,
+    ThresholdRow,
+)
+from app.db.repositories.value_lists import split_values
+from app.db.upsert import build_insert, insert_new
+
+STALE: Final = -1
+"""Fence of runs that must be summarised anew."""
+_CHANGES: Final = ("points", "evaluation", "run")
+"""Types of the events after which the summary of a run may differ."""
+_PROGRESS: Final = 1
+
+
+class Change(NamedTuple):
+    """A run about which there are events of a type."""
+
+    run_id: str
+    type: str
+
+
+class SummarisedRun(NamedTuple):
+    """What the summary of a run depends on beside its records."""
+
+    id: str
+    project_id: str
+    experiment_id: str
+    fence: int
+    agent: str
+    env: str
+    kind: str
+
+
+class RunState(NamedTuple):
+    """How far a run is summarised."""
+
+    run_id: str
+    fence: int
+    version: int
+    places: Mapping[str, int]
+    first_wall: float | None
+
+
+class BlockPlace(NamedTuple):
+    """A block of a series of a run, in the order of their points."""
+
+    fence: int
+    attempt_id: str
+    first_seq: int
+    id: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewSummary:
+    """What is written of a run."""
+
+    run: SummarisedRun
+    state: RunState | None
+    """What was read; `None` for a run without a row."""
+    places: Mapping[str, int]
+    first_wall: float | None
+    replaces: bool
+    """Whether rows that are not among `series` are deleted."""
+    series: Mapping[str, Mapping[str, Any]]
+    """Columns of the summary of each series by name."""
+    crossings: Sequence[Mapping[str, Any]]
+    """Columns of `ThresholdCrossingRow` but the run."""
+
+
+async def read_progress(session: Session) -> int:
+    """Returns the ID of the last event that was considered."""
+    return await session.scalar(select(SummaryProgressRow.event_id)) or 0
+
+
+async def set_progress(session: Session, event_id: int) -> None:
+    """Stores the ID of the last event that was considered, unless it is a lower one."""
+    row = {"id": _PROGRESS, "event_id": event_id}
+    await session.execute(insert_new(session, SummaryProgressRow, [row]))
+    await session.execute(
+        update(SummaryProgressRow)
+        .where(SummaryProgressRow.event_id < event_id)
+        .values(event_id=event_id)
+        .execution_options(synchronize_session=False)
+    )
+
+
+async def list_changes(session: Session, after: int, last: int) -> list[Change]:
+    """Returns the runs with events after `after` up to `last`, once for each type."""
+    query = select(EventRow.run_id, EventRow.type).distinct()
+    query = query.where(
+        EventRow.id > after,
+        EventRow.id <= last,
+        EventRow.run_id.is_not(None),
+        EventRow.type.in_(_CHANGES),
+    )
+    return [Change(run_id or "", kind) for run_id, kind in await session.execute(query)]
+
+
+async def list_stale(session: Session, limit: int) -> list[str]:
+    """Returns runs that must be summarised anew."""
+    query = select(RunSummaryRow.run_id).where(RunSummaryRow.fence == STALE)
+    return list(await session.scalars(query.order_by(RunSummaryRow.run_id).limit(limit)))
+
+
+async def mark_stale(session: Session, project_id: str | None = None) -> int:
+    """Lets the runs of a project, or all runs, be summarised anew; returns their number."""
+    known = select(RunSummaryRow.run_id)
+    missing = select(
+        RunRow.id, literal(STALE), literal(0), literal({}, RunSummaryRow.places.type)
+    ).where(RunRow.id.not_in(known))
+    statement = update(RunSummaryRow).values(fence=STALE, version=RunSummaryRow.version + 1)
+    if project_id is not None:
+        missing = missing.where(RunRow.project_id == project_id)
+        of_project = select(RunRow.id).where(RunRow.project_id == project_id)
+        statement = statement.where(RunSummaryRow.run_id.in_(of_project))
+    columns = ["run_id", "fence", "version", "places"]
+    await session.execute(insert(RunSummaryRow).from_select(columns, missing))
+    result = await session.execute(statement.execution_options(synchronize_session=False))
+    return result.rowcount if isinstance(result, CursorResult) else 0
+
+
+async def load_runs(session: Session, run_ids: Collection[str]) -> list[SummarisedRun]:
+    """Returns those of the runs that exist."""
+    columns = (RunRow.id, RunRow.project_id, RunRow.experiment_id, RunRow.fence)
+    query = select(*columns, ExperimentRow.agent, ExperimentRow.env, ExperimentRow.kind).join(
+        ExperimentRow,
+        (ExperimentRow.project_id == RunRow.project_id)
+        & (ExperimentRow.id == RunRow.experiment_id),
+    )
+    return [
+        SummarisedRun(*row)
+        for some in split_values(run_ids)
+        for row in await session.execute(query.where(RunRow.id.in_(some)))
+    ]
+
+
+async def load_states(session: Session, run_ids: Collection[str]) -> dict[str, RunState]:
+    """Returns how far runs are summarised."""
+    query = select(
+        RunSummaryRow.run_id,
+        RunSummaryRow.fence,
+        RunSummaryRow.version,
+        RunSummaryRow.places,
+        RunSummaryRow.first_wall,
+    )
+    return {
+        row[0]: RunState(*row)
+        for some in split_values(run_ids)
+        for row in await session.execute(query.where(RunSummaryRow.run_id.in_(some)))
+    }
+
+
+async def load_series(
+    session: Session, run_ids: Collection[str]
+) -> dict[str, dict[str, SeriesSummaryRow]]:
+    """Returns the summaries of the series of runs by name."""
+    found: dict[str, dict[str, SeriesSummaryRow]] = {run_id: {} for run_id in run_ids}
+    query = select(SeriesSummaryRow, SeriesNameRow.name).join(
+        SeriesNameRow, SeriesNameRow.id == SeriesSummaryRow.name_id
+    )
+    for some in split_values(run_ids):
+        rows = await session.execute(query.where(SeriesSummaryRow.run_id.in_(some)))
+        for row, name in rows:
+            found[row.run_id][name] = row
+    return found
+
+
+async def list_blocks(
+    session: Session, run_id: str, fence: int | None = None, places: Mapping[str, int] | None = None
+) -> list[BlockPlace]:
+    """Returns the blocks of a run in the order of their points, without contents.
+
+    Args:
+        session: A session.
+        run_id: The run.
+        fence: Only blocks with this fence.
+        places: Only blocks with points after the last summarised record of their attempt.
+    """
+    query = (
+        select(BlockRow.fence, BlockRow.attempt_id, BlockRow.first_seq, BlockRow.id, SeriesRow.name)
+        .join(SeriesRow, SeriesRow.id == BlockRow.series_id)
+        .where(SeriesRow.run_id == run_id)
+    )
+    if fence is not None:
+        query = query.where(BlockRow.fence == fence)
+    if places:
+        new = [
+            and_(BlockRow.attempt_id == attempt_id, BlockRow.last_seq > seq)
+            for attempt_id, seq in places.items()
+        ]
+        query = query.where(or_(BlockRow.attempt_id.not_in(places), *new))
+    return sorted(BlockPlace(*row) for row in await session.execute(query))
+
+
+async def load_thresholds(
+    session: Session, project_ids: Collection[str]
+) -> dict[str, list[ThresholdRow]]:
+    """Returns the thresholds of projects by name."""
+    found: dict[str, list[ThresholdRow]] = {project_id: [] for project_id in project_ids}
+    query = select(ThresholdRow).where(ThresholdRow.project_id.in_(project_ids))
+    for row in await session.scalars(query.order_by(ThresholdRow.name)):
+        found[row.project_id].append(row)
+    return found
+
+
+async def load_crossed(session: Session, run_ids: Collection[str]) -> set[tuple[str, int]]:
+    """Returns which thresholds (run, ID of the threshold) runs have reached."""
+    columns = (ThresholdCrossingRow.run_id, ThresholdCrossingRow.threshold_id)
+    return {
+        (run_id, threshold_id)
+        for some in split_values(run_ids)
+        for run_id, threshold_id in await session.execute(
+            select(*columns).where(ThresholdCrossingRow.run_id.in_(some))
+        )
+    }
+
+
+async def write(session: Session, summaries: Sequence[NewSummary]) -> int:
+    """Writes the summaries of runs that no other process has changed meanwhile.
+
+    Returns the number of runs.
+    """
+    taken = [one for one in summaries if await _advance(session, one)]
+    names = await _find_names(session, {name for one in taken for name in one.series})
+    setups = await _find_setups(session, {one.run[1:2] + one.run[4:6] for one in taken})
+    replaced = [one.run.id for one in taken if one.replaces]
+    for some in split_values(replaced):
+        for model in (SeriesSummaryRow, ThresholdCrossingRow):
+            await session.execute(
+                delete(model)
+                .where(model.run_id.in_(some))
+                .execution_options(synchronize_session=False)
+            )
+    rows = [
+        {
+            "run_id": one.run.id,
+            "name_id": names[name],
+            "setup_id": setups[one.run[1:2] + one.run[4:6]],
+            **columns,
+        }
+        for one in taken
+        for name, columns in one.series.items()
+    ]
+    if rows:
+        await session.execute(_build_replacement(session.get_bind().dialect.name), rows)
+    crossings = [{**row, "run_id": one.run.id} for one in taken for row in one.crossings]
+    if crossings:
+        await session.execute(insert_new(session, ThresholdCrossingRow, crossings))
+    return len(taken)
+
+
+@cache
+def _build_replacement(dialect: str) -> Any:
+    """Returns the statement that adds or replaces summaries of series."""
+    table = cast("Table", SeriesSummaryRow.__table__)
+    statement = build_insert(dialect, table)
+    keys = [column.name for column in table.primary_key]
+    replaced = {
+        column.name: statement.excluded[column.name]
+        for column in table.columns
+        if column.name not in keys
+    }
+    return statement.on_conflict_do_update(index_elements=keys, set_=replaced)
+
+
+async def _advance(session: Session, one: NewSummary) -> bool:
+    """Writes how far a run is summarised; returns false if another process did before."""
+    values = {"fence": one.run.fence, "places": dict(one.places), "first_wall": one.first_wall}
+    if one.state is None:
+        row = {"run_id": one.run.id, "version": 0, **values}
+        statement = insert_new(session, RunSummaryRow, [row]).returning(RunSummaryRow.run_id)
+        return (await session.execute(statement)).first() is not None
+    found = await session.execute(
+        update(RunSummaryRow)
+        .where(RunSummaryRow.run_id == one.run.id, RunSummaryRow.version == one.state.version)
+        .values(**values, version=RunSummaryRow.version + 1)
+        .returning(RunSummaryRow.run_id)
+        .execution_options(synchronize_session=False)
+    )
+    return found.first() is not None
+
+
+async def _find_names(session: Session, names: Collection[str]) -> dict[str, int]:
+    """Returns the IDs of names of series, which are added where they are missing."""
+    query = select(SeriesNameRow.name, SeriesNameRow.id)
+
+    async def find(wanted: Collection[str]) -> dict[str, int]:
+        return {
+            name: name_id
+            for some in split_values(wanted)
+            for name, name_id in await session.execute(query.where(SeriesNameRow.name.in_(some)))
+        }
+
+    found = await find(names)
+    missing = sorted(set(names) - found.keys())
+    for some in split_values(missing):
+        await session.execute(insert_new(session, SeriesNameRow, [{"name": one} for one in some]))
+    return found | (await find(missing) if missing else {})
+
+
+Setup = tuple[str, str, str]
+"""Project, agent and environment."""
+
+
+async def _find_setups(session: Session, setups: Collection[Any]) -> dict[Setup, int]:
+    return {setup: await find_setup(session, *setup) for setup in sorted(setups)}
+
+
+async def find_setup(session: Session, project_id: str, agent: str, env: str) -> int:
+    """Returns the ID of a setup, which is added if it is missing."""
+    query = select(SetupRow.id).where(
+        SetupRow.project_id == project_id, SetupRow.agent == agent, SetupRow.env == env
+    )
+    found = await session.scalar(query)
+    if found is None:
+        row = {"project_id": project_id, "agent": agent, "env": env}
+        await session.execute(insert_new(session, SetupRow, [row]))
+        found = await session.scalar(query)
+    assert found is not None
+    return found
+
+
+async def move(session: Session, run_ids: Any, setup_id: int) -> None:
+    """Gives the summaries of runs another setup; `run_ids` is a query of their IDs."""
+    await session.execute(
+        update(SeriesSummaryRow)
+        .where(SeriesSummaryRow.run_id.in_(run_ids))
+        .values(setup_id=setup_id)
+        .execution_options(synchronize_session=False)
+    )
+
+
+async def count_stale(session: Session) -> int:
+    """Returns how many runs wait to be summarised anew."""
+    query = select(func.count()).where(RunSummaryRow.fence == STALE)
+    return await session.scalar(query) or 0
