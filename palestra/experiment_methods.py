@@ -1,7 +1,7 @@
 """The methods of `palestra.Client` that submit, preview, list, archive and move experiments."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
@@ -94,7 +94,7 @@ class ExperimentMethods(ClientMethods):
         """Yields the submissions that come with the server, those that train fast first."""
         return self._connection.pages(PresetView, "/definitions/presets", {})
 
-    def experiments(
+    def experiments(  # noqa: PLR0913 - all are named
         self,
         *,
         state: str | None = None,
@@ -103,6 +103,9 @@ class ExperimentMethods(ClientMethods):
         text: str | None = None,
         archived: bool = False,
         user: str | None = None,
+        filter: str = "",  # noqa: A002 - the name of the parameter of the API
+        sort: str = "-created_at",
+        columns: Sequence[str] = (),
     ) -> Iterator[ExperimentView]:
         """Yields experiments, newest first; all filters must hold.
 
@@ -113,6 +116,10 @@ class ExperimentMethods(ClientMethods):
             text: Part of its name or ID.
             archived: Whether to list the archived ones instead.
             user: Login name of the submitter; `me` is the token's user.
+            filter: A filter, for example `agent:ppo evaluation/mean.best>3000`
+                (`palestra.contract.filters`); a series is the mean over the runs.
+            sort: A field of the filter, with a minus in front for descending order.
+            columns: Fields of the filter whose values the experiments have in `values`.
         """
         wanted = {
             "state": state,
@@ -121,6 +128,9 @@ class ExperimentMethods(ClientMethods):
             "text": text,
             "archived": archived,
             "user": user,
+            "filter": filter or None,
+            "sort": sort,
+            "columns": list(columns),
             "limit": PAGE_SIZE,
         }
         return self._connection.pages(ExperimentView, f"{self._within}/experiments", wanted)

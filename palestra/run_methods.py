@@ -26,9 +26,30 @@ class RunMethods(ClientMethods):
         *,
         state: str | None = None,
         user: str | None = None,
+        filter: str = "",  # noqa: A002 - the name of the parameter of the API
+        sort: str = "-created_at",
+        columns: Sequence[str] = (),
     ) -> Iterator[RunView]:
-        """Yields runs, newest first; `user` is the submitter's login name, or `me`."""
-        wanted = {"experiment": experiment_id, "state": state, "user": user, "limit": PAGE_SIZE}
+        """Yields runs, newest first; all filters must hold.
+
+        Args:
+            experiment_id: Experiment.
+            state: State of the run.
+            user: Login name of the submitter; `me` is the token's user.
+            filter: A filter, for example `agent:ppo evaluation/mean.best>3000`
+                (`palestra.contract.filters`).
+            sort: A field of the filter, with a minus in front for descending order.
+            columns: Fields of the filter whose values the runs have in `values`.
+        """
+        wanted = {
+            "experiment": experiment_id,
+            "state": state,
+            "user": user,
+            "filter": filter or None,
+            "sort": sort,
+            "columns": list(columns),
+            "limit": PAGE_SIZE,
+        }
         return self._connection.pages(RunView, f"{self._within}/runs", wanted)
 
     def run(self, run_id: str) -> RunDetail:

@@ -3,7 +3,7 @@
 The services validate the values; the bounds declared here appear in the OpenAPI document.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Query
 
@@ -15,15 +15,32 @@ Cursor = Annotated[
 ]
 
 
-def declare_page_request(default_sort: str, columns: tuple[str, ...]) -> Any:
-    """Returns the dependency that reads `limit`, `cursor` and `sort`."""
-    hint = f"One of {', '.join(columns)}; with `-` in front to reverse."
+def declare_page_request(
+    default_sort: str, columns: tuple[str, ...], further: str = "", *, longest: int = 64
+) -> Any:
+    """Returns the dependency that reads `limit`, `cursor` and `sort`.
+
+    Args:
+        default_sort: Order without the parameter.
+        columns: Names of the columns.
+        further: Describes other keys of the order.
+        longest: Characters of the longest key.
+    """
+    hint = f"One of {', '.join(columns)}{further}; with `-` in front to reverse."
 
     async def read(
         limit: Limit = 50,
         cursor: Cursor = None,
-        sort: Annotated[str, Query(max_length=64, description=hint)] = default_sort,
+        sort: Annotated[str, Query(max_length=longest, description=hint)] = default_sort,
     ) -> PageRequest:
         return PageRequest(limit=limit, cursor=cursor, sort=sort)
 
     return read
+
+
+OF_LISTS: Final = (
+    ", another field of the filter, a member of the definition like `agent.lr`, or a series like "
+    "`evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`)"
+)
+"""Describes the keys of the lists of runs and experiments."""
+LONGEST_KEY: Final = 200

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Annotated
 
 import typer
+from pydantic import JsonValue
 
 from palestra.cli.output import (
     build_table,
@@ -24,6 +25,7 @@ from palestra.cli.output import (
 )
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.client import Client
+from palestra.contract.filters import FilterError, Target, parse_filter
 from palestra.contract.resources import ExperimentView, JobView, RunView
 from palestra.contract.states import FINAL_RUN_STATES
 
@@ -32,6 +34,24 @@ Ids = Annotated[bool, typer.Option("--ids", help="IDs alone, one per line, for s
 
 Mine = Annotated[bool, typer.Option("--mine", help="Only what you submitted.")]
 User = Annotated[str | None, typer.Option(help="Only what this user submitted: a login name.")]
+Filter = Annotated[
+    str,
+    typer.Option(
+        "--filter",
+        help="Terms that must all hold, e.g. 'agent:ppo env:~Ant evaluation/mean.best>3000 "
+        "state:running created:<7d -user:ada'.",
+    ),
+]
+Sort = Annotated[
+    str,
+    typer.Option(
+        "--sort", help="A field of the filter, e.g. evaluation/mean.best; - in front reverses."
+    ),
+]
+Columns = Annotated[
+    str,
+    typer.Option("--columns", help="Further columns, separated by commas, e.g. agent.lr,env."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -48,6 +68,9 @@ def experiments(
     ] = False,
     mine: Mine = False,
     user: User = None,
+    filters: Filter = "",
+    sort: Sort = "-created_at",
+    columns: Columns = "",
     limit: Limit = 50,
     ids: Ids = False,
     project: Project = None,
@@ -55,10 +78,16 @@ def experiments(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Lists experiments, newest first."""
+    """Lists experiments, newest first unless --sort is given."""
     with connect(server, token_file, project) as client:
         found = client.experiments(
-            state=only, text=text, archived=archived, user=_person(user, mine=mine)
+            state=only,
+            text=text,
+            archived=archived,
+            user=_person(user, mine=mine),
+            filter=_check_filter(filters, "experiments"),
+            sort=sort,
+            columns=_split(columns),
         )
         rows = list(islice(found, limit))
     if ids:
@@ -88,7 +117,8 @@ def experiments(
         "created",
         "failures",
     )
-    return _show_owned(rows, headings, cells, numbers=("runs", "evaluation"))
+    numbers = ("runs", "evaluation")
+    return _show_owned(rows, headings, cells, numbers=numbers, columns=_split(columns))
 
 
 def _failures(row: ExperimentView) -> str:
@@ -106,6 +136,9 @@ def runs(
     only: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
     mine: Mine = False,
     user: User = None,
+    filters: Filter = "",
+    sort: Sort = "-created_at",
+    columns: Columns = "",
     limit: Limit = 50,
     ids: Ids = False,
     project: Project = None,
@@ -113,9 +146,16 @@ def runs(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Lists runs, newest first."""
+    """Lists runs, newest first unless --sort is given."""
     with connect(server, token_file, project) as client:
-        found = client.runs(experiment, state=only, user=_person(user, mine=mine))
+        found = client.runs(
+            experiment,
+            state=only,
+            user=_person(user, mine=mine),
+            filter=_check_filter(filters, "runs"),
+            sort=sort,
+            columns=_split(columns),
+        )
         rows = list(islice(found, limit))
     if ids:
         return show_ids(rows)
@@ -134,7 +174,8 @@ def runs(
         for row in rows
     ]
     headings = ("run", "experiment", "seed", "state", "env_steps", "evaluation", "cause")
-    return _show_owned(rows, headings, cells, numbers=("seed", "env_steps", "evaluation"))
+    numbers = ("seed", "env_steps", "evaluation")
+    return _show_owned(rows, headings, cells, numbers=numbers, columns=_split(columns))
 
 
 def jobs(
@@ -179,14 +220,45 @@ def _person(user: str | None, *, mine: bool) -> str | None:
     return "me" if mine else user
 
 
+def _split(columns: str) -> list[str]:
+    return [name.strip() for name in columns.split(",") if name.strip()]
+
+
+def _check_filter(text: str, target: Target) -> str:
+    """Returns a filter that can be read; points at the character where it cannot."""
+    try:
+        parse_filter(text, target)
+    except FilterError as error:
+        start = max(0, error.position - 40)
+        shown = remove_control_characters(text[start : error.position + 20])
+        mark = " " * (error.position - start) + "^"
+        fail_usage(f"--filter: {error}\n  {shown}\n  {mark}")
+    return text
+
+
+def _format_value(value: JsonValue) -> str:
+    if isinstance(value, float):
+        return format_number(value)
+    return "" if value is None else remove_control_characters(str(value))
+
+
 def _show_owned(
     rows: Sequence[ExperimentView | RunView | JobView],
     headings: Sequence[str],
     cells: Sequence[Sequence[object]],
     *,
     numbers: Sequence[str],
+    columns: Sequence[str] = (),
 ) -> None:
-    """Prints a table with the project and the person of each row, where they differ."""
+    """Prints a table with the project and the person of each row, where they differ.
+
+    `columns` are further columns, whose values the rows hold.
+    """
+    headings = (*headings, *columns)
+    cells = [
+        (*own, *(_format_value(getattr(row, "values", {}).get(name)) for name in columns))
+        for own, row in zip(cells, rows, strict=True)
+    ]
     first, *others = headings
     added = [
         (heading, values)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from palestra.contract.answers import EXACT
 from palestra.contract.catalogue import Catalogue
@@ -134,6 +134,8 @@ class ExperimentView(View):
     archived_at: datetime | None
     max_running: int | None = None
     """Most of its jobs that run at the same time; `null` for no limit."""
+    values: dict[str, JsonValue] = Field(default_factory=dict)
+    """Values of the columns that a list was asked for, by key; of series, means over its runs."""
 
 
 class ScoreView(View):
@@ -206,6 +208,8 @@ class RunView(View):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    values: dict[str, JsonValue] = Field(default_factory=dict)
+    """Values of the columns that a list was asked for, by key."""
 
 
 class AttemptView(View):

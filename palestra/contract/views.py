@@ -62,3 +62,5 @@ class Problem(View):
     """With `seq_gap`: the record that the server waits for."""
     busy_slots: list[int] | None = None
     """With `slot_busy`: the claimed slots that have an attempt."""
+    position: int | None = None
+    """With the faults of a filter: index of the faulty character."""

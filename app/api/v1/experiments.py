@@ -7,14 +7,19 @@ from fastapi import APIRouter, Depends, Query, Response
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
-from app.api.paging import declare_page_request
+from app.api.list_selection import Selected
+from app.api.paging import (
+    LONGEST_KEY,
+    OF_LISTS,
+    declare_page_request,
+)
 from app.api.strict_body import LARGE, declare_json_body
-from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.access import rights
 from app.services.experiments import experiments, submission_plan, submission_preview
-from app.services.experiments.experiments import ExperimentFilter
 from app.services.idempotency import Answer
+from app.services.lists import experiment_list
+from app.services.lists.experiment_list import ExperimentFilter
 from app.services.runs import runs
 from app.services.runs.runs import RunFilter
 from palestra.contract.job_changes import ExperimentChange
@@ -35,15 +40,23 @@ project_router = APIRouter(prefix="/experiments", tags=["experiments"])
 
 Text = Annotated[str | None, Query(max_length=128)]
 RunPage = Annotated[
-    PageRequest, Depends(declare_page_request("seed", ("created_at", "seed", "env_step")))
+    PageRequest,
+    Depends(
+        declare_page_request(
+            "seed", ("created_at", "seed", "env_step"), OF_LISTS, longest=LONGEST_KEY
+        )
+    ),
 ]
 ExperimentPage = Annotated[
-    PageRequest, Depends(declare_page_request("-created_at", ("created_at", "name")))
+    PageRequest,
+    Depends(
+        declare_page_request("-created_at", ("created_at", "name"), OF_LISTS, longest=LONGEST_KEY)
+    ),
 ]
 
 
 async def read_experiment_filter(
-    user: SubmittedBy,
+    selected: Selected,
     state: RunState | None = None,
     agent: Text = None,
     env: Text = None,
@@ -54,7 +67,14 @@ async def read_experiment_filter(
 ) -> ExperimentFilter:
     """Reads which experiments to list."""
     return ExperimentFilter(
-        state=state, agent=agent, env=env, text=text, archived=archived, user=user
+        state=state,
+        agent=agent,
+        env=env,
+        text=text,
+        archived=archived,
+        user=selected.user,
+        filter=selected.filter,
+        columns=selected.columns,
     )
 
 
@@ -117,7 +137,7 @@ async def list_experiments(
     principal: Reader, session: ReadSession, page: ExperimentPage, wanted: Wanted
 ) -> Page[ExperimentView]:
     """Lists the experiments of the projects that the caller may read, page by page."""
-    return await experiments.list_experiments(session, principal, wanted, page)
+    return await experiment_list.list_experiments(session, principal, wanted, page)
 
 
 @project_router.get("/{experiment_id}")
@@ -145,12 +165,18 @@ async def list_experiment_runs(
     principal: Reader,
     session: ReadSession,
     page: RunPage,
+    selected: Selected,
     state: RunState | None = None,
 ) -> Page[RunView]:
     """Lists an experiment's runs with their states and latest scores, page by page."""
-    return await runs.list_runs(
-        session, principal, RunFilter(experiment_id=experiment_id, state=state), page
+    wanted = RunFilter(
+        experiment_id=experiment_id,
+        state=state,
+        user=selected.user,
+        filter=selected.filter,
+        columns=selected.columns,
     )
+    return await runs.list_runs(session, principal, wanted, page)
 
 
 @project_router.post("/{experiment_id}:archive", responses={409: {}})

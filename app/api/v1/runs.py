@@ -7,9 +7,13 @@ from fastapi import APIRouter, Depends, Query, Response
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
-from app.api.paging import declare_page_request
+from app.api.list_selection import Selected
+from app.api.paging import (
+    LONGEST_KEY,
+    OF_LISTS,
+    declare_page_request,
+)
 from app.api.strict_body import declare_json_body
-from app.api.user_filter import SubmittedBy
 from app.domain.paging import PageRequest
 from app.services.idempotency import Answer
 from app.services.jobs import job_creation, retries
@@ -33,7 +37,12 @@ project_router = APIRouter(prefix="/runs", tags=["runs"])
 """Routes that exist for all projects, and below `/projects/{project}` for one."""
 
 RunPage = Annotated[
-    PageRequest, Depends(declare_page_request("-created_at", ("created_at", "seed", "env_step")))
+    PageRequest,
+    Depends(
+        declare_page_request(
+            "-created_at", ("created_at", "seed", "env_step"), OF_LISTS, longest=LONGEST_KEY
+        )
+    ),
 ]
 Retry = Annotated[RetryRequest, declare_json_body(RetryRequest, required=False)]
 CreatedPage = Annotated[
@@ -46,14 +55,23 @@ async def list_runs(
     principal: Reader,
     session: ReadSession,
     page: RunPage,
-    user: SubmittedBy,
+    selected: Selected,
     experiment: Annotated[
         str | None, Query(max_length=128, description="ID of an experiment.")
     ] = None,
     state: RunState | None = None,
 ) -> Page[RunView]:
-    """Lists the runs of the projects that the caller may read, page by page."""
-    wanted = runs.RunFilter(experiment_id=experiment, state=state, user=user)
+    """Lists the runs of the projects that the caller may read, page by page.
+
+    Summaries of series (`evaluation/mean.best`) follow new points within a few seconds.
+    """
+    wanted = runs.RunFilter(
+        experiment_id=experiment,
+        state=state,
+        user=selected.user,
+        filter=selected.filter,
+        columns=selected.columns,
+    )
     return await runs.list_runs(session, principal, wanted, page)
 
 

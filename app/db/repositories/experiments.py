@@ -1,14 +1,12 @@
 """Rows of experiments, submissions and runs."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Select,
     and_,
-    exists,
     false,
     func,
     insert,
@@ -24,48 +22,9 @@ from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.models.summaries import DefinitionMemberRow
-from app.db.repositories.access import select_user_id
-from app.db.repositories.keyset_pages import select_page
 from app.db.upsert import insert_new
 from app.domain.definition_members import Member
-from app.domain.derived_states import EXPERIMENT_ORDER
-from app.domain.paging import Keyset
 from palestra.contract.states import RunState
-
-EXPERIMENT_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
-    "created_at": ExperimentRow.created_at,
-    "name": ExperimentRow.name,
-}
-RUN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
-    "created_at": RunRow.created_at,
-    "seed": RunRow.seed,
-    "env_step": RunRow.env_step,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExperimentFilter:
-    """Filter of the list of experiments; a member that is `None` takes all."""
-
-    state: RunState | None = None
-    agent: str | None = None
-    env: str | None = None
-    text: str | None = None
-    """Substring of the name or of the ID, ignoring case."""
-    archived: bool | None = False
-    user: str | None = None
-    """Login name of who submitted them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFilter:
-    """Filter of the list of runs; a member that is `None` takes all."""
-
-    experiment_id: str | None = None
-    state: RunState | None = None
-    user: str | None = None
-    """Login name of who submitted them."""
-
 
 ExperimentKey = tuple[str, str]
 """IDs of a project and of an experiment of it."""
@@ -154,46 +113,6 @@ async def set_archived(session: Session, experiment: ExperimentRow, *, archived:
         .returning(ExperimentRow.archived_at)
     )
     experiment.archived_at = (await session.execute(statement)).scalar_one()
-
-
-async def list_page(
-    session: Session, project_ids: Collection[str], wanted: ExperimentFilter, keys: Keyset
-) -> Sequence[ExperimentRow]:
-    """Returns a page of the experiments of the given projects and one row more."""
-    query = select(ExperimentRow).where(ExperimentRow.project_id.in_(project_ids))
-    equal = {ExperimentRow.agent: wanted.agent, ExperimentRow.env: wanted.env}
-    query = query.where(*(column == value for column, value in equal.items() if value is not None))
-    if wanted.user is not None:
-        query = query.where(ExperimentRow.created_by == select_user_id(wanted.user))
-    if wanted.archived is not None:
-        query = query.where(
-            ExperimentRow.archived_at.is_not(None)
-            if wanted.archived
-            else ExperimentRow.archived_at.is_(None)
-        )
-    if wanted.text:
-        query = query.where(
-            ExperimentRow.name.icontains(wanted.text, autoescape=True)
-            | ExperimentRow.id.contains(wanted.text.lower(), autoescape=True)
-        )
-    if wanted.state is not None:
-        query = _build_state_condition(query, wanted.state)
-    return (
-        await session.scalars(select_page(query, keys, EXPERIMENT_COLUMNS, ExperimentRow.id))
-    ).all()
-
-
-def _build_state_condition(query: Select[ExperimentRow], state: RunState) -> Select[ExperimentRow]:
-    """The rule of `app.domain.derived_states.derive_experiment_state` as an SQL condition."""
-    same_experiment = (
-        RunRow.project_id == ExperimentRow.project_id,
-        RunRow.experiment_id == ExperimentRow.id,
-    )
-    before = [other.value for other in EXPERIMENT_ORDER[: EXPERIMENT_ORDER.index(state)]]
-    return query.where(
-        exists().where(*same_experiment, RunRow.state == state.value),
-        ~exists().where(*same_experiment, RunRow.state.in_(before)),
-    )
 
 
 def matches_experiments(
@@ -341,20 +260,6 @@ async def list_runs(session: Session, run_ids: Iterable[str]) -> Sequence[RunRow
             .execution_options(populate_existing=True)
         )
     ).all()
-
-
-async def list_run_page(
-    session: Session, project_ids: Collection[str], wanted: RunFilter, keys: Keyset
-) -> Sequence[RunRow]:
-    """Returns a page of the runs of the given projects and one row more."""
-    query = select(RunRow).where(RunRow.project_id.in_(project_ids))
-    if wanted.experiment_id is not None:
-        query = query.where(RunRow.experiment_id == wanted.experiment_id)
-    if wanted.state is not None:
-        query = query.where(RunRow.state == wanted.state.value)
-    if wanted.user is not None:
-        query = query.where(RunRow.created_by == select_user_id(wanted.user))
-    return (await session.scalars(select_page(query, keys, RUN_COLUMNS, RunRow.id))).all()
 
 
 async def lock_run(session: Session, run_id: str) -> None:

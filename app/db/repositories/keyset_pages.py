@@ -8,8 +8,7 @@ from sqlalchemy import Select, and_, or_
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.clock import EPOCH, Timestamp
-from app.domain.errors import InvalidError
-from app.domain.paging import Key, Keyset
+from app.domain.paging import Key, Keyset, refuse_cursor
 
 Row = TypeVar("Row")
 Columns = Mapping[str, InstrumentedAttribute[Any]]
@@ -37,8 +36,8 @@ def encode_key(value: Any) -> Key:
 
 def _stored(value: Key, column: InstrumentedAttribute[Any]) -> Any:
     wants_text = not isinstance(column.type, Timestamp) and column.type.python_type is str
-    if isinstance(value, str) is not wants_text:
-        raise _invalid()
+    if isinstance(value, str) is not wants_text or not isinstance(value, str | int):
+        raise refuse_cursor()
     try:
         return (
             EPOCH + timedelta(microseconds=int(value))
@@ -46,12 +45,4 @@ def _stored(value: Key, column: InstrumentedAttribute[Any]) -> Any:
             else value
         )
     except OverflowError:
-        raise _invalid() from None
-
-
-def _invalid() -> InvalidError:
-    return InvalidError(
-        "invalid_cursor",
-        "invalid cursor: pass next_cursor of the page before, with the same sort",
-        pointer="query/cursor",
-    )
+        raise refuse_cursor() from None

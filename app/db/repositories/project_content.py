@@ -7,7 +7,7 @@ with them. Rows of the audit log stay.
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, delete, func, inspect, select, tuple_
+from sqlalchemy import ColumnElement, delete, exists, func, inspect, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.engine import Session
@@ -32,6 +32,7 @@ from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.summaries import (
     DefinitionMemberRow,
     RunSummaryRow,
+    SeriesNameRow,
     SeriesSummaryRow,
     SetupRow,
     ThresholdCrossingRow,
@@ -114,6 +115,11 @@ OF_PROJECT: Final[tuple[Remove, ...]] = (
     _make_remover(ExperimentRow, _has_value(ExperimentRow.project_id)),
     _make_remover(ThresholdRow, _has_value(ThresholdRow.project_id)),
     _make_remover(SetupRow, _has_value(SetupRow.project_id)),
+    # Names that no run has any more, so that those of removed runs are not kept.
+    _make_remover(
+        SeriesNameRow,
+        lambda _: ~exists().where(SeriesSummaryRow.name_id == SeriesNameRow.id),
+    ),
     # The newest event stays: readers compare their cursors with its ID.
     _make_remover(
         EventRow,

@@ -49,7 +49,7 @@ class SummarisedRun(NamedTuple):
     kind: str
 
 
-class RunState(NamedTuple):
+class SummaryState(NamedTuple):
     """How far a run is summarised."""
 
     run_id: str
@@ -74,7 +74,7 @@ class NewSummary:
     """What is written of a run."""
 
     run: SummarisedRun
-    state: RunState | None
+    state: SummaryState | None
     """What was read; `None` for a run without a row."""
     places: Mapping[str, int]
     first_wall: float | None
@@ -153,7 +153,7 @@ async def load_runs(session: Session, run_ids: Collection[str]) -> list[Summaris
     ]
 
 
-async def load_states(session: Session, run_ids: Collection[str]) -> dict[str, RunState]:
+async def load_states(session: Session, run_ids: Collection[str]) -> dict[str, SummaryState]:
     """Returns how far runs are summarised."""
     query = select(
         RunSummaryRow.run_id,
@@ -163,7 +163,7 @@ async def load_states(session: Session, run_ids: Collection[str]) -> dict[str, R
         RunSummaryRow.first_wall,
     )
     return {
-        row[0]: RunState(*row)
+        row[0]: SummaryState(*row)
         for some in split_values(run_ids)
         for row in await session.execute(query.where(RunSummaryRow.run_id.in_(some)))
     }

@@ -8,7 +8,7 @@ from app.db.engine import Database, Session
 from app.db.models.audit import AuditRow
 from app.db.repositories import audit_entries
 from app.db.repositories.audit_entries import AuditFilter
-from app.domain.paging import PageRequest, build_keyset, encode_cursor
+from app.domain.paging import PageRequest, build_keyset, encode_cursor, refuse_cursor
 from app.domain.principal import Principal
 from palestra.contract.audit import AuditEntry
 from palestra.contract.permissions import Permission
@@ -30,7 +30,9 @@ async def search(
         InvalidError: `invalid_cursor` if the cursor is not of this search.
     """
     keys = build_keyset(request, ("id",))
-    before = None if keys.after is None else int(keys.after[0])
+    before = None if keys.after is None else keys.after[0]
+    if not isinstance(before, int | None):
+        raise refuse_cursor()
     found = await audit_entries.list_newest_first(
         session, _restrict_to_permitted(principal, wanted), before=before, limit=keys.limit + 1
     )

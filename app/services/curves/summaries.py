@@ -18,7 +18,7 @@ from app.db.repositories import compaction as content_rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import summaries as rows
 from app.db.repositories.blocks import Tail
-from app.db.repositories.summaries import NewSummary, RunState, SummarisedRun
+from app.db.repositories.summaries import NewSummary, SummarisedRun, SummaryState
 from app.metrics import blocks, point_tables
 from app.metrics.columns import Columns
 from app.metrics.fence_chain import Chain
@@ -40,7 +40,7 @@ class _Work:
     """The summary of a run while it is computed."""
 
     run: SummarisedRun
-    state: RunState | None
+    state: SummaryState | None
     is_anew: bool
     minimised: str | None
     """Metric of evaluations whose best value is the lowest."""

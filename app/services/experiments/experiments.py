@@ -9,10 +9,8 @@ from app.db.engine import QUEUE, Session, announce
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
-from app.db.repositories.experiments import ExperimentFilter, RunFilter
 from app.domain.definition_members import list_members
 from app.domain.errors import ConflictError, NotFoundError
-from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
 from app.services import offers
 from app.services.access import rights
@@ -21,8 +19,6 @@ from app.services.audit import audit_log
 from app.services.experiments import unapplied_options
 from app.services.jobs import job_creation, job_state, priority_classes
 from app.services.projects import storage_limits
-from app.services.runs import runs
-from app.services.views import pages
 from app.services.views.experiments import build_experiment_views, read_definition
 from palestra.contract import advice
 from palestra.contract.definition import Definition, RlDefinition
@@ -33,26 +29,19 @@ from palestra.contract.job_options import JobOptions, Submission
 from palestra.contract.names import new_id
 from palestra.contract.resources import (
     ExperimentDetail,
-    ExperimentView,
-    RunView,
     SubmittedExperiment,
 )
 from palestra.contract.states import RunState
-from palestra.contract.views import Page
 
 _AT_ONCE: Final = 100
 """Number of runs that are inserted before other requests may run."""
 
 __all__ = [
-    "ExperimentFilter",
-    "PageRequest",
     "archive",
     "change",
     "check",
     "find_runs_to_train",
     "get",
-    "list_experiments",
-    "list_runs_for_experiment",
     "name_parts",
     "refuse_taken_id",
     "submit",
@@ -257,34 +246,6 @@ async def find_runs_to_train(
     ]
     trained = await job_rows.filter_trained(session, [run.id for run in known])
     return [run for run in known if run.id not in trained]
-
-
-async def list_experiments(
-    session: Session, principal: Principal, wanted: ExperimentFilter, request: PageRequest
-) -> Page[ExperimentView]:
-    """Returns a page of the project's experiments; sorts by `created_at` and `name`."""
-    keys = build_keyset(request, rows.EXPERIMENT_COLUMNS)
-    found = await rows.list_page(session, principal.project_ids, wanted, keys)
-    return await pages.cut(
-        found, request, keys, lambda shown: build_experiment_views(session, shown)
-    )
-
-
-async def list_runs_for_experiment(
-    session: Session,
-    principal: Principal,
-    experiment_id: str,
-    state: RunState | None,
-    request: PageRequest,
-) -> Page[RunView]:
-    """Returns a page of an experiment's runs with their states and latest scores.
-
-    Raises:
-        NotFoundError: If the project has no experiment of that ID.
-    """
-    return await runs.list_runs(
-        session, principal, RunFilter(experiment_id=experiment_id, state=state), request
-    )
 
 
 async def get(session: Session, principal: Principal, experiment_id: str) -> ExperimentDetail:

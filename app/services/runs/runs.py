@@ -6,11 +6,15 @@ from app.db.engine import Session
 from app.db.models.experiments import RunRow
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
+from app.db.repositories import run_lists
 from app.db.repositories import workers as worker_rows
-from app.db.repositories.experiments import RunFilter
+from app.db.repositories.list_sorting import read_place
+from app.db.repositories.run_lists import WantedPage
 from app.domain.errors import NotFoundError
-from app.domain.paging import PageRequest, build_keyset
+from app.domain.list_filters import RunFilter
+from app.domain.paging import PageRequest, read_cursor
 from app.domain.principal import Principal
+from app.services.lists import columns, requests
 from app.services.views import pages
 from app.services.views.experiments import read_definition
 from app.services.views.jobs import build_attempt_views, build_job_views
@@ -24,18 +28,28 @@ __all__ = ["PageRequest", "RunFilter", "find", "get", "list_runs", "read_provena
 async def list_runs(
     session: Session, principal: Principal, wanted: RunFilter, request: PageRequest
 ) -> Page[RunView]:
-    """Returns a page of the project's runs; sorts by `created_at`, `seed` and `env_step`.
+    """Returns a page of the runs of the caller's projects, in the order of any key.
 
     Raises:
-        NotFoundError: If the filter names an experiment that the project does not have.
+        NotFoundError: If the filter names an experiment that the projects do not have.
+        InvalidError: If filter, key, columns or page are not valid.
     """
     if wanted.experiment_id is not None and not await rows.list_by_public_id(
         session, principal.project_ids, wanted.experiment_id
     ):
         raise NotFoundError("experiment")
-    keys = build_keyset(request, rows.RUN_COLUMNS)
-    found = await rows.list_run_page(session, principal.project_ids, wanted, keys)
-    return await pages.cut(found, request, keys, lambda shown: run_views(session, shown))
+    after = read_cursor(request)
+    terms = [*wanted.list_terms(), *requests.read_terms(wanted.filter, "runs", principal)]
+    found = await requests.resolve(
+        session, principal, "runs", terms=terms, sort=request.sort, columns=wanted.columns
+    )
+    key_type = await run_lists.find_key_type(session, found.order, found.scope)
+    place = read_place(after, key_type)
+    page = WantedPage(terms, found.order, found.scope, place, request.limit)
+    keys = await run_lists.list_page(session, page)
+    shown = await run_lists.load_runs(session, keys[: request.limit], found.scope)
+    views = await columns.add_to_runs(session, await run_views(session, shown), shown, found)
+    return Page(items=views, next_cursor=pages.find_next(keys, request))
 
 
 async def find(session: Session, principal: Principal, run_id: str) -> RunRow:

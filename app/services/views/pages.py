@@ -29,3 +29,16 @@ async def cut(
 
 def _place(row: Any, column: str) -> tuple[Any, str]:
     return encode_key(getattr(row, column)), str(row.id)
+
+
+def find_next(keys: Sequence[tuple[str, Any]], request: PageRequest) -> str | None:
+    """Returns the cursor of the next page.
+
+    Args:
+        keys: ID and sort value of each row, of one row more if there is a next page.
+        request: The request for this page.
+    """
+    if len(keys) <= request.limit:
+        return None
+    row_id, value = keys[request.limit - 1]
+    return encode_cursor(request.sort, encode_key(value), row_id)

@@ -1590,6 +1590,8 @@ export interface paths {
         /**
          * List Runs
          * @description Lists the runs of the projects that the caller may read, page by page.
+         *
+         *     Summaries of series (`evaluation/mean.best`) follow new points within a few seconds.
          */
         get: operations["list_runs_of_project"];
         put?: never;
@@ -1874,6 +1876,8 @@ export interface paths {
         /**
          * List Runs
          * @description Lists the runs of the projects that the caller may read, page by page.
+         *
+         *     Summaries of series (`evaluation/mean.best`) follow new points within a few seconds.
          */
         get: operations["list_runs"];
         put?: never;
@@ -4982,6 +4986,13 @@ export interface components {
             /** @description Derived from the runs. */
             state: components["schemas"]["RunState"];
             /**
+             * Values
+             * @description Values of the columns that a list was asked for, by key; of series, means over its runs.
+             */
+            values?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
              * Warnings
              * @description Warnings about the definition.
              */
@@ -5058,6 +5069,13 @@ export interface components {
             schema_version: number;
             /** @description Derived from the runs. */
             state: components["schemas"]["RunState"];
+            /**
+             * Values
+             * @description Values of the columns that a list was asked for, by key; of series, means over its runs.
+             */
+            values?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /**
          * ExportSpec
@@ -7802,6 +7820,12 @@ export interface components {
              * @default null
              */
             instance: string | null;
+            /**
+             * Position
+             * @description With the faults of a filter: index of the faulty character.
+             * @default null
+             */
+            position: number | null;
             /** Request Id */
             request_id: string;
             /** Status */
@@ -9210,6 +9234,13 @@ export interface components {
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunState"];
+            /**
+             * Values
+             * @description Values of the columns that a list was asked for, by key.
+             */
+            values?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /**
          * RunEnd
@@ -9368,6 +9399,13 @@ export interface components {
             /** Started At */
             started_at: string | null;
             state: components["schemas"]["RunState"];
+            /**
+             * Values
+             * @description Values of the columns that a list was asked for, by key.
+             */
+            values?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
         };
         /**
          * SacParameters
@@ -10703,6 +10741,13 @@ export interface components {
             schema_version: number;
             /** @description Derived from the runs. */
             state: components["schemas"]["RunState"];
+            /**
+             * Values
+             * @description Values of the columns that a list was asked for, by key; of series, means over its runs.
+             */
+            values?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
             /**
              * Warnings
              * @description Warnings about the definition.
@@ -13649,7 +13694,7 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, name; with `-` in front to reverse. */
+                /** @description One of created_at, name, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
                 sort?: string;
                 state?: components["schemas"]["RunState"] | null;
                 agent?: string | null;
@@ -13657,6 +13702,10 @@ export interface operations {
                 /** @description Part of the name or of the ID. */
                 text?: string | null;
                 archived?: boolean;
+                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
+                filter?: string;
+                /** @description Keys as of `sort`, whose values are returned in `values`. */
+                columns?: string[];
                 /** @description Login name of who submitted; `me` is the caller. */
                 user?: string | null;
             };
@@ -14021,8 +14070,14 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, seed, env_step; with `-` in front to reverse. */
+                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
                 sort?: string;
+                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
+                filter?: string;
+                /** @description Keys as of `sort`, whose values are returned in `values`. */
+                columns?: string[];
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
             };
             header?: never;
             path: {
@@ -18541,7 +18596,7 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, name; with `-` in front to reverse. */
+                /** @description One of created_at, name, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
                 sort?: string;
                 state?: components["schemas"]["RunState"] | null;
                 agent?: string | null;
@@ -18549,6 +18604,10 @@ export interface operations {
                 /** @description Part of the name or of the ID. */
                 text?: string | null;
                 archived?: boolean;
+                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
+                filter?: string;
+                /** @description Keys as of `sort`, whose values are returned in `values`. */
+                columns?: string[];
                 /** @description Login name of who submitted; `me` is the caller. */
                 user?: string | null;
             };
@@ -18941,8 +19000,14 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, seed, env_step; with `-` in front to reverse. */
+                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
                 sort?: string;
+                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
+                filter?: string;
+                /** @description Keys as of `sort`, whose values are returned in `values`. */
+                columns?: string[];
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
             };
             header?: never;
             path: {
@@ -19690,8 +19755,12 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, seed, env_step; with `-` in front to reverse. */
+                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
                 sort?: string;
+                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
+                filter?: string;
+                /** @description Keys as of `sort`, whose values are returned in `values`. */
+                columns?: string[];
                 /** @description Login name of who submitted; `me` is the caller. */
                 user?: string | null;
             };
@@ -21205,8 +21274,12 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, seed, env_step; with `-` in front to reverse. */
+                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
                 sort?: string;
+                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
+                filter?: string;
+                /** @description Keys as of `sort`, whose values are returned in `values`. */
+                columns?: string[];
                 /** @description Login name of who submitted; `me` is the caller. */
                 user?: string | null;
             };

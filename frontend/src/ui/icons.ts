@@ -24,6 +24,7 @@ export { default as IconCopy } from "tabler-icons/IconCopy.mjs";
 export { default as IconDots } from "tabler-icons/IconDots.mjs";
 export { default as IconDownload } from "tabler-icons/IconDownload.mjs";
 export { default as IconEqual } from "tabler-icons/IconEqual.mjs";
+export { default as IconFilter } from "tabler-icons/IconFilter.mjs";
 export { default as IconFlask } from "tabler-icons/IconFlask.mjs";
 export { default as IconFolderSymlink } from "tabler-icons/IconFolderSymlink.mjs";
 export { default as IconGripVertical } from "tabler-icons/IconGripVertical.mjs";

@@ -8,6 +8,7 @@ from app.db.models import Base
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest
 from app.services.experiments import experiments
+from app.services.lists import experiment_list
 from palestra.contract.identity import compute_experiment_id
 from palestra.contract.names import Schedule
 from palestra.contract.states import Cause, JobState, Outcome, RunState
@@ -83,8 +84,8 @@ async def test_the_same_document_in_another_project_is_another_experiment(
     assert created
     assert theirs.id == mine.id
     async with database.read() as session:
-        listed = await experiments.list_experiments(
-            session, stranger, experiments.ExperimentFilter(), PageRequest()
+        listed = await experiment_list.list_experiments(
+            session, stranger, experiment_list.ExperimentFilter(), PageRequest()
         )
     assert [item.id for item in listed.items] == [theirs.id]
 
@@ -107,8 +108,8 @@ async def test_pages_list_every_experiment_once(world: World, database: Database
         for _ in range(10):
             async with database.read() as session:
                 request = PageRequest(limit=2, sort=sort, cursor=cursor)
-                page = await experiments.list_experiments(
-                    session, world.admin, experiments.ExperimentFilter(), request
+                page = await experiment_list.list_experiments(
+                    session, world.admin, experiment_list.ExperimentFilter(), request
                 )
             seen += page.items
             cursor = page.next_cursor
@@ -129,8 +130,8 @@ async def test_a_cursor_with_a_value_of_another_kind_is_refused(
     async with database.read() as session:
         request = PageRequest(sort=sort, cursor=encode_cursor(sort, value, "x"))
         with pytest.raises(InvalidError):
-            await experiments.list_experiments(
-                session, world.admin, experiments.ExperimentFilter(), request
+            await experiment_list.list_experiments(
+                session, world.admin, experiment_list.ExperimentFilter(), request
             )
 
 
@@ -146,8 +147,8 @@ async def test_filters_take_agent_environment_text_state_and_archive(
 
     async def find_ids(**wanted: object) -> set[str]:
         async with database.read() as session:
-            page = await experiments.list_experiments(
-                session, world.admin, experiments.ExperimentFilter(**wanted), PageRequest()
+            page = await experiment_list.list_experiments(
+                session, world.admin, experiment_list.ExperimentFilter(**wanted), PageRequest()
             )
             return {item.id for item in page.items}
 
@@ -183,8 +184,8 @@ async def test_an_experiment_lists_why_its_runs_failed(world: World) -> None:
         runs.append(job.run_ids[0])
     await world.submit(make_definition(loop={"env_steps": 5}), seeds=[0])
     async with world.database.read() as session:
-        page = await experiments.list_experiments(
-            session, world.admin, experiments.ExperimentFilter(), PageRequest()
+        page = await experiment_list.list_experiments(
+            session, world.admin, experiment_list.ExperimentFilter(), PageRequest()
         )
     fine, failed = page.items
     assert fine.failures == []
@@ -415,8 +416,8 @@ async def test_names_with_letters_beyond_ascii_are_found(world: World) -> None:
     made, _ = await world.submit(make_definition(name="\u00c9clair Noir"))
     for text in ("\u00c9clair", "\u00c9CLAIR N", "\u00e9clair noir"):
         async with world.database.read() as session:
-            wanted = experiments.ExperimentFilter(text=text)
-            page = await experiments.list_experiments(
+            wanted = experiment_list.ExperimentFilter(text=text)
+            page = await experiment_list.list_experiments(
                 session, world.admin, wanted, experiments.PageRequest()
             )
         # The letters that PostgreSQL lower-cases are those of the database's locale.

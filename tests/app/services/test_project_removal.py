@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import func, select
 
 from app.daemons.remover import ProjectRemover
+from app.daemons.summariser import Summariser
 from app.db.engine import Database, Session
 from app.db.models import (
     AuditRow,
@@ -19,6 +20,7 @@ from app.db.models import (
     PoolWindowRow,
     ProjectRow,
     QuotaRow,
+    ThresholdRow,
     UserRow,
 )
 from app.db.repositories import project_content
@@ -43,7 +45,7 @@ DAY = 86_400
 SHARED = {
     "alembic_version", "audit", "audit_chain", "dispatcher_lease", "enrolment_tokens",
     "pool_hours", "pools", "server_uptime", "start_estimates", "usage_accounts", "usage_entries",
-    "users", "workers",
+    "summary_progress", "users", "workers",
 }  # fmt: skip
 """Tables of which a removal deletes nothing that these tests look at."""
 
@@ -73,6 +75,7 @@ async def add_rows_to_every_table(live_run: AttemptWithStore) -> None:
         await service_accounts.create(session, live_run.world.admin, request)
     evaluation = await start_continuous_eval(live_run)
     await evaluation.world.job(evaluation.job_id)
+    await Summariser(live_run.database).tick()
 
 
 async def _limit_and_reserve_the_pool(live_run: AttemptWithStore) -> None:
@@ -80,6 +83,7 @@ async def _limit_and_reserve_the_pool(live_run: AttemptWithStore) -> None:
     begin = datetime.now(UTC) + timedelta(days=1)
     async with live_run.database.write() as session:
         pool_id = await session.scalar(select(PoolRow.id).where(PoolRow.name == "default"))
+        session.add(ThresholdRow(project_id=project_id, name="ten", series="loss", value=10.0))
         session.add(QuotaRow(pool_id=pool_id, project_id=project_id, subject="", running=100))
         session.add(
             PoolWindowRow(
@@ -147,6 +151,7 @@ async def test_everything_of_the_project_is_removed_and_nothing_else(
     of_first = {"experiments": 1, "runs": 1, "jobs": 1, "submissions": 1, "job_runs": 1}
     assert {name: left[name] for name in of_first} == of_first
     rest = {"projects", "project_pools", "memberships", "events", "queue_groups"}
+    rest |= {"definition_members", "run_summaries", "setups"}
     assert set(left) - SHARED == {*of_first, *rest}
     assert left["project_pools"] == 1
     assert live_run.read_files() == []
@@ -361,7 +366,8 @@ def test_every_table_is_removed_or_named_here() -> None:
         "evaluations", "snapshot_files",
         "snapshots", "artifacts", "attempt_runs", "job_runs", "runs", "telemetry_batches",
         "attempts", "jobs", "submissions", "experiments", "events", "tokens", "memberships",
-        "blobs", "project_pools", "projects", "queue_groups",
+        "blobs", "project_pools", "projects", "queue_groups", "definition_members", "setups",
+        "run_summaries", "series_summaries", "series_names", "thresholds", "threshold_crossings",
     }  # fmt: skip
     others = {
         "audit": "stays",
@@ -378,6 +384,7 @@ def test_every_table_is_removed_or_named_here() -> None:
         "pools": "of the server",
         "quotas": "go with their project",
         "server_uptime": "of the server",
+        "summary_progress": "of the server",
         "start_estimates": "of pools, forgotten a month after the start",
         "usage_accounts": "outlive the project, whose usage they hold",
         "usage_entries": "outlive the project, whose usage they hold",

@@ -11,6 +11,7 @@ from app.services.access.users import UserFilter
 from app.services.audit import search
 from app.services.audit.search import AuditFilter
 from app.services.experiments import experiments
+from app.services.lists import experiment_list
 from app.services.views.experiments import build_experiment_views
 from app.services.views.jobs import build_job_views
 from app.services.views.login_names import DELETED_USER
@@ -27,8 +28,8 @@ async def test_a_search_takes_wildcards_of_sql_literally(world: World) -> None:
     found = {}
     for text in ("0%", "a_b", "A_B", "a\\b", "%", "_"):
         async with world.database.read() as session:
-            wanted = experiments.ExperimentFilter(text=text)
-            page = await experiments.list_experiments(
+            wanted = experiment_list.ExperimentFilter(text=text)
+            page = await experiment_list.list_experiments(
                 session, world.admin, wanted, experiments.PageRequest()
             )
         found[text] = {item.name for item in page.items}

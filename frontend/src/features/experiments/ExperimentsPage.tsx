@@ -3,13 +3,14 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { usePermission } from "@/api/access";
-import type { ApiError } from "@/api/client";
+import { type ApiError, findFaultAt } from "@/api/client";
 import { experimentsQuery } from "@/api/queries";
 import type { Experiment } from "@/api/types";
 import { findQueryError } from "@/lib/outage";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
+import { FILTER_POINTER } from "@/ui/FilterInput";
 import { IconPlus } from "@/ui/icons";
 import { Page, Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
@@ -33,6 +34,7 @@ export function ExperimentsPage() {
   const scheme = useScheme();
   const query = useInfiniteQuery(experimentsQuery(project, search));
   const problem = findQueryError(query);
+  const fault = findFaultAt(problem, FILTER_POINTER);
   const rows = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const columns = useMemo(() => experimentColumns(scheme), [scheme]);
   useFreshExperiments("experiments");
@@ -55,11 +57,15 @@ export function ExperimentsPage() {
     <Page title="Experiments" actions={<NewExperiment project={project} />}>
       <Panel
         flush
-        title={<Filters search={search} onChange={change} />}
+        title={<Filters search={search} fault={fault} onChange={change} />}
         aside={<Count rows={rows} more={query.hasNextPage} />}
         className={classes.panel}
       >
-        {problem !== null && query.data === undefined ? (
+        {fault !== undefined ? (
+          <EmptyState title="The filter cannot be read">
+            Correct it where the message points, or remove it to see all experiments.
+          </EmptyState>
+        ) : problem !== null && query.data === undefined ? (
           <Failure error={problem as ApiError} retry={() => void query.refetch()} />
         ) : query.isPending ? (
           <Loading />

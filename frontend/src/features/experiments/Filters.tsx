@@ -4,6 +4,7 @@ import { useRef } from "react";
 import { useProject } from "@/api/access";
 import { membersQuery } from "@/api/adminQueries";
 import { partsQuery, sessionQuery } from "@/api/queries";
+import { FilterInput } from "@/ui/FilterInput";
 import { SearchInput } from "@/ui/SearchInput";
 import { useTyped } from "@/ui/useTyped";
 import classes from "./ExperimentsPage.module.css";
@@ -13,6 +14,8 @@ const BUILT_IN = ["dqn", "ppo"];
 
 interface FiltersProps {
   search: ExperimentsSearch;
+  /** The server's message if the filter cannot be read. */
+  fault: string | undefined;
   onChange(part: { [Key in keyof ExperimentsSearch]?: ExperimentsSearch[Key] | undefined }): void;
 }
 
@@ -34,7 +37,7 @@ function usePeople(chosen: string | undefined): { value: string; label: string }
 }
 
 /** The filter of the list, which is part of the URL. */
-export function Filters({ search, onChange }: FiltersProps) {
+export function Filters({ search, fault, onChange }: FiltersProps) {
   const input = useRef<HTMLInputElement>(null);
   const offered = useQuery(partsQuery).data ?? BUILT_IN;
   const agents = [...new Set([...offered, ...(search.agent ? [search.agent] : [])])];
@@ -82,6 +85,12 @@ export function Filters({ search, onChange }: FiltersProps) {
           w={130}
         />
       )}
+      <FilterInput
+        value={search.filter}
+        onChange={(filter) => onChange({ filter })}
+        fault={fault}
+        example="agent.gamma<0.99 evaluation/mean.best>400 created:<7d"
+      />
       <Switch
         label="Archived"
         checked={search.archived ?? false}

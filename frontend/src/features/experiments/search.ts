@@ -10,6 +10,7 @@ export function readExperimentsSearch(search: Search) {
     agent: text(search, "agent"),
     env: text(search, "env"),
     user: text(search, "user"),
+    filter: text(search, "filter"),
     sort: choice(search, "sort", SORTS),
     archived: flag(search, "archived"),
   });

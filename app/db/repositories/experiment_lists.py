@@ -1,0 +1,73 @@
+"""Pages of experiments that fit a filter, in the order of any key."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Select, select, tuple_
+
+from app.db.engine import Session
+from app.db.models.experiments import ExperimentRow
+from app.db.models.summaries import DefinitionMemberRow
+from app.db.repositories.experiments import ExperimentKey
+from app.db.repositories.filter_conditions import Scope, build_experiment_condition, select_mean
+from app.db.repositories.list_sorting import (
+    KeyType,
+    SortKey,
+    build_member_key,
+    find_experiment_key,
+    sort_page,
+)
+from app.db.repositories.run_lists import Order, WantedPage
+
+
+async def find_key_type(session: Session, order: Order, scope: Scope) -> KeyType:
+    """Returns the type of the values of a key."""
+    return (await _find_key(session, order, scope)).type
+
+
+async def list_page(session: Session, wanted: WantedPage) -> list[tuple[ExperimentRow, Any]]:
+    """Returns the experiments of a page and one more, each with the value of the key."""
+    key = await _find_key(session, wanted.order, wanted.scope)
+    query: Select[Any] = select(ExperimentRow, key.expression).where(
+        ExperimentRow.project_id.in_(wanted.scope.project_ids),
+        *(build_experiment_condition(term, wanted.scope) for term in wanted.terms),
+    )
+    query = sort_page(
+        query,
+        key,
+        ExperimentRow.id,
+        is_descending=wanted.order.is_descending,
+        after=wanted.after,
+        limit=wanted.limit,
+    )
+    return [(row[0], row[1]) for row in await session.execute(query)]
+
+
+async def _find_key(session: Session, order: Order, scope: Scope) -> SortKey:
+    if order.kind == "series":
+        mean = select_mean(scope.series.get(order.field, -1), order.statistic)
+        return SortKey(mean, "number", is_nullable=True)
+    if order.kind == "member":
+        query = select(DefinitionMemberRow.number).where(
+            DefinitionMemberRow.path == order.field,
+            DefinitionMemberRow.number.is_not(None),
+            DefinitionMemberRow.project_id.in_(scope.project_ids),
+        )
+        is_number = (await session.scalar(query.limit(1))) is not None
+        return build_member_key(
+            order.field, ExperimentRow.project_id, ExperimentRow.id, is_number=is_number
+        )
+    key = find_experiment_key(order.field)
+    assert key is not None
+    return key
+
+
+async def load_means(
+    session: Session, keys: Sequence[ExperimentKey], order: Order, scope: Scope
+) -> dict[ExperimentKey, float | None]:
+    """Returns the mean of a statistic over the runs of each experiment."""
+    mean = select_mean(scope.series.get(order.field, -1), order.statistic)
+    query = select(ExperimentRow.project_id, ExperimentRow.id, mean).where(
+        tuple_(ExperimentRow.project_id, ExperimentRow.id).in_(keys)
+    )
+    return {(row[0], row[1]): row[2] for row in await session.execute(query)}

@@ -1,0 +1,287 @@
+"""The terms of a filter as SQL conditions on runs and experiments."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import ge, gt, le, lt
+from typing import Any, Final
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    String,
+    and_,
+    bindparam,
+    exists,
+    false,
+    func,
+    not_,
+    or_,
+    select,
+)
+from sqlalchemy import any_ as sql_any
+from sqlalchemy.orm import InstrumentedAttribute, aliased
+
+from app.db.clock import db_now
+from app.db.engine import Session
+from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.models.projects import UserRow
+from app.db.models.summaries import DefinitionMemberRow, SeriesSummaryRow, SetupRow
+from app.domain.definition_members import write_text
+from app.domain.derived_states import EXPERIMENT_ORDER
+from palestra.contract.filters import Age, Operator, SeriesStatistic, Term, Value
+from palestra.contract.states import RunState
+
+Column = InstrumentedAttribute[Any]
+Condition = ColumnElement[bool]
+
+_COMPARE: Final[Mapping[Operator, Any]] = {"lt": lt, "le": le, "gt": gt, "ge": ge}
+_YOUNGER: Final[Mapping[Operator, Any]] = {"lt": gt, "le": ge, "gt": lt, "ge": le}
+"""Comparison of the time for that of the age."""
+
+OF_EXPERIMENT: Final[Mapping[str, Column]] = {
+    "agent": ExperimentRow.agent,
+    "env": ExperimentRow.env,
+    "kind": ExperimentRow.kind,
+    "name": ExperimentRow.name,
+    "experiment": ExperimentRow.id,
+}
+OF_RUN: Final[Mapping[str, Column]] = {
+    "id": RunRow.id,
+    "seed": RunRow.seed,
+    "env_step": RunRow.env_step,
+    "update": RunRow.update,
+    "episode": RunRow.episode,
+    "cause": RunRow.cause,
+    "state": RunRow.state,
+    "created": RunRow.created_at,
+    "started": RunRow.started_at,
+    "finished": RunRow.finished_at,
+}
+STATISTICS: Final[Mapping[SeriesStatistic, Column]] = {
+    "last": SeriesSummaryRow.last,
+    "best": SeriesSummaryRow.best,
+    "mean10": SeriesSummaryRow.mean10,
+    "count": SeriesSummaryRow.points,
+}
+SETUP_FIELDS: Final = frozenset({"agent", "env", "project"})
+"""Fields of which an index of summaries holds the values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the names in a filter mean, and what the caller may read.
+
+    Attributes:
+        project_ids: Projects that the caller may read; no row of another one is returned.
+        slugs: Slugs of these projects by ID.
+        series: IDs of the names of series; a name without summaries has none.
+    """
+
+    project_ids: Collection[str]
+    slugs: Mapping[str, str]
+    series: Mapping[str, int]
+
+
+def is_one_of(session: Session, column: Column, values: Sequence[str]) -> Condition:
+    """Returns the condition that a text column has one of many values.
+
+    The values are one parameter: a list of parameters takes as long to write as to answer.
+    """
+    if session.get_bind().dialect.name == "sqlite":
+        found = func.json_each(write_text(list(values))).table_valued("value")
+        return column.in_(select(found.c.value))
+    parameter = bindparam(None, list(values), ARRAY(String), unique=True)
+    return column == sql_any(parameter)
+
+
+def build_run_condition(term: Term, scope: Scope) -> Condition:
+    """Returns the condition of a term on `RunRow`."""
+    return _negate(term, _build_for_run(term, scope))
+
+
+def build_experiment_condition(term: Term, scope: Scope) -> Condition:
+    """Returns the condition of a term on `ExperimentRow`."""
+    return _negate(term, _build_for_experiment(term, scope))
+
+
+def build_setup_condition(term: Term, scope: Scope) -> Condition:
+    """Returns the condition of a term with one of `SETUP_FIELDS` on `SetupRow`."""
+    if term.field == "project":
+        return _negate(term, SetupRow.project_id.in_(_find_projects(term, scope)))
+    column = SetupRow.agent if term.field == "agent" else SetupRow.env
+    return _negate(term, _compare_text(column, term))
+
+
+def is_about_experiment(term: Term) -> bool:
+    """Returns whether all runs of an experiment fit a term of a filter of runs, or none."""
+    return term.field in OF_EXPERIMENT or term.kind in {"member", "flag"}
+
+
+def compare_statistic(term: Term, row: Any = SeriesSummaryRow) -> Condition:
+    """Returns the condition of a term on the statistic in `SeriesSummaryRow`, or an alias of it."""
+    return _compare(getattr(row, STATISTICS[term.statistic].key), term)
+
+
+def has_summary(term: Term, name_id: int) -> Condition:
+    """Returns the condition that a run has a summary of a series that fits a term."""
+    row = aliased(SeriesSummaryRow)
+    return exists().where(
+        row.run_id == RunRow.id, row.name_id == name_id, compare_statistic(term, row)
+    )
+
+
+def select_mean(name_id: int, statistic: SeriesStatistic) -> Any:
+    """Returns the mean of a statistic over the runs of an experiment."""
+    return (
+        select(func.avg(STATISTICS[statistic]))
+        .join(RunRow, RunRow.id == SeriesSummaryRow.run_id)
+        .where(
+            RunRow.project_id == ExperimentRow.project_id,
+            RunRow.experiment_id == ExperimentRow.id,
+            SeriesSummaryRow.name_id == name_id,
+        )
+        .correlate(ExperimentRow)
+        .scalar_subquery()
+    )
+
+
+def _build_for_run(term: Term, scope: Scope) -> Condition:
+    if term.kind == "series":
+        name_id = scope.series.get(term.field)
+        return false() if name_id is None else has_summary(term, name_id)
+    if term.field == "":
+        return or_(
+            *(RunRow.id.contains(str(one).lower(), autoescape=True) for one in term.values),
+            _exists_experiment(_build_for_experiment(term, scope)),
+        )
+    if term.field == "user":
+        return _is_user(RunRow.created_by, term)
+    if term.field == "project":
+        return RunRow.project_id.in_(_find_projects(term, scope))
+    if is_about_experiment(term):
+        return _exists_experiment(_build_for_experiment(term, scope))
+    return _compare(OF_RUN[term.field], term)
+
+
+def _exists_experiment(condition: Condition) -> Condition:
+    return exists().where(
+        ExperimentRow.project_id == RunRow.project_id,
+        ExperimentRow.id == RunRow.experiment_id,
+        condition,
+    )
+
+
+def _build_for_experiment(term: Term, scope: Scope) -> Condition:
+    if term.kind == "series":
+        name_id = scope.series.get(term.field)
+        if name_id is None:
+            return false()
+        return _compare(select_mean(name_id, term.statistic), term)
+    if term.field == "":
+        return or_(
+            *(
+                ExperimentRow.name.icontains(one, autoescape=True)
+                | ExperimentRow.id.contains(str(one).lower(), autoescape=True)
+                for one in term.values
+            )
+        )
+    if term.kind == "member":
+        return _has_member(term)
+    special: dict[str, Any] = {
+        "user": lambda: _is_user(ExperimentRow.created_by, term),
+        "project": lambda: ExperimentRow.project_id.in_(_find_projects(term, scope)),
+        "archived": lambda: or_(*(_is_archived(bool(one)) for one in term.values)),
+        "state": lambda: or_(*(_has_state(RunState(str(one))) for one in term.values)),
+        "created": lambda: _compare(ExperimentRow.created_at, term),
+        "id": lambda: _compare_text(ExperimentRow.id, term),
+    }
+    if term.field in special:
+        found: Condition = special[term.field]()
+        return found
+    return _compare(OF_EXPERIMENT[term.field], term)
+
+
+def _has_member(term: Term) -> Condition:
+    row = DefinitionMemberRow
+    tests = [_compare_member(term, value) for value in term.values]
+    return exists().where(
+        row.project_id == ExperimentRow.project_id,
+        row.experiment_id == ExperimentRow.id,
+        row.path == term.field,
+        or_(*tests),
+    )
+
+
+def _compare_member(term: Term, value: Value) -> Condition:
+    row = DefinitionMemberRow
+    if term.operator == "contains":
+        return row.text.icontains(value, autoescape=True)
+    if term.operator != "is":
+        found: Condition = _COMPARE[term.operator](row.number, value)
+        return found
+    try:
+        return or_(row.text == value, row.number == float(str(value)))
+    except ValueError:
+        return row.text == value
+
+
+def _is_archived(archived: bool) -> Condition:
+    column = ExperimentRow.archived_at
+    return column.is_not(None) if archived else column.is_(None)
+
+
+def _has_state(state: RunState) -> Condition:
+    """The rule of `app.domain.derived_states.derive_experiment_state` as an SQL condition."""
+    same_experiment = (
+        RunRow.project_id == ExperimentRow.project_id,
+        RunRow.experiment_id == ExperimentRow.id,
+    )
+    before = [other.value for other in EXPERIMENT_ORDER[: EXPERIMENT_ORDER.index(state)]]
+    return and_(
+        exists().where(*same_experiment, RunRow.state == state.value),
+        ~exists().where(*same_experiment, RunRow.state.in_(before)),
+    )
+
+
+def _is_user(column: Column, term: Term) -> Condition:
+    return column.in_(select(UserRow.id).where(_compare_text(UserRow.name, term)))
+
+
+def _find_projects(term: Term, scope: Scope) -> list[str]:
+    def fits(slug: str) -> bool:
+        values = [str(value) for value in term.values]
+        if term.operator == "contains":
+            return any(value.lower() in slug for value in values)
+        return slug in values
+
+    return [project_id for project_id, slug in scope.slugs.items() if fits(slug)]
+
+
+def _compare(column: Any, term: Term) -> Condition:
+    if term.kind == "time":
+        return or_(*(_compare_time(column, term.operator, value) for value in term.values))
+    if term.operator in _COMPARE:
+        return or_(*(_COMPARE[term.operator](column, value) for value in term.values))
+    return _compare_text(column, term)
+
+
+def _compare_time(column: Any, operator: Operator, value: Value) -> Condition:
+    if isinstance(value, Age):
+        found: Condition = _YOUNGER[operator](column, db_now(-value.seconds))
+        return found
+    assert isinstance(value, datetime)
+    compared: Condition = _COMPARE[operator](column, value)
+    return compared
+
+
+def _compare_text(column: Any, term: Term) -> Condition:
+    if term.operator == "contains":
+        return or_(*(column.icontains(value, autoescape=True) for value in term.values))
+    found: Condition = column.in_(term.values)
+    return found
+
+
+def _negate(term: Term, condition: Condition) -> Condition:
+    """Returns a condition or its opposite; a row without the value fits the opposite."""
+    return not_(func.coalesce(condition, false())) if term.is_negated else condition

@@ -1,0 +1,68 @@
+"""Reads the values of further columns of lists."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+
+from app.db.engine import Session
+from app.db.models.summaries import DefinitionMemberRow, SeriesSummaryRow
+from app.db.repositories.experiments import ExperimentKey, matches_experiments
+from app.db.repositories.value_lists import split_values
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The summary of a series; the names are those of the statistics in filters."""
+
+    last: float | None
+    best: float | None
+    mean10: float | None
+    count: int
+
+
+async def load_summaries(
+    session: Session, run_ids: Collection[str], series: Mapping[int, str]
+) -> dict[tuple[str, str], Summary]:
+    """Returns the summaries of some series of runs by run and name.
+
+    Args:
+        session: A session.
+        run_ids: The runs.
+        series: Names of the series by ID.
+    """
+    if not series:
+        return {}
+    stored = SeriesSummaryRow
+    statistics = (stored.last, stored.best, stored.mean10, stored.points)
+    query = select(stored.run_id, stored.name_id, *statistics)
+    return {
+        (row[0], series[row[1]]): Summary(*row[2:])
+        for some in split_values(run_ids)
+        for row in await session.execute(
+            query.where(stored.run_id.in_(some), stored.name_id.in_(series))
+        )
+    }
+
+
+async def load_members(
+    session: Session, keys: Collection[ExperimentKey], paths: Collection[str]
+) -> list[tuple[ExperimentKey, str, Any]]:
+    """Returns experiment, path and value of members of the definitions of experiments."""
+    if not paths:
+        return []
+    row = DefinitionMemberRow
+    query = select(row.project_id, row.experiment_id, row.path, row.text, row.number).where(
+        matches_experiments(row.project_id, row.experiment_id, keys), row.path.in_(paths)
+    )
+    return [
+        ((project_id, experiment_id), path, _read(text) if number is not None else text)
+        for project_id, experiment_id, path, text, number in await session.execute(query)
+    ]
+
+
+def _read(text: str) -> int | float:
+    value: int | float = json.loads(text)
+    return value

@@ -1,0 +1,342 @@
+"""Pages of runs that fit a filter, in the order of any key.
+
+What a list costs depends on how many runs fit. Up to `FEW` they are found first, by the most
+selective terms, and then sorted. If there are more, an index is walked in the order of the key
+until the page is full: that takes few steps where many rows fit. The index of a statistic holds the
+runs of each setup (project, agent and environment) apart, so terms on these cost nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Select, exists, false, or_, select, union_all
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.db.engine import Session
+from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.models.summaries import DefinitionMemberRow, SeriesSummaryRow, SetupRow
+from app.db.repositories.filter_conditions import (
+    OF_EXPERIMENT,
+    SETUP_FIELDS,
+    STATISTICS,
+    Scope,
+    build_experiment_condition,
+    build_run_condition,
+    build_setup_condition,
+    compare_statistic,
+    is_about_experiment,
+    is_one_of,
+)
+from app.db.repositories.list_sorting import (
+    KeyType,
+    Place,
+    SortKey,
+    build_member_key,
+    find_run_key,
+    sort_page,
+)
+from palestra.contract.filters import Kind, SeriesStatistic, Term
+
+FEW: Final = 3_000
+"""Runs that are sorted after they were found."""
+_EXPERIMENTS: Final = 1_000
+_SETUPS: Final = 60
+"""Setups whose runs are merged from the index; of more, all runs with the series are sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The key of a list.
+
+    Attributes:
+        field: Field, member of the definition, or series.
+        kind: Which of these.
+        statistic: Which statistic of a series.
+        is_descending: Whether the highest value comes first.
+    """
+
+    field: str
+    kind: Kind
+    statistic: SeriesStatistic = "last"
+    is_descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WantedPage:
+    """A page of a list.
+
+    Attributes:
+        terms: Terms of the filter, which must all hold.
+        order: The key.
+        scope: What the names mean, and what the caller may read.
+        after: End of the page before.
+        limit: Largest number of rows.
+    """
+
+    terms: Sequence[Term]
+    order: Order
+    scope: Scope
+    after: Place | None
+    limit: int
+
+
+Listed = list[tuple[str, Any]]
+"""ID and value of the key of the rows of a page, and of one row more if there is a next page."""
+
+
+async def find_key_type(session: Session, order: Order, scope: Scope) -> KeyType:
+    """Returns the type of the values of a key."""
+    if order.kind == "member":
+        return "number" if await _is_number(session, order.field, scope) else "text"
+    key = find_run_key(order.field)
+    return "number" if key is None else key.type
+
+
+async def list_page(session: Session, wanted: WantedPage) -> Listed:
+    """Returns the runs of a page."""
+    terms, order, scope = wanted.terms, wanted.order, wanted.scope
+    few = await find_few(session, terms, scope) if _needs_search(terms, order) else None
+    if few is not None and not few:
+        return []
+    if order.kind == "series":
+        name_id = scope.series.get(order.field)
+        if few is not None:
+            return await _sort_few(session, few, name_id, wanted)
+        return await _walk_series(session, name_id, wanted)
+    key = await _find_key(session, order, scope)
+    query: Select[Any] = select(RunRow.id, key.expression)
+    query = query.where(RunRow.project_id.in_(scope.project_ids))
+    if few is not None:
+        query = query.where(is_one_of(session, RunRow.id, few))
+    else:
+        query = query.where(*(build_run_condition(term, scope) for term in terms))
+    if order.field in OF_EXPERIMENT:
+        query = query.join(ExperimentRow, _is_experiment_of_run())
+    query = sort_page(
+        query,
+        key,
+        RunRow.id,
+        is_descending=order.is_descending,
+        after=wanted.after,
+        limit=wanted.limit,
+    )
+    return [(row[0], row[1]) for row in await session.execute(query)]
+
+
+def _needs_search(terms: Sequence[Term], order: Order) -> bool:
+    """Returns whether few runs may fit terms that the index of the key does not hold."""
+    return any(order.kind != "series" or term.field not in SETUP_FIELDS for term in terms)
+
+
+def _is_experiment_of_run() -> ColumnElement[bool]:
+    return (ExperimentRow.project_id == RunRow.project_id) & (
+        ExperimentRow.id == RunRow.experiment_id
+    )
+
+
+async def _find_key(session: Session, order: Order, scope: Scope) -> SortKey:
+    if order.kind == "member":
+        is_number = await _is_number(session, order.field, scope)
+        return build_member_key(
+            order.field, RunRow.project_id, RunRow.experiment_id, is_number=is_number
+        )
+    key = find_run_key(order.field)
+    assert key is not None
+    return key
+
+
+async def _is_number(session: Session, path: str, scope: Scope) -> bool:
+    row = DefinitionMemberRow
+    query = select(row.number).where(
+        row.path == path, row.number.is_not(None), row.project_id.in_(scope.project_ids)
+    )
+    return (await session.scalar(query.limit(1))) is not None
+
+
+async def find_few(session: Session, terms: Sequence[Term], scope: Scope) -> list[str] | None:
+    """Returns the IDs of the runs that fit all terms; `None` if they are more than `FEW`."""
+    query = select(RunRow.id).where(RunRow.project_id.in_(scope.project_ids))
+    of_experiments = [term for term in terms if is_about_experiment(term)]
+    rest = [term for term in terms if not is_about_experiment(term)]
+    if of_experiments:
+        condition = await _find_experiments(session, of_experiments, scope)
+        if condition is None:
+            rest += of_experiments
+        else:
+            query = query.where(condition)
+    ids: set[str] | None = None
+    for term in list(rest):
+        if term.kind == "series" and not term.is_negated:
+            found = await _find_by_statistic(session, term, terms, scope)
+            if found is not None:
+                ids = found if ids is None else ids & found
+                rest.remove(term)
+    if ids is not None:
+        query = query.where(is_one_of(session, RunRow.id, sorted(ids)))
+    query = query.where(*(build_run_condition(term, scope) for term in rest)).limit(FEW + 1)
+    runs = list(await session.scalars(query))
+    return runs if len(runs) <= FEW else None
+
+
+async def _find_experiments(
+    session: Session, terms: Sequence[Term], scope: Scope
+) -> ColumnElement[bool] | None:
+    """Returns the condition that a run is of one of the experiments that fit; `None` if many do."""
+    query = select(ExperimentRow.project_id, ExperimentRow.id).where(
+        ExperimentRow.project_id.in_(scope.project_ids),
+        *(build_experiment_condition(term, scope) for term in terms),
+    )
+    ids: dict[str, list[str]] = {}
+    for project_id, experiment_id in await session.execute(query.limit(_EXPERIMENTS + 1)):
+        ids.setdefault(project_id, []).append(experiment_id)
+    if sum(map(len, ids.values())) > _EXPERIMENTS:
+        return None
+    return or_(
+        false(),
+        *(
+            (RunRow.project_id == project_id) & is_one_of(session, RunRow.experiment_id, some)
+            for project_id, some in ids.items()
+        ),
+    )
+
+
+async def _find_by_statistic(
+    session: Session, term: Term, terms: Sequence[Term], scope: Scope
+) -> set[str] | None:
+    """Returns the runs whose statistic fits, of those setups that fit; `None` if many do."""
+    name_id = scope.series.get(term.field)
+    if name_id is None:
+        return set()
+    setups = await _list_setups(session, terms, scope)
+    query = select(SeriesSummaryRow.run_id).where(
+        SeriesSummaryRow.name_id == name_id,
+        SeriesSummaryRow.setup_id.in_(setups),
+        compare_statistic(term),
+    )
+    found = set(await session.scalars(query.limit(FEW + 1)))
+    return found if len(found) <= FEW else None
+
+
+async def _list_setups(session: Session, terms: Sequence[Term], scope: Scope) -> list[int]:
+    query = select(SetupRow.id).where(
+        SetupRow.project_id.in_(scope.project_ids),
+        *(build_setup_condition(term, scope) for term in terms if term.field in SETUP_FIELDS),
+    )
+    return list(await session.scalars(query))
+
+
+async def _sort_few(
+    session: Session, runs: Sequence[str], name_id: int | None, wanted: WantedPage
+) -> Listed:
+    order = wanted.order
+    value = STATISTICS[order.statistic]
+    query = select(SeriesSummaryRow.run_id, value).where(
+        SeriesSummaryRow.name_id == name_id,
+        is_one_of(session, SeriesSummaryRow.run_id, runs),
+        value.is_not(None),
+    )
+    values = dict((await session.execute(query)).all()) if name_id is not None else {}
+    sign = -1 if order.is_descending else 1
+    having = sorted(values, reverse=order.is_descending)
+    having.sort(key=lambda run_id: sign * values[run_id])
+    lacking = sorted(set(runs) - values.keys(), reverse=order.is_descending)
+    rows = [(run_id, values.get(run_id)) for run_id in (*having, *lacking)]
+    return [row for row in rows if _follows(row, wanted.after, order)][: wanted.limit + 1]
+
+
+def _follows(row: tuple[str, Any], after: Place | None, order: Order) -> bool:
+    if after is None:
+        return True
+    run_id, value = row
+    if (value is None) != (after.value is None):
+        return value is None
+    if value == after.value:
+        return run_id < after.id if order.is_descending else run_id > after.id
+    return bool(value < after.value if order.is_descending else value > after.value)
+
+
+async def _walk_series(session: Session, name_id: int | None, wanted: WantedPage) -> Listed:
+    rows: Listed = []
+    after = wanted.after
+    if name_id is not None and (after is None or after.value is not None):
+        setups = await _list_setups(session, wanted.terms, wanted.scope)
+        if setups:
+            query = _merge_setups(setups, name_id, wanted)
+            rows = [(row[0], row[1]) for row in await session.execute(query)]
+        after = None
+    if len(rows) > wanted.limit:
+        return rows
+    lacking = await _list_lacking(session, name_id, wanted, after)
+    return [*rows, *((run_id, None) for run_id in lacking)][: wanted.limit + 1]
+
+
+async def _list_lacking(
+    session: Session, name_id: int | None, wanted: WantedPage, after: Place | None
+) -> Sequence[str]:
+    """Returns the runs without the statistic, which follow all others."""
+    query: Select[Any] = select(RunRow.id).where(
+        RunRow.project_id.in_(wanted.scope.project_ids),
+        *(build_run_condition(term, wanted.scope) for term in wanted.terms),
+    )
+    if name_id is not None:
+        query = query.where(
+            ~exists().where(
+                SeriesSummaryRow.run_id == RunRow.id,
+                SeriesSummaryRow.name_id == name_id,
+                STATISTICS[wanted.order.statistic].is_not(None),
+            )
+        )
+    query = sort_page(
+        query,
+        SortKey(RunRow.id, "text"),
+        RunRow.id,
+        is_descending=wanted.order.is_descending,
+        after=None if after is None else replace(after, value=after.id),
+        limit=wanted.limit,
+    )
+    return (await session.scalars(query)).all()
+
+
+def _merge_setups(setups: Sequence[int], name_id: int, wanted: WantedPage) -> Select[Any]:
+    """Returns the query of the first runs of all setups, each read in the order of its index."""
+    value = STATISTICS[wanted.order.statistic]
+    run_id: InstrumentedAttribute[str] = SeriesSummaryRow.run_id
+    base: Any = select(run_id, value.label("value")).where(
+        SeriesSummaryRow.name_id == name_id, value.is_not(None)
+    )
+    conditions = [
+        build_run_condition(term, wanted.scope)
+        for term in wanted.terms
+        if term.field not in SETUP_FIELDS
+    ]
+    if conditions:
+        base = base.join(RunRow, RunRow.id == run_id).where(*conditions)
+    key = SortKey(value, "number")
+    options: dict[str, Any] = {
+        "is_descending": wanted.order.is_descending,
+        "limit": wanted.limit,
+    }
+    setup_id = SeriesSummaryRow.setup_id
+    if len(setups) == 1 or len(setups) > _SETUPS:
+        mine = setup_id == setups[0] if len(setups) == 1 else setup_id.in_(setups)
+        return sort_page(base.where(mine), key, run_id, after=wanted.after, **options)
+    parts: list[Select[Any]] = []
+    for setup in setups:
+        part = sort_page(base.where(setup_id == setup), key, run_id, after=wanted.after, **options)
+        limited: Any = part.subquery()
+        parts.append(select(limited))
+    merged: Any = union_all(*parts).subquery()
+    key = SortKey(merged.c.value, "number")
+    query: Select[Any] = select(merged.c.run_id, merged.c.value)
+    return sort_page(query, key, merged.c.run_id, after=None, **options)
+
+
+async def load_runs(
+    session: Session, keys: Sequence[tuple[str, Any]], scope: Scope
+) -> list[RunRow]:
+    """Returns the rows of listed runs that the caller may read, in their order."""
+    run_ids = [run_id for run_id, _ in keys]
+    query = select(RunRow).where(RunRow.id.in_(run_ids), RunRow.project_id.in_(scope.project_ids))
+    found = {row.id: row for row in await session.scalars(query)}
+    return [found[run_id] for run_id in run_ids if run_id in found]

@@ -1,0 +1,142 @@
+"""The values of further columns of lists."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import JsonValue
+
+from app.db.engine import Session
+from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.repositories import experiment_lists, experiments
+from app.db.repositories import list_values as rows
+from app.db.repositories.experiments import ExperimentKey
+from app.db.repositories.run_lists import Order
+from app.services.lists.requests import ListColumn, ListRequest
+from palestra.contract.resources import ExperimentView, RunView
+
+_OF_RUN: Final[Mapping[str, Callable[[RunView], Any]]] = {
+    "id": lambda view: view.id,
+    "experiment": lambda view: view.experiment_id,
+    "project": lambda view: view.project,
+    "user": lambda view: view.created_by,
+    "state": lambda view: view.state.value,
+    "cause": lambda view: view.cause,
+    "seed": lambda view: view.seed,
+    "env_step": lambda view: view.progress.env_step,
+    "update": lambda view: view.progress.update,
+    "episode": lambda view: view.progress.episode,
+    "created": lambda view: view.created_at.isoformat(),
+    "started": lambda view: view.started_at and view.started_at.isoformat(),
+    "finished": lambda view: view.finished_at and view.finished_at.isoformat(),
+}
+_OF_EXPERIMENT: Final[Mapping[str, Callable[[ExperimentRow], Any]]] = {
+    "agent": lambda row: row.agent,
+    "env": lambda row: row.env,
+    "kind": lambda row: row.kind,
+    "name": lambda row: row.name,
+    "archived": lambda row: row.archived_at is not None,
+}
+
+
+async def add_to_runs(
+    session: Session, views: Sequence[RunView], found: Sequence[RunRow], request: ListRequest
+) -> list[RunView]:
+    """Returns the views of runs with the values of the columns."""
+    columns = request.columns
+    if not columns:
+        return list(views)
+    keys = [(row.project_id, row.experiment_id) for row in found]
+    of_experiments = await _load_experiments(session, keys, columns)
+    summaries = await rows.load_summaries(
+        session,
+        [view.id for view in views],
+        {request.scope.series[one.field]: one.field for one in columns if _is_known(one, request)},
+    )
+    return [
+        view.model_copy(
+            update={
+                "values": {
+                    one.name: _read_run(one, view, of_experiments[key], summaries)
+                    for one in columns
+                }
+            }
+        )
+        for view, key in zip(views, keys, strict=True)
+    ]
+
+
+def _is_known(column: ListColumn, request: ListRequest) -> bool:
+    return column.kind == "series" and column.field in request.scope.series
+
+
+def _read_run(
+    column: ListColumn,
+    view: RunView,
+    of_experiment: Mapping[str, JsonValue],
+    summaries: Mapping[tuple[str, str], rows.Summary],
+) -> JsonValue:
+    if column.kind == "series":
+        summary = summaries.get((view.id, column.field))
+        return None if summary is None else getattr(summary, column.statistic)
+    if column.field in _OF_RUN:
+        value: JsonValue = _OF_RUN[column.field](view)
+        return value
+    return of_experiment.get(column.field)
+
+
+async def _load_experiments(
+    session: Session, keys: Sequence[ExperimentKey], columns: Sequence[ListColumn]
+) -> dict[ExperimentKey, dict[str, JsonValue]]:
+    """Returns the values of the columns that are those of experiments."""
+    found: dict[ExperimentKey, dict[str, JsonValue]] = {key: {} for key in keys}
+    named = [one.field for one in columns if one.field in _OF_EXPERIMENT]
+    if named:
+        for key, row in (await experiments.load_by_keys(session, found)).items():
+            found[key] = {field: _OF_EXPERIMENT[field](row) for field in named}
+    paths = [one.field for one in columns if one.kind == "member"]
+    for key, path, value in await rows.load_members(session, found, paths):
+        found[key][path] = value
+    return found
+
+
+async def add_to_experiments(
+    session: Session,
+    views: Sequence[ExperimentView],
+    found: Sequence[ExperimentRow],
+    request: ListRequest,
+) -> list[ExperimentView]:
+    """Returns the views of experiments with the values of the columns."""
+    columns = request.columns
+    if not columns:
+        return list(views)
+    keys = [(row.project_id, row.id) for row in found]
+    values = await _load_experiments(session, keys, columns)
+    for column in columns:
+        if column.kind == "series":
+            order = Order(column.field, column.kind, column.statistic)
+            means = await experiment_lists.load_means(session, keys, order, request.scope)
+            for key, mean in means.items():
+                values[key][column.name] = mean
+    return [
+        view.model_copy(
+            update={
+                "values": {
+                    one.name: values[key].get(one.name, _read_experiment(one, view))
+                    for one in columns
+                }
+            }
+        )
+        for view, key in zip(views, keys, strict=True)
+    ]
+
+
+def _read_experiment(column: ListColumn, view: ExperimentView) -> JsonValue:
+    found: dict[str, JsonValue] = {
+        "id": view.id,
+        "experiment": view.id,
+        "project": view.project,
+        "user": view.created_by,
+        "state": view.state.value,
+        "created": view.created_at.isoformat(),
+    }
+    return found.get(column.field)

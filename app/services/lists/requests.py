@@ -1,0 +1,179 @@
+"""Reads filters, keys and columns of lists, and finds what their names mean for the caller."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from app.db.engine import Session
+from app.db.repositories import list_names
+from app.db.repositories.filter_conditions import Scope
+from app.db.repositories.run_lists import Order
+from app.domain.errors import InvalidError
+from app.domain.principal import Principal
+from app.metrics.sort_records import EPISODE_LENGTH, EPISODE_RETURN, parse_evaluation_series
+from app.services.curves.series import STATISTICS
+from palestra.contract.filters import (
+    FILTER_FIELDS,
+    FilterError,
+    Kind,
+    SeriesStatistic,
+    Target,
+    Term,
+    parse_filter,
+    parse_key,
+)
+from palestra.contract.problems import suggest_nearest
+
+MAX_COLUMNS: Final = 50
+_MOST_NAMES: Final = 2_000
+"""Names among which the nearest one is looked for."""
+_BUILT_IN: Final = frozenset({EPISODE_RETURN, EPISODE_LENGTH})
+_ALIASES: Final = {"created_at": "created"}
+_UNSORTED: Final = frozenset({"project", "archived"})
+
+
+@dataclass(frozen=True, slots=True)
+class ListColumn:
+    """A further column of a list."""
+
+    name: str
+    field: str
+    kind: Kind
+    statistic: SeriesStatistic
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """A request for a list whose names are known."""
+
+    terms: Sequence[Term]
+    order: Order
+    columns: Sequence[ListColumn]
+    scope: Scope
+
+
+def read_terms(text: str, target: Target, principal: Principal) -> tuple[Term, ...]:
+    """Returns the terms of a filter.
+
+    Raises:
+        InvalidError: If it cannot be read; `position` is the index of the faulty character.
+    """
+    try:
+        terms = parse_filter(text, target)
+    except FilterError as error:
+        raise _refuse(error.code, error.message, error.position) from None
+    return tuple(_replace_me(term, principal) for term in terms)
+
+
+def _replace_me(term: Term, principal: Principal) -> Term:
+    if term.field != "user" or term.operator != "is":
+        return term
+    values = tuple(principal.user if value == "me" else value for value in term.values)
+    return replace(term, values=values)
+
+
+async def resolve(
+    session: Session,
+    principal: Principal,
+    target: Target,
+    *,
+    terms: Sequence[Term],
+    sort: str,
+    columns: Sequence[str],
+) -> ListRequest:
+    """Returns a request whose names mean something in the caller's projects.
+
+    Raises:
+        InvalidError: `unknown_filter_field`, `invalid_sort`, `unknown_column` or
+            `too_many_columns`.
+    """
+    order = _read_order(sort, target)
+    found_columns = _read_columns(columns, target)
+    names = _list_names("series", terms, order, found_columns)
+    series = await list_names.find_series(session, principal.project_ids, names)
+    await _check_series(session, principal, terms, set(series))
+    await _check_members(session, principal, terms)
+    slugs = {
+        one.project_id: one.slug
+        for one in principal.memberships
+        if one.project_id in principal.project_ids
+    }
+    return ListRequest(terms, order, found_columns, Scope(principal.project_ids, slugs, series))
+
+
+def _list_names(
+    kind: Kind, terms: Iterable[Term], order: Order, columns: Iterable[ListColumn]
+) -> set[str]:
+    named: list[Term | Order | ListColumn] = [*terms, order, *columns]
+    return {one.field for one in named if one.kind == kind}
+
+
+def _read_order(sort: str, target: Target) -> Order:
+    key = sort.removeprefix("-")
+    key = _ALIASES.get(key, key)
+    try:
+        field, kind, statistic = parse_key(key, target)
+    except FilterError:
+        field, kind, statistic = "", "text", "last"
+    is_state = target == "experiments" and field == "state"
+    if not field or field in _UNSORTED or is_state:
+        names = [name for name, one in FILTER_FIELDS.items() if one.only in {None, target}]
+        raise InvalidError(
+            "invalid_sort",
+            f"sort must be one of {', '.join(sorted(set(names) - _UNSORTED))}, a member of the "
+            "definition like agent.lr, or a series like evaluation/mean.best, with - in front to "
+            f"reverse{suggest_nearest(key[:64], names)}",
+            pointer="query/sort",
+        )
+    return Order(field, kind, statistic, is_descending=sort.startswith("-"))
+
+
+def _read_columns(columns: Sequence[str], target: Target) -> list[ListColumn]:
+    names = list(dict.fromkeys(columns))
+    if len(names) > MAX_COLUMNS:
+        raise InvalidError(
+            "too_many_columns", f"at most {MAX_COLUMNS} columns", pointer="query/columns"
+        )
+    found: list[ListColumn] = []
+    for name in names:
+        try:
+            found.append(ListColumn(name, *parse_key(name, target)))
+        except FilterError as error:
+            raise InvalidError("unknown_column", error.message, pointer="query/columns") from None
+    return found
+
+
+async def _check_series(
+    session: Session, principal: Principal, terms: Sequence[Term], known: set[str]
+) -> None:
+    for term in terms:
+        if term.kind != "series" or term.field in known | _BUILT_IN:
+            continue
+        made = parse_evaluation_series(term.field)
+        if made is not None and made[1] in STATISTICS:
+            continue
+        names = await list_names.list_series(session, principal.project_ids, _MOST_NAMES)
+        if names:
+            message = f"is a series of no run{suggest_nearest(term.field, names)}"
+            raise _refuse("unknown_filter_field", message, term.position)
+
+
+async def _check_members(session: Session, principal: Principal, terms: Sequence[Term]) -> None:
+    paths = {term.field for term in terms if term.kind == "member"}
+    known = await list_names.find_members(session, principal.project_ids, paths)
+    for term in terms:
+        if term.kind != "member" or term.field in known:
+            continue
+        names = await list_names.list_members(session, principal.project_ids, _MOST_NAMES)
+        if names:
+            message = f"is a member of no definition{suggest_nearest(term.field, names)}"
+            raise _refuse("unknown_filter_field", message, term.position)
+
+
+def _refuse(code: str, message: str, position: int) -> InvalidError:
+    return InvalidError(
+        code,
+        f"at character {position + 1}: {message}",
+        pointer="query/filter",
+        position=position,
+    )
