@@ -238,7 +238,7 @@ def _check_filter(text: str, target: Target) -> str:
 
 def _format_value(value: JsonValue) -> str:
     if isinstance(value, float):
-        return format_number(value)
+        return f"{value:.6g}"
     return "" if value is None else remove_control_characters(str(value))
 
 
