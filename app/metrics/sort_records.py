@@ -36,6 +36,23 @@ VIRTUAL: Final[Mapping[str, EvaluationSource]] = {
     "evaluation_of_test": EvaluationSource.TEST,
 }
 """Prefixes of curves that are computed from the evaluations of a source; no record may use one."""
+STATISTICS: Final = (
+    "mean",
+    "median",
+    "stdev",
+    "min",
+    "max",
+    "length_mean",
+    "length_median",
+    "length_stdev",
+    "length_min",
+    "length_max",
+    "success_rate",
+)
+"""Names of the statistics of evaluations.
+
+Each is a curve `evaluation/<name>`, or below the name of another source (`VIRTUAL`).
+"""
 
 
 def parse_evaluation_series(series: str) -> tuple[EvaluationSource, str] | None:

@@ -9,7 +9,7 @@ from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow
 from app.db.models.summaries import DefinitionMemberRow
 from app.db.repositories.experiments import ExperimentKey
-from app.db.repositories.filter_conditions import Scope, build_experiment_condition, select_mean
+from app.db.repositories.filter_conditions import ListScope, build_experiment_condition, select_mean
 from app.db.repositories.list_sorting import (
     KeyType,
     SortKey,
@@ -17,10 +17,10 @@ from app.db.repositories.list_sorting import (
     find_experiment_key,
     sort_page,
 )
-from app.db.repositories.run_lists import Order, WantedPage
+from app.db.repositories.run_lists import ListOrder, WantedPage
 
 
-async def find_key_type(session: Session, order: Order, scope: Scope) -> KeyType:
+async def find_key_type(session: Session, order: ListOrder, scope: ListScope) -> KeyType:
     """Returns the type of the values of a key."""
     return (await _find_key(session, order, scope)).type
 
@@ -43,7 +43,7 @@ async def list_page(session: Session, wanted: WantedPage) -> list[tuple[Experime
     return [(row[0], row[1]) for row in await session.execute(query)]
 
 
-async def _find_key(session: Session, order: Order, scope: Scope) -> SortKey:
+async def _find_key(session: Session, order: ListOrder, scope: ListScope) -> SortKey:
     if order.kind == "series":
         mean = select_mean(scope.series.get(order.field, -1), order.statistic)
         return SortKey(mean, "number", is_nullable=True)
@@ -63,7 +63,7 @@ async def _find_key(session: Session, order: Order, scope: Scope) -> SortKey:
 
 
 async def load_means(
-    session: Session, keys: Sequence[ExperimentKey], order: Order, scope: Scope
+    session: Session, keys: Sequence[ExperimentKey], order: ListOrder, scope: ListScope
 ) -> dict[ExperimentKey, float | None]:
     """Returns the mean of a statistic over the runs of each experiment."""
     mean = select_mean(scope.series.get(order.field, -1), order.statistic)

@@ -69,7 +69,7 @@ SETUP_FIELDS: Final = frozenset({"agent", "env", "project"})
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ListScope:
     """What the names in a filter mean, and what the caller may read.
 
     Attributes:
@@ -95,17 +95,17 @@ def is_one_of(session: Session, column: Column, values: Sequence[str]) -> Condit
     return column == sql_any(parameter)
 
 
-def build_run_condition(term: Term, scope: Scope) -> Condition:
+def build_run_condition(term: Term, scope: ListScope) -> Condition:
     """Returns the condition of a term on `RunRow`."""
     return _negate(term, _build_for_run(term, scope))
 
 
-def build_experiment_condition(term: Term, scope: Scope) -> Condition:
+def build_experiment_condition(term: Term, scope: ListScope) -> Condition:
     """Returns the condition of a term on `ExperimentRow`."""
     return _negate(term, _build_for_experiment(term, scope))
 
 
-def build_setup_condition(term: Term, scope: Scope) -> Condition:
+def build_setup_condition(term: Term, scope: ListScope) -> Condition:
     """Returns the condition of a term with one of `SETUP_FIELDS` on `SetupRow`."""
     if term.field == "project":
         return _negate(term, SetupRow.project_id.in_(_find_projects(term, scope)))
@@ -146,7 +146,7 @@ def select_mean(name_id: int, statistic: SeriesStatistic) -> Any:
     )
 
 
-def _build_for_run(term: Term, scope: Scope) -> Condition:
+def _build_for_run(term: Term, scope: ListScope) -> Condition:
     if term.kind == "series":
         name_id = scope.series.get(term.field)
         return false() if name_id is None else has_summary(term, name_id)
@@ -172,7 +172,7 @@ def _exists_experiment(condition: Condition) -> Condition:
     )
 
 
-def _build_for_experiment(term: Term, scope: Scope) -> Condition:
+def _build_for_experiment(term: Term, scope: ListScope) -> Condition:
     if term.kind == "series":
         name_id = scope.series.get(term.field)
         if name_id is None:
@@ -248,7 +248,7 @@ def _is_user(column: Column, term: Term) -> Condition:
     return column.in_(select(UserRow.id).where(_compare_text(UserRow.name, term)))
 
 
-def _find_projects(term: Term, scope: Scope) -> list[str]:
+def _find_projects(term: Term, scope: ListScope) -> list[str]:
     def fits(slug: str) -> bool:
         values = [str(value) for value in term.values]
         if term.operator == "contains":

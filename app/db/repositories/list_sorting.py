@@ -45,7 +45,7 @@ class SortKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageEnd:
     """The end of the page before: value and ID of its last row."""
 
     value: Any
@@ -94,7 +94,7 @@ def sort_page(
     row_id: InstrumentedAttribute[str],
     *,
     is_descending: bool,
-    after: Place | None,
+    after: PageEnd | None,
     limit: int,
 ) -> Select[Any]:
     """Returns the query of one page and one row more."""
@@ -110,7 +110,7 @@ def sort_page(
 
 
 def _is_after(
-    key: SortKey, row_id: InstrumentedAttribute[str], after: Place, *, is_descending: bool
+    key: SortKey, row_id: InstrumentedAttribute[str], after: PageEnd, *, is_descending: bool
 ) -> ColumnElement[bool]:
     is_next = row_id < after.id if is_descending else row_id > after.id
     if after.value is None:
@@ -124,7 +124,7 @@ def _is_after(
     return and_(bound, or_(beyond, same))
 
 
-def read_place(after: tuple[Key, str] | None, key_type: KeyType) -> Place | None:
+def read_place(after: tuple[Key, str] | None, key_type: KeyType) -> PageEnd | None:
     """Returns the end of the page before, from the content of a cursor.
 
     Raises:
@@ -134,12 +134,12 @@ def read_place(after: tuple[Key, str] | None, key_type: KeyType) -> Place | None
         return None
     value, row_id = after
     if value is None:
-        return Place(None, row_id)
+        return PageEnd(None, row_id)
     if isinstance(value, str) is not (key_type == "text"):
         raise refuse_cursor()
     if key_type != "time":
-        return Place(value, row_id)
+        return PageEnd(value, row_id)
     try:
-        return Place(EPOCH + timedelta(microseconds=int(value)), row_id)
+        return PageEnd(EPOCH + timedelta(microseconds=int(value)), row_id)
     except OverflowError:
         raise refuse_cursor() from None

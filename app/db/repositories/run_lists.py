@@ -20,7 +20,7 @@ from app.db.repositories.filter_conditions import (
     OF_EXPERIMENT,
     SETUP_FIELDS,
     STATISTICS,
-    Scope,
+    ListScope,
     build_experiment_condition,
     build_run_condition,
     build_setup_condition,
@@ -30,7 +30,7 @@ from app.db.repositories.filter_conditions import (
 )
 from app.db.repositories.list_sorting import (
     KeyType,
-    Place,
+    PageEnd,
     SortKey,
     build_member_key,
     find_run_key,
@@ -46,7 +46,7 @@ _SETUPS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ListOrder:
     """The key of a list.
 
     Attributes:
@@ -75,9 +75,9 @@ class WantedPage:
     """
 
     terms: Sequence[Term]
-    order: Order
-    scope: Scope
-    after: Place | None
+    order: ListOrder
+    scope: ListScope
+    after: PageEnd | None
     limit: int
 
 
@@ -85,7 +85,7 @@ Listed = list[tuple[str, Any]]
 """ID and value of the key of the rows of a page, and of one row more if there is a next page."""
 
 
-async def find_key_type(session: Session, order: Order, scope: Scope) -> KeyType:
+async def find_key_type(session: Session, order: ListOrder, scope: ListScope) -> KeyType:
     """Returns the type of the values of a key."""
     if order.kind == "member":
         return "number" if await _is_number(session, order.field, scope) else "text"
@@ -124,7 +124,7 @@ async def list_page(session: Session, wanted: WantedPage) -> Listed:
     return [(row[0], row[1]) for row in await session.execute(query)]
 
 
-def _needs_search(terms: Sequence[Term], order: Order) -> bool:
+def _needs_search(terms: Sequence[Term], order: ListOrder) -> bool:
     """Returns whether few runs may fit terms that the index of the key does not hold."""
     return any(order.kind != "series" or term.field not in SETUP_FIELDS for term in terms)
 
@@ -135,7 +135,7 @@ def _is_experiment_of_run() -> ColumnElement[bool]:
     )
 
 
-async def _find_key(session: Session, order: Order, scope: Scope) -> SortKey:
+async def _find_key(session: Session, order: ListOrder, scope: ListScope) -> SortKey:
     if order.kind == "member":
         is_number = await _is_number(session, order.field, scope)
         return build_member_key(
@@ -146,7 +146,7 @@ async def _find_key(session: Session, order: Order, scope: Scope) -> SortKey:
     return key
 
 
-async def _is_number(session: Session, path: str, scope: Scope) -> bool:
+async def _is_number(session: Session, path: str, scope: ListScope) -> bool:
     row = DefinitionMemberRow
     query = select(row.number).where(
         row.path == path, row.number.is_not(None), row.project_id.in_(scope.project_ids)
@@ -154,7 +154,7 @@ async def _is_number(session: Session, path: str, scope: Scope) -> bool:
     return (await session.scalar(query.limit(1))) is not None
 
 
-async def find_few(session: Session, terms: Sequence[Term], scope: Scope) -> list[str] | None:
+async def find_few(session: Session, terms: Sequence[Term], scope: ListScope) -> list[str] | None:
     """Returns the IDs of the runs that fit all terms; `None` if they are more than `FEW`."""
     query = select(RunRow.id).where(RunRow.project_id.in_(scope.project_ids))
     of_experiments = [term for term in terms if is_about_experiment(term)]
@@ -180,7 +180,7 @@ async def find_few(session: Session, terms: Sequence[Term], scope: Scope) -> lis
 
 
 async def _find_experiments(
-    session: Session, terms: Sequence[Term], scope: Scope
+    session: Session, terms: Sequence[Term], scope: ListScope
 ) -> ColumnElement[bool] | None:
     """Returns the condition that a run is of one of the experiments that fit; `None` if many do."""
     query = select(ExperimentRow.project_id, ExperimentRow.id).where(
@@ -202,7 +202,7 @@ async def _find_experiments(
 
 
 async def _find_by_statistic(
-    session: Session, term: Term, terms: Sequence[Term], scope: Scope
+    session: Session, term: Term, terms: Sequence[Term], scope: ListScope
 ) -> set[str] | None:
     """Returns the runs whose statistic fits, of those setups that fit; `None` if many do."""
     name_id = scope.series.get(term.field)
@@ -218,7 +218,7 @@ async def _find_by_statistic(
     return found if len(found) <= FEW else None
 
 
-async def _list_setups(session: Session, terms: Sequence[Term], scope: Scope) -> list[int]:
+async def _list_setups(session: Session, terms: Sequence[Term], scope: ListScope) -> list[int]:
     query = select(SetupRow.id).where(
         SetupRow.project_id.in_(scope.project_ids),
         *(build_setup_condition(term, scope) for term in terms if term.field in SETUP_FIELDS),
@@ -245,7 +245,7 @@ async def _sort_few(
     return [row for row in rows if _follows(row, wanted.after, order)][: wanted.limit + 1]
 
 
-def _follows(row: tuple[str, Any], after: Place | None, order: Order) -> bool:
+def _follows(row: tuple[str, Any], after: PageEnd | None, order: ListOrder) -> bool:
     if after is None:
         return True
     run_id, value = row
@@ -272,7 +272,7 @@ async def _walk_series(session: Session, name_id: int | None, wanted: WantedPage
 
 
 async def _list_lacking(
-    session: Session, name_id: int | None, wanted: WantedPage, after: Place | None
+    session: Session, name_id: int | None, wanted: WantedPage, after: PageEnd | None
 ) -> Sequence[str]:
     """Returns the runs without the statistic, which follow all others."""
     query: Select[Any] = select(RunRow.id).where(
@@ -333,7 +333,7 @@ def _merge_setups(setups: Sequence[int], name_id: int, wanted: WantedPage) -> Se
 
 
 async def load_runs(
-    session: Session, keys: Sequence[tuple[str, Any]], scope: Scope
+    session: Session, keys: Sequence[tuple[str, Any]], scope: ListScope
 ) -> list[RunRow]:
     """Returns the rows of listed runs that the caller may read, in their order."""
     run_ids = [run_id for run_id, _ in keys]

@@ -12,8 +12,12 @@ from app.db.repositories import queried_runs
 from app.db.repositories.queried_runs import QueriedRun
 from app.domain.errors import InvalidError, NotFoundError, TooLargeError
 from app.domain.principal import Principal
-from app.metrics.sort_records import EPISODE_LENGTH, EPISODE_RETURN, parse_evaluation_series
-from app.services.curves import series
+from app.metrics.sort_records import (
+    EPISODE_LENGTH,
+    EPISODE_RETURN,
+    STATISTICS,
+    parse_evaluation_series,
+)
 from app.services.curves.buckets import Key
 from app.services.curves.fields import group_runs, load_definitions, name_group, read_field
 from palestra.contract.problems import suggest_nearest
@@ -139,7 +143,7 @@ async def _list_known_names(session: Session, name: str, run_ids: set[str]) -> s
     if made is None:
         return await queried_runs.list_names(session, run_ids)
     prefix = name.partition("/")[0]
-    if made[1] in series.STATISTICS:
+    if made[1] in STATISTICS:
         return {name}
     evaluations = [
         Evaluation.model_validate_json(row.body)
@@ -148,7 +152,7 @@ async def _list_known_names(session: Session, name: str, run_ids: set[str]) -> s
     if not evaluations:
         return set()
     metrics = {metric for one in evaluations for metric in one.metrics}
-    return {f"{prefix}/{statistic}" for statistic in metrics.union(series.STATISTICS)}
+    return {f"{prefix}/{statistic}" for statistic in metrics.union(STATISTICS)}
 
 
 def _find_pointer(wanted: SeriesQuery, name: str) -> str:

@@ -11,30 +11,11 @@ from app.db.repositories import telemetry as telemetry_rows
 from app.domain.principal import Principal
 from app.metrics import fence_chain
 from app.metrics.fence_chain import Chain, Link, Position
-from app.metrics.sort_records import VIRTUAL
+from app.metrics.sort_records import STATISTICS, VIRTUAL
 from app.services.runs import runs
 from palestra.contract.queries import SeriesInfo
 from palestra.contract.telemetry import Evaluation
 from palestra.contract.views import Page
-
-STATISTICS = (
-    "mean",
-    "median",
-    "stdev",
-    "min",
-    "max",
-    "length_mean",
-    "length_median",
-    "length_stdev",
-    "length_min",
-    "length_max",
-    "success_rate",
-)
-"""Names of the statistics of evaluations.
-
-Each is a curve `evaluation/<name>`, or below the name of another source
-(`app.metrics.sort_records.VIRTUAL`).
-"""
 
 
 async def list_for_run(

@@ -10,7 +10,7 @@ from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.repositories import experiment_lists, experiments
 from app.db.repositories import list_values as rows
 from app.db.repositories.experiments import ExperimentKey
-from app.db.repositories.run_lists import Order
+from app.db.repositories.run_lists import ListOrder
 from app.services.lists.requests import ListColumn, ListRequest
 from palestra.contract.resources import ExperimentView, RunView
 
@@ -113,7 +113,7 @@ async def add_to_experiments(
     values = await _load_experiments(session, keys, columns)
     for column in columns:
         if column.kind == "series":
-            order = Order(column.field, column.kind, column.statistic)
+            order = ListOrder(column.field, column.kind, column.statistic)
             means = await experiment_lists.load_means(session, keys, order, request.scope)
             for key, mean in means.items():
                 values[key][column.name] = mean

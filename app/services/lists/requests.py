@@ -6,12 +6,16 @@ from typing import Final
 
 from app.db.engine import Session
 from app.db.repositories import list_names
-from app.db.repositories.filter_conditions import Scope
-from app.db.repositories.run_lists import Order
+from app.db.repositories.filter_conditions import ListScope
+from app.db.repositories.run_lists import ListOrder
 from app.domain.errors import InvalidError
 from app.domain.principal import Principal
-from app.metrics.sort_records import EPISODE_LENGTH, EPISODE_RETURN, parse_evaluation_series
-from app.services.curves.series import STATISTICS
+from app.metrics.sort_records import (
+    EPISODE_LENGTH,
+    EPISODE_RETURN,
+    STATISTICS,
+    parse_evaluation_series,
+)
 from palestra.contract.filters import (
     FILTER_FIELDS,
     FilterError,
@@ -47,9 +51,9 @@ class ListRequest:
     """A request for a list whose names are known."""
 
     terms: Sequence[Term]
-    order: Order
+    order: ListOrder
     columns: Sequence[ListColumn]
-    scope: Scope
+    scope: ListScope
 
 
 def read_terms(text: str, target: Target, principal: Principal) -> tuple[Term, ...]:
@@ -98,17 +102,17 @@ async def resolve(
         for one in principal.memberships
         if one.project_id in principal.project_ids
     }
-    return ListRequest(terms, order, found_columns, Scope(principal.project_ids, slugs, series))
+    return ListRequest(terms, order, found_columns, ListScope(principal.project_ids, slugs, series))
 
 
 def _list_names(
-    kind: Kind, terms: Iterable[Term], order: Order, columns: Iterable[ListColumn]
+    kind: Kind, terms: Iterable[Term], order: ListOrder, columns: Iterable[ListColumn]
 ) -> set[str]:
-    named: list[Term | Order | ListColumn] = [*terms, order, *columns]
+    named: list[Term | ListOrder | ListColumn] = [*terms, order, *columns]
     return {one.field for one in named if one.kind == kind}
 
 
-def _read_order(sort: str, target: Target) -> Order:
+def _read_order(sort: str, target: Target) -> ListOrder:
     key = sort.removeprefix("-")
     key = _ALIASES.get(key, key)
     try:
@@ -125,7 +129,7 @@ def _read_order(sort: str, target: Target) -> Order:
             f"reverse{suggest_nearest(key[:64], names)}",
             pointer="query/sort",
         )
-    return Order(field, kind, statistic, is_descending=sort.startswith("-"))
+    return ListOrder(field, kind, statistic, is_descending=sort.startswith("-"))
 
 
 def _read_columns(columns: Sequence[str], target: Target) -> list[ListColumn]:
