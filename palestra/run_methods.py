@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
+from palestra.contract.health import HealthView
 from palestra.contract.names import EvaluationSource
 from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
 from palestra.contract.resources import (
@@ -55,6 +56,10 @@ class RunMethods(ClientMethods):
     def run(self, run_id: str) -> RunDetail:
         """Returns a run with its attempts and jobs."""
         return self._connection.get(RunDetail, f"/runs/{encode_path_part(run_id)}")
+
+    def health(self, run_id: str) -> HealthView:
+        """Returns what is wrong with a run's training: findings with number and remedy."""
+        return self._connection.get(HealthView, f"/runs/{encode_path_part(run_id)}/health")
 
     def provenance(self, run_id: str) -> ProvenanceView:
         """Returns the provenance of a run: code, packages and machines of its attempts."""

@@ -78,6 +78,7 @@ CALLS = {
     "GET /runs/{run_id}/snapshots": Call(200),
     "GET /runs/{run_id}/snapshots/{snapshot_id}/archive": Call(200),
     "GET /runs/{run_id}/evaluations": Call(200),
+    "GET /runs/{run_id}/health": Call(200),
     "GET /runs/{run_id}/artifacts": Call(200),
     "GET /runs/{run_id}/series": Call(200),
     "GET /runs/{run_id}/log": Call(200),

@@ -77,6 +77,7 @@ NEEDS = {
     "GET /runs/{run_id}/snapshots": READ,
     "GET /runs/{run_id}/snapshots/{snapshot_id}/archive": READ,
     "GET /runs/{run_id}/evaluations": READ,
+    "GET /runs/{run_id}/health": READ,
     "GET /runs/{run_id}/artifacts": READ,
     "GET /runs/{run_id}/series": READ,
     "GET /runs/{run_id}/log": READ,

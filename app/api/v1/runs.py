@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 
 from app.api.auth import Controller, Reader, Submitter
-from app.api.deps import ReadSession, WriteSession
+from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.list_selection import Selected
 from app.api.paging import (
@@ -15,10 +15,12 @@ from app.api.paging import (
 )
 from app.api.strict_body import declare_json_body
 from app.domain.paging import PageRequest
+from app.services.curves import health
 from app.services.idempotency import Answer
 from app.services.jobs import job_creation, retries
 from app.services.runs import evaluations, runs
 from app.services.snapshots import snapshots
+from palestra.contract.health import HealthView
 from palestra.contract.job_options import JobRequest, RetryRequest
 from palestra.contract.names import EvaluationSource
 from palestra.contract.resources import (
@@ -108,6 +110,12 @@ async def list_evaluations(
     return await evaluations.list_for_run(
         session, principal, run_id, page, superseded=superseded, source=source
     )
+
+
+@router.get("/{run_id}/health")
+async def read_health(run_id: str, principal: Reader, database: DatabaseDep) -> HealthView:
+    """Returns what is wrong with a run's training by its curves, each with number and remedy."""
+    return await health.judge(database, principal, run_id)
 
 
 @router.post("/{run_id}:retry", status_code=201, response_model=JobView, responses={409: {}})

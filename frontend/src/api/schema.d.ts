@@ -1948,6 +1948,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read Health
+         * @description Returns what is wrong with a run's training by its curves, each with number and remedy.
+         */
+        get: operations["read_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}/jobs": {
         parameters: {
             query?: never;
@@ -5142,6 +5162,34 @@ export interface components {
             pointer: string;
         };
         /**
+         * FindingView
+         * @description One sentence on what is wrong with a training, and what to try.
+         */
+        FindingView: {
+            /**
+             * Env Step
+             * @description Where it shows.
+             */
+            env_step: number;
+            /** Remedy */
+            remedy: string;
+            /**
+             * Rule
+             * @description Name of the rule, for example `values_above_rewards`.
+             */
+            rule: string;
+            /**
+             * Sentence
+             * @description What is wrong, with the number.
+             */
+            sentence: string;
+            /**
+             * Series
+             * @description Series that shows it.
+             */
+            series: string;
+        };
+        /**
          * Follow
          * @description The times of a continuous evaluation, and which snapshots and episodes it repeats.
          */
@@ -5417,6 +5465,24 @@ export interface components {
              * @constant
              */
             status: "ok";
+        };
+        /**
+         * HealthView
+         * @description What the rules found in the curves and evaluations of a run so far.
+         */
+        HealthView: {
+            /**
+             * Findings
+             * @description The gravest first; empty for a run that looks healthy.
+             */
+            findings: components["schemas"]["FindingView"][];
+            /** Run Id */
+            run_id: string;
+            /**
+             * Series
+             * @description Series that the rules could read: a rule whose series are missing says nothing.
+             */
+            series: string[];
         };
         /**
          * HindsightReplay
@@ -21541,6 +21607,82 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_EvaluationView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_health: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthView"];
                 };
             };
             /** @description The request could not be read. */

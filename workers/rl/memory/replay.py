@@ -60,6 +60,8 @@ class Replay:
         """Vector steps written so far, overwritten steps included."""
         self._filled = 0
         self._sampled_at = 0
+        self._largest_reward = 0.0
+        self._rewards_seen = 0
         self._dead = 0
         self._copied = RowCopies(self._flat.dtype, (0, 0))
         rule.reserve(self.capacity)
@@ -72,6 +74,19 @@ class Replay:
     def __len__(self) -> int:
         """Returns the number of transitions that can be sampled."""
         return self._filled * self._num_envs - self._dead
+
+    def measure_largest_reward(self) -> float:
+        """Returns the largest |reward| of the rows that this and earlier calls found written.
+
+        Reads only the rows written since the last call. A resumed memory begins anew.
+        """
+        count = min(self.written - self._rewards_seen, self._steps)
+        if count > 0:
+            steps = np.arange(self.written - count, self.written) % self._steps
+            found = float(np.abs(self._columns["reward"][steps]).max())
+            self._largest_reward = max(self._largest_reward, found)
+        self._rewards_seen = self.written
+        return self._largest_reward
 
     # Writing
 

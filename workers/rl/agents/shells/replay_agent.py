@@ -196,10 +196,19 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
             self.memory.update_errors(drawn.places, error.cpu().numpy())
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the explorer's metrics and the number of stored transitions."""
+        """Returns the explorer's metrics, the number of transitions and the largest |reward|.
+
+        A pack's memory, which several agents share, does not tell their rewards apart.
+        """
+        rewards = (
+            {"reward/largest": self.memory.measure_largest_reward()}
+            if isinstance(self.memory, Replay) and self.memory.written
+            else {}
+        )
         return {
             **self.parts.explorer.metrics(self._env_steps),
             "memory/size": float(len(self.memory)),
+            **rewards,
         }
 
     def acting_module(self) -> ActingModule:
