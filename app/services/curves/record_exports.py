@@ -6,7 +6,7 @@ left out. No transaction stays open between two pieces.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,8 +31,8 @@ MOST_RUNNING: Final = 8
 """Exports that a server process makes at once."""
 MOST_RUNNING_PER_USER: Final = 2
 RETRY_SECONDS: Final = 5
-_PIECE_ROWS: Final = 65_536
-"""Rows after which a piece of a file is written."""
+_PIECE_ROWS: Final[Mapping[RecordFormat, int]] = {"csv": 16_384, "parquet": 65_536, "arrow": 65_536}
+"""Most rows of a piece of a file; those of CSV take ten times the memory while they are written."""
 _PIECE_BYTES: Final = 2**24
 """Bytes of rows after which a piece is written: evaluations may hold many returns."""
 
@@ -144,8 +144,9 @@ async def _export(
     async for batch in rows.read():
         kept.append(batch)
         is_empty = False
-        if _is_enough(kept):
-            yield await asyncio.to_thread(file.write, record_files.join_batches(kept))
+        if _is_enough(kept, form):
+            for piece in record_files.cut_batches(kept, _PIECE_ROWS[form]):
+                yield await asyncio.to_thread(file.write, piece)
             kept.clear()
     if is_empty:
         _check_range(wanted, exported, rows.span)
@@ -154,9 +155,9 @@ async def _export(
     yield file.close()
 
 
-def _is_enough(batches: Sequence[Any]) -> bool:
+def _is_enough(batches: Sequence[Any], form: RecordFormat) -> bool:
     rows = sum(int(one.num_rows) for one in batches)
-    return rows >= _PIECE_ROWS or sum(int(one.nbytes) for one in batches) >= _PIECE_BYTES
+    return rows >= _PIECE_ROWS[form] or sum(int(one.nbytes) for one in batches) >= _PIECE_BYTES
 
 
 async def _select(session: Session, principal: Principal, wanted: RecordQuery) -> "ExportedRuns":

@@ -9,7 +9,7 @@ and `-Infinity`; what is absent is empty. Lists and metrics are JSON in quotes.
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -18,6 +18,9 @@ import pyarrow.parquet as pq
 
 from palestra.contract.record_exports import RecordFormat, RecordKind
 from palestra.contract.telemetry import write_number
+
+# The pool of pyarrow keeps what was freed: a server would stay as large as its largest export.
+pa.set_memory_pool(pa.system_memory_pool())
 
 _NAME: Final = pa.dictionary(pa.int32(), pa.string())
 _AXES: Final = (
@@ -232,6 +235,13 @@ def _quote(document: Any) -> str:
     """Returns JSON as one cell."""
     text = json.dumps(document, separators=(",", ":")).replace('"', '""')
     return f'"{text}"'
+
+
+def cut_batches(batches: Sequence[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of all batches in batches of at most `most` rows."""
+    joined = join_batches(batches)
+    for first in range(0, joined.num_rows, most):
+        yield joined.slice(first, most)
 
 
 def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

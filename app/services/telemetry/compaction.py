@@ -82,6 +82,20 @@ async def finish_attempt(database: Database, attempt_id: str) -> None:
         await rows.forget_digests(session, attempt_id)
 
 
+def list_values(block: BuiltBlock) -> dict[str, Any]:
+    """Returns the columns of a block's row that its key does not hold."""
+    values: dict[str, Any] = {
+        "first_seq": block.first_seq,
+        "last_seq": block.last_seq,
+        "points": block.points,
+        "levels": block.levels,
+        "content": block.content,
+    }
+    for axis, (low, high) in block.ranges.items():
+        values |= {f"{axis}_low": low, f"{axis}_high": high}
+    return values
+
+
 async def _rewrite_series(database: Database, series_id: int) -> int:
     async with database.read() as session:
         sizes = await rows.load_sizes(session, [series_id])
@@ -118,21 +132,8 @@ def _build(
         if key in new:
             parts.append(new[key])
         built = compaction.build_blocks(blocks.concatenate(parts))
-        found += [NewBlock(key, _list_values(block), block.cells) for block in built]
+        found += [NewBlock(key, list_values(block), block.cells) for block in built]
     return found
-
-
-def _list_values(block: BuiltBlock) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "first_seq": block.first_seq,
-        "last_seq": block.last_seq,
-        "points": block.points,
-        "levels": block.levels,
-        "content": block.content,
-    }
-    for axis, (low, high) in block.ranges.items():
-        values |= {f"{axis}_low": low, f"{axis}_high": high}
-    return values
 
 
 async def _replace(

@@ -102,7 +102,7 @@ async def test_a_file_that_breaks_off_is_not_taken_for_a_whole_one(
     client: Client, shared: AppServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stored_points, "PAGE_POINTS", 1)
-    monkeypatch.setattr("app.services.curves.record_exports._PIECE_ROWS", 1)
+    monkeypatch.setattr("app.services.curves.record_exports._PIECE_ROWS", {"csv": 1})
     pages = stored_points.read_series
 
     async def break_off(*arguments: Any) -> AsyncIterator[Any]:

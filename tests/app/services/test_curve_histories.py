@@ -42,7 +42,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "COMPLETE", 16)
     monkeypatch.setattr(compaction, "FAN_IN", 3)
     monkeypatch.setattr(stored_points, "PAGE_POINTS", 24)
-    monkeypatch.setattr(record_exports, "_PIECE_ROWS", 16)
+    monkeypatch.setattr(record_exports, "_PIECE_ROWS", {"csv": 16, "arrow": 16})
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -108,7 +108,7 @@ async def test_every_form_restores_every_bit(
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_points, "PAGE_POINTS", 7)
-    monkeypatch.setattr(record_exports, "_PIECE_ROWS", 5)
+    monkeypatch.setattr(record_exports, "_PIECE_ROWS", {"csv": 5, "arrow": 5})
     monkeypatch.setattr(blocks, "MAX_POINTS", 8)
     monkeypatch.setattr(block_sizes, "COMPLETE", 4)
 
