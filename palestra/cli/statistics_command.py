@@ -20,7 +20,12 @@ from palestra.contract.statistics import (
 from palestra.contract.views import FieldProblem
 
 Ids = Annotated[
-    list[str], typer.Argument(metavar="ID...", help="Experiments, or runs (run_...), or both.")
+    list[str] | None,
+    typer.Argument(metavar="[ID...]", help="Experiments, or runs (run_...), or both."),
+]
+Filter = Annotated[
+    str,
+    typer.Option("--filter", metavar="FILTER", help="Runs that `palestra runs --filter` finds."),
 ]
 By = Annotated[
     list[str] | None,
@@ -58,7 +63,8 @@ def register(app: typer.Typer) -> None:
 
 
 def show_statistics(
-    ids: Ids,
+    ids: Ids = None,
+    wanted: Filter = "",
     by: By = None,
     score: Score = "final",
     last: Last = 1,
@@ -78,8 +84,9 @@ def show_statistics(
 ) -> None:
     """Shows aggregate scores of groups of runs with intervals, and whether seeds are enough."""
     members: dict[str, Any] = {
-        "runs": [one for one in ids if one.startswith("run_")],
-        "experiments": [one for one in ids if not one.startswith("run_")],
+        "runs": [one for one in ids or () if one.startswith("run_")],
+        "experiments": [one for one in ids or () if not one.startswith("run_")],
+        "filter": wanted,
         "group_by": list(dict.fromkeys(by or ["agent"])),
         "score": {
             "kind": score,

@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal, Self, get_args
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from palestra.contract.documents import Document
+from palestra.contract.filters import MAX_FILTER
 from palestra.contract.names import EvaluationSource, Title
 from palestra.contract.queries import FieldPath
 from palestra.contract.telemetry import RunId
@@ -91,7 +92,8 @@ class Normalisation(Document):
 class StatisticsQuery(Document):
     """A query for statistics over runs.
 
-    The runs are those of `runs` and `experiments`, grouped by `group_by`, and those of `groups`.
+    The runs are those of `runs`, `experiments` and `filter`, grouped by `group_by`, and those of
+    `groups`.
     """
 
     runs: Annotated[tuple[RunId, ...], Field(max_length=2_000)] = ()
@@ -99,6 +101,8 @@ class StatisticsQuery(Document):
         tuple[Annotated[str, StringConstraints(max_length=128)], ...], Field(max_length=500)
     ] = ()
     """Experiments whose runs are added to `runs`."""
+    filter: Annotated[str, StringConstraints(max_length=MAX_FILTER)] = ""
+    """Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none."""
     group_by: Annotated[tuple[FieldPath, ...], Field(min_length=1, max_length=5)] = ("agent",)
     """Fields of the definition: runs with equal values are a group."""
     groups: Annotated[tuple[StatisticsGroup, ...], Field(max_length=30)] = ()

@@ -215,3 +215,17 @@ async def test_what_no_statistic_can_be_made_of_is_refused(world: World) -> None
     many = {"parts": ["efficiency"], "positions": 500, "curve_resamples": 5_000}
     named = [{"name": f"g{i}", "run_ids": runs} for i in range(30)]
     assert (await refuse(world, groups=named, **many))[0] == "query_too_large"
+
+
+async def test_a_filter_of_the_list_of_runs_finds_the_runs(world: World) -> None:
+    dqn = await train_seeds(world, CARTPOLE, [(1.0,), (2.0,)])
+    ppo = await train_seeds(world, OTHER_AGENT, [(3.0,), (4.0,)])
+    both = await ask(world, filter="env:CartPole-v1")
+    assert {group.name: group.run_ids for group in both.groups} == {
+        "agent=dqn": dqn,
+        "agent=ppo": ppo,
+    }
+    one = await ask(world, filter="agent:ppo seed:1")
+    assert one.groups[0].run_ids == ppo[1:]
+    assert (await refuse(world, filter="agent:none"))[:2] == ("empty_group", "/filter")
+    assert (await refuse(world, filter="agnt:dqn"))[:2] == ("unknown_filter_field", "/filter")
