@@ -1,7 +1,8 @@
 """Views of runs and evaluations, many at a time: a list costs a fixed number of queries."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
@@ -26,6 +27,13 @@ from palestra.contract.sizes import format_size
 from palestra.contract.upgrade import load_definition
 from palestra.contract.work_order import Backlog
 
+_STORED: Final = (
+    "id", "run_id", "job_id", "attempt_id", "snapshot_id", "superseded", "created_at",
+)  # fmt: skip
+"""Members of the view of an evaluation that are columns of its row."""
+_RECORDED: Final = tuple(set(EvaluationView.model_fields) - {*_STORED, "returns"})
+"""Its members that are those of the stored record."""
+
 
 async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
     """Returns the views of runs in the order of their rows."""
@@ -37,7 +45,7 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
     stored = await experiment_rows.load_definitions(
         session, {(row.project_id, row.experiment_id) for row in rows}
     )
-    loops = {key: load_definition(raw).loop for key, raw in stored.items()}
+    loops = {key: _read_loop(raw) for key, raw in stored.items()}
     users = await load_login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
     progress = await snapshot_rows.load_progress(session, ids)
@@ -54,6 +62,12 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
         )
         for row in rows
     ]
+
+
+@lru_cache(maxsize=2_048)
+def _read_loop(definition: str) -> LoopSpec | SupervisedLoop:
+    """Returns the loop of a stored definition; lists read the same ones again and again."""
+    return load_definition(definition).loop
 
 
 def _run_view(  # noqa: PLR0913 - three positional ones of one kind; the rest is named
@@ -123,11 +137,13 @@ def _progress(row: RunRow, loop: LoopSpec | SupervisedLoop) -> ProgressView:
 
 
 def build_evaluation_view(row: EvaluationRow) -> EvaluationView:
-    """Returns an evaluation as it crosses the API."""
-    record = telemetry.Evaluation.model_validate_json(row.body).model_dump(
-        exclude={"run", "type", "snapshot_id"}
+    """Returns an evaluation as it crosses the API.
+
+    The record was validated when it was stored and is again when it is read, the view is not.
+    """
+    record = telemetry.Evaluation.model_validate_json(row.body)
+    return EvaluationView.model_construct(
+        **{name: getattr(record, name) for name in _RECORDED},
+        returns=list(record.returns),
+        **columns_of(row, *_STORED),
     )
-    columns = columns_of(
-        row, "id", "run_id", "job_id", "attempt_id", "snapshot_id", "superseded", "created_at"
-    )
-    return build_view(EvaluationView, {**record, "returns": list(record["returns"]), **columns})
