@@ -73,7 +73,10 @@ def find_superseded(
     if bound is None:
         return np.zeros(len(env_step), np.bool_)
     at_bound = env_step == bound.env_step
-    return (env_step > bound.env_step) | (at_bound & (update > bound.update))
+    found: npt.NDArray[np.bool_] = (env_step > bound.env_step) | (
+        at_bound & (update > bound.update)
+    )
+    return found
 
 
 def _earlier(one: Position | None, other: Position | None) -> Position | None:

@@ -10448,7 +10448,8 @@ export interface components {
          * StatisticsQuery
          * @description A query for statistics over runs.
          *
-         *     The runs are those of `runs` and `experiments`, grouped by `group_by`, and those of `groups`.
+         *     The runs are those of `runs`, `experiments` and `filter`, grouped by `group_by`, and those of
+         *     `groups`.
          */
         StatisticsQuery: {
             /**
@@ -10470,6 +10471,12 @@ export interface components {
              * @default []
              */
             experiments: string[];
+            /**
+             * Filter
+             * @description Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none.
+             * @default
+             */
+            filter: string;
             /**
              * Gamma
              * @description Threshold of the optimality gap; `null` is 1 on normalised scores, and no gap on raw ones.
