@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -87,8 +88,13 @@ def test_the_build_has_compressed_copies_of_large_files() -> None:
     for file in large:
         assert gzip.decompress(Path(f"{file}.gz").read_bytes()) == file.read_bytes()
         assert Path(f"{file}.br").stat().st_size < Path(f"{file}.gz").stat().st_size
-    first_load = sum(Path(f"{file}.br").stat().st_size for file in large)
-    assert first_load < 400_000
+    page = DIST / "index.html"
+    loaded = [
+        page,
+        *(DIST / name for name in re.findall(r'(?:src|href)="/(assets/[^"]+)"', page.read_text())),
+    ]
+    assert {file.suffix for file in loaded} == {".html", ".js", ".css"}
+    assert sum(Path(f"{file}.br").stat().st_size for file in loaded) < 300_000
 
 
 @pytest.mark.asyncio(loop_scope="module")

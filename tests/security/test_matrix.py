@@ -177,6 +177,8 @@ NEEDS = {
 }
 
 ANSWERS = {
+    "GET /projects/{project}/records:export": 422,
+    "GET /records:export": 422,
     "GET /events": 400,
     "GET /projects/{project}/events": 400,
     "DELETE /projects/{slug}": 422,

@@ -43,6 +43,7 @@ SUBSTITUTES = {
     "invitation_id": "x",
     "user_id": "x",
     "session_id": "x",
+    "snapshot_id": "x",
     "user": "x",
     "name": "x",
     "pool": "x",

@@ -418,7 +418,7 @@ async def test_names_with_letters_beyond_ascii_are_found(world: World) -> None:
         async with world.database.read() as session:
             wanted = experiment_list.ExperimentFilter(text=text)
             page = await experiment_list.list_experiments(
-                session, world.admin, wanted, experiments.PageRequest()
+                session, world.admin, wanted, PageRequest()
             )
         # The letters that PostgreSQL lower-cases are those of the database's locale.
         if text == "\u00c9clair" or world.database.engine.dialect.name == "sqlite":

@@ -5,12 +5,12 @@ from sqlalchemy import select
 
 from app.db.engine import Session
 from app.db.models import ExperimentRow, JobRow, RunRow
+from app.domain.paging import PageRequest
 from app.services import user_removal
 from app.services.access import users
 from app.services.access.users import UserFilter
 from app.services.audit import search
 from app.services.audit.search import AuditFilter
-from app.services.experiments import experiments
 from app.services.lists import experiment_list
 from app.services.views.experiments import build_experiment_views
 from app.services.views.jobs import build_job_views
@@ -30,7 +30,7 @@ async def test_a_search_takes_wildcards_of_sql_literally(world: World) -> None:
         async with world.database.read() as session:
             wanted = experiment_list.ExperimentFilter(text=text)
             page = await experiment_list.list_experiments(
-                session, world.admin, wanted, experiments.PageRequest()
+                session, world.admin, wanted, PageRequest()
             )
         found[text] = {item.name for item in page.items}
     assert found == {
@@ -79,9 +79,7 @@ async def test_a_search_for_people_takes_wildcards_literally(world: World) -> No
     for text in ("a_1", "A_1", "00%", "%", "ea"):
         async with world.database.read() as session:
             wanted = UserFilter(text=text)
-            page = await users.list_users(
-                session, world.admin, wanted, experiments.PageRequest(sort="name")
-            )
+            page = await users.list_users(session, world.admin, wanted, PageRequest(sort="name"))
         found[text] = [item.name for item in page.items]
     only = ["bea"]
     assert found == {"a_1": only, "A_1": only, "00%": only, "%": only, "ea": ["admin", "bea"]}
@@ -97,7 +95,7 @@ async def test_an_action_of_the_audit_log_is_found_in_its_own_case_alone(world: 
                 session,
                 world.admin,
                 AuditFilter(action=action),
-                experiments.PageRequest(sort=search.SORT),
+                PageRequest(sort=search.SORT),
             )
         found[action] = len(page.items)
     assert found == dict.fromkeys(found, 0) | {"experiment.": 1}

@@ -123,6 +123,7 @@ def test_filters_of_experiments_are_query_parameters(peer: FakeHttpServer, clien
         "agent": "dqn",
         "text": "sam",
         "archived": "true",
+        "sort": "-created_at",
         "limit": "200",
     }
 
