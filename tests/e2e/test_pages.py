@@ -279,12 +279,18 @@ async def test_smoothing_does_not_change_the_value_beside_a_curves_name(site: Si
     ).to_contain_text("1.25")
 
 
+LAST_PAGE_IS_LOADED = """() => performance.getEntriesByType("resource").some(
+    (one) => one.name.includes("/NewExperimentPage-") && one.name.endsWith(".js"))"""
+"""The modules of pages are loaded one after the other once the first page stands."""
+
+
 async def test_a_page_opened_during_an_outage_loads_after_it(site: Site) -> None:
     """Regression: the page showed the error until the user reloaded it."""
     async with listening(site.served.app) as url:
         other = replace(site, url=url, login=None)
         page = await other.page("/experiments")
         await expect(page.get_by_role("row").filter(has_text="Single seed")).to_be_visible()
+        await page.wait_for_function(LAST_PAGE_IS_LOADED)
     await page.get_by_role("row").filter(has_text="Single seed").get_by_role("link").click()
     await expect(page.get_by_text("The request is repeated automatically")).to_be_visible()
     async with listening(site.served.app, port=urlsplit(url).port or 0):

@@ -1,28 +1,25 @@
 /** The pages that manage a project or the server, each set below one strip of tabs. */
-import { createRoute, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { createRoute, redirect } from "@tanstack/react-router";
 import { readAuditSearch } from "@/features/admin/auditSearch";
 import { administration, project } from "./frames";
-import { afterLoading } from "./lazyPages";
+import { afterLoading, lazyPage } from "./lazyPages";
 import { peopleRoutes } from "./peopleRoutes";
 import { ProjectSections } from "./Sections";
 
 // Pages that few visits open are loaded when they are opened.
-const AuditPage = lazyRouteComponent(() => import("@/features/admin/AuditPage"), "AuditPage");
-const MembersPage = lazyRouteComponent(() => import("@/features/admin/MembersPage"), "MembersPage");
-const ServiceAccountsPage = lazyRouteComponent(
+const AuditPage = lazyPage(() => import("@/features/admin/AuditPage"), "AuditPage");
+const MembersPage = lazyPage(() => import("@/features/admin/MembersPage"), "MembersPage");
+const ServiceAccountsPage = lazyPage(
   () => import("@/features/credentials/ServiceAccountsPage"),
   "ServiceAccountsPage",
 );
-const PoolPage = lazyRouteComponent(() => import("@/features/pools/PoolPage"), "PoolPage");
-const PoolsPage = lazyRouteComponent(() => import("@/features/pools/PoolsPage"), "PoolsPage");
-const ProjectSettingsPage = lazyRouteComponent(
+const PoolPage = lazyPage(() => import("@/features/pools/PoolPage"), "PoolPage");
+const PoolsPage = lazyPage(() => import("@/features/pools/PoolsPage"), "PoolsPage");
+const ProjectSettingsPage = lazyPage(
   () => import("@/features/projects/ProjectSettingsPage"),
   "ProjectSettingsPage",
 );
-const ProjectsPage = lazyRouteComponent(
-  () => import("@/features/projects/ProjectsPage"),
-  "ProjectsPage",
-);
+const ProjectsPage = lazyPage(() => import("@/features/projects/ProjectsPage"), "ProjectsPage");
 
 const administrationIndex = createRoute({
   getParentRoute: () => administration,

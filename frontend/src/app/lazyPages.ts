@@ -1,8 +1,56 @@
-/** Pages that are loaded when they are opened. */
+/** Pages that are loaded when they are opened, or before, once the first page stands. */
+import { lazyRouteComponent } from "@tanstack/react-router";
 import type { ReactNode } from "react";
+import { pause } from "@/lib/pause";
 
 interface LazyPage {
   preload?: (() => Promise<void> | undefined) | undefined;
+}
+
+const FIRST_DELAY = 1_000;
+const LONGEST_DELAY = 10_000;
+
+const pages: LazyPage[] = [];
+
+/** Returns the component of a page that is loaded when it is opened; see `loadThroughOutages`. */
+export const lazyPage: typeof lazyRouteComponent = (load, name) => {
+  const page = lazyRouteComponent(() => loadThroughOutages(load), name);
+  pages.push(page);
+  return page;
+};
+
+/** Loads all pages one after the other, so that each opens at once, also while the server is away. */
+export async function preloadPages(): Promise<void> {
+  for (const page of pages) {
+    await page.preload?.();
+  }
+}
+
+/**
+ * Loads a module, and repeats it while the server is away.
+ *
+ * Where the server answers but the module does not come, a newer version was installed. The error
+ * is the router's, which loads the document again.
+ */
+export async function loadThroughOutages<Module>(load: () => Promise<Module>): Promise<Module> {
+  for (let delay = FIRST_DELAY; ; delay = Math.min(2 * delay, LONGEST_DELAY)) {
+    try {
+      return await load();
+    } catch {
+      if (await isServerThere()) {
+        return await load();
+      }
+      await pause(delay);
+    }
+  }
+}
+
+async function isServerThere(): Promise<boolean> {
+  try {
+    return (await fetch("/healthz", { cache: "no-store" })).ok;
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -1,16 +1,16 @@
 /** The routes of people and invitations. */
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { readInvitationsSearch, readPeopleSearch } from "@/features/people/search";
 import { administration } from "./frames";
-import { afterLoading } from "./lazyPages";
+import { afterLoading, lazyPage } from "./lazyPages";
 
 // Pages that few visits open are loaded when they are opened.
-const InvitationsPage = lazyRouteComponent(
+const InvitationsPage = lazyPage(
   () => import("@/features/people/InvitationsPage"),
   "InvitationsPage",
 );
-const PeoplePage = lazyRouteComponent(() => import("@/features/people/PeoplePage"), "PeoplePage");
-const PersonPage = lazyRouteComponent(() => import("@/features/people/PersonPage"), "PersonPage");
+const PeoplePage = lazyPage(() => import("@/features/people/PeoplePage"), "PeoplePage");
+const PersonPage = lazyPage(() => import("@/features/people/PersonPage"), "PersonPage");
 
 const people = createRoute({
   getParentRoute: () => administration,

@@ -1,5 +1,5 @@
 import type { QueryClient } from "@tanstack/react-query";
-import { createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { createRoute, createRouter, redirect } from "@tanstack/react-router";
 import { findExperiment, runQuery } from "@/api/queries";
 import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
@@ -15,22 +15,19 @@ import { ErrorPage } from "./ErrorPages";
 import { inside, project, root } from "./frames";
 import { chooseFirstSlug, onlySlug } from "./guards";
 import { Home } from "./Home";
-import { afterLoading } from "./lazyPages";
+import { afterLoading, lazyPage } from "./lazyPages";
 
 // Each page is loaded when it is opened; the first ones, and the frame of all, come at once.
-const AccountPage = lazyRouteComponent(
-  () => import("@/features/account/AccountPage"),
-  "AccountPage",
-);
-const OwnTokens = lazyRouteComponent(() => import("@/features/credentials/OwnTokens"), "OwnTokens");
-const ExperimentPage = lazyRouteComponent(
+const AccountPage = lazyPage(() => import("@/features/account/AccountPage"), "AccountPage");
+const OwnTokens = lazyPage(() => import("@/features/credentials/OwnTokens"), "OwnTokens");
+const ExperimentPage = lazyPage(
   () => import("@/features/experiment/ExperimentPage"),
   "ExperimentPage",
 );
-const QueuePage = lazyRouteComponent(() => import("@/features/queue/QueuePage"), "QueuePage");
-const WorkersPage = lazyRouteComponent(() => import("@/features/queue/WorkersPage"), "WorkersPage");
-const RunPage = lazyRouteComponent(() => import("@/features/run/RunPage"), "RunPage");
-const UsagePage = lazyRouteComponent(() => import("@/features/usage/UsagePage"), "UsagePage");
+const QueuePage = lazyPage(() => import("@/features/queue/QueuePage"), "QueuePage");
+const WorkersPage = lazyPage(() => import("@/features/queue/WorkersPage"), "WorkersPage");
+const RunPage = lazyPage(() => import("@/features/run/RunPage"), "RunPage");
+const UsagePage = lazyPage(() => import("@/features/usage/UsagePage"), "UsagePage");
 
 const login = createRoute({
   getParentRoute: () => root,
@@ -76,10 +73,7 @@ const newExperiment = createRoute({
   getParentRoute: () => project,
   path: "/new",
   validateSearch: readNewExperimentSearch,
-  component: lazyRouteComponent(
-    () => import("@/features/submit/NewExperimentPage"),
-    "NewExperimentPage",
-  ),
+  component: lazyPage(() => import("@/features/submit/NewExperimentPage"), "NewExperimentPage"),
 });
 
 const run = createRoute({

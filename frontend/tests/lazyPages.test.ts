@@ -1,0 +1,30 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { loadThroughOutages } from "@/app/lazyPages";
+
+describe("A page that is loaded when it is opened", () => {
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+  });
+
+  it("is loaded again and again while the server is away", async () => {
+    vi.useFakeTimers();
+    vi.stubGlobal("fetch", vi.fn().mockRejectedValue(new TypeError("Failed to fetch")));
+    const load = vi
+      .fn<() => Promise<string>>()
+      .mockRejectedValueOnce(new TypeError("1"))
+      .mockRejectedValueOnce(new TypeError("2"))
+      .mockResolvedValue("page");
+    const loaded = loadThroughOutages(load);
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(await loaded).toBe("page");
+    expect(load).toHaveBeenCalledTimes(3);
+  });
+
+  it("fails where the server answers and the page is not there", async () => {
+    vi.stubGlobal("fetch", vi.fn().mockResolvedValue(new Response("ok")));
+    const load = vi.fn<() => Promise<string>>().mockRejectedValue(new TypeError("gone"));
+    await expect(loadThroughOutages(load)).rejects.toThrow("gone");
+    expect(load).toHaveBeenCalledTimes(2);
+  });
+});
