@@ -14,10 +14,11 @@ import numpy as np
 
 from app.db.engine import Database, Session
 from app.db.repositories import queried_runs
-from app.domain.errors import InvalidError, NotFoundError, TooLargeError, TooManyRequestsError
+from app.domain.errors import InvalidError, TooLargeError, TooManyRequestsError
 from app.domain.principal import Principal
 from app.metrics.grid import to_coordinates
 from app.metrics.sort_records import parse_evaluation_series
+from app.services.curves import visible_runs
 from app.services.curves.selection import have_ended
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.record_exports import RecordFormat, RecordQuery
@@ -171,21 +172,13 @@ async def _select(session: Session, principal: Principal, wanted: RecordQuery) -
         )
     run_ids = [*wanted.runs]
     for experiment_id in wanted.experiments:
-        found = await queried_runs.list_run_ids(
-            session, principal.project_ids, experiment_id, MOST_RUNS + 1
-        )
-        if found is None:
-            raise NotFoundError("experiment")
-        run_ids += found
+        run_ids += await visible_runs.list_ids(session, principal, experiment_id, MOST_RUNS + 1)
     run_ids = list(dict.fromkeys(run_ids))
     if len(run_ids) > MOST_RUNS:
         raise TooLargeError(
             "export_too_large", f"At most {MOST_RUNS} runs. Export fewer experiments at once."
         )
-    runs = await queried_runs.load_runs(session, run_ids)
-    for run_id in run_ids:
-        if run_id not in runs or runs[run_id].project_id not in principal.project_ids:
-            raise NotFoundError("run")
+    runs = await visible_runs.load(session, principal, run_ids)
     names = await queried_runs.list_names(session, run_ids)
     if wanted.kind == "points":
         _check_series(wanted, names, is_complete=have_ended(runs.values()))

@@ -7,7 +7,6 @@ restore every bit; floats have a point or an exponent. NaN and the infinities ar
 and `-Infinity`; what is absent is empty. Lists and metrics are JSON in quotes.
 """
 
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -16,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from app.metrics.sort_records import STATISTICS
+from app.written_bytes import WrittenBytes
 from palestra.contract.record_exports import RecordFormat, RecordKind
 from palestra.contract.telemetry import write_number
 
@@ -31,19 +32,6 @@ _AXES: Final = (
     ("relative", pa.float64()),
 )
 _ORDER: Final = (("fence", pa.int64()), ("superseded", pa.bool_()))
-_STATISTICS: Final = (
-    "mean",
-    "median",
-    "stdev",
-    "min",
-    "max",
-    "length_mean",
-    "length_median",
-    "length_stdev",
-    "length_min",
-    "length_max",
-    "success_rate",
-)
 SCHEMAS: Final[Mapping[RecordKind, pa.Schema]] = {
     "points": pa.schema(
         [("run_id", _NAME), ("series", _NAME), *_AXES, ("value", pa.float64()), *_ORDER]
@@ -66,7 +54,7 @@ SCHEMAS: Final[Mapping[RecordKind, pa.Schema]] = {
             ("source", pa.string()),
             *_AXES,
             ("episodes", pa.int64()),
-            *((name, pa.float64()) for name in _STATISTICS),
+            *((name, pa.float64()) for name in STATISTICS),
             ("seed", pa.int64()),
             ("snapshot_id", pa.string()),
             ("final", pa.bool_()),
@@ -125,29 +113,9 @@ def open_file(form: RecordFormat, schema: pa.Schema) -> RecordFile:
     return _ArrowFile(schema) if form == "arrow" else _ParquetFile(schema)
 
 
-class _Pieces(io.RawIOBase):
-    """Keeps what is written until it is taken."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._kept: list[bytes] = []
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, content: Any) -> int:
-        self._kept.append(bytes(content))
-        return len(self._kept[-1])
-
-    def take(self) -> bytes:
-        content = b"".join(self._kept)
-        self._kept.clear()
-        return content
-
-
 class _ArrowFile:
     def __init__(self, schema: pa.Schema) -> None:
-        self._pieces = _Pieces()
+        self._pieces = WrittenBytes()
         self._writer = pa.ipc.new_stream(self._pieces, schema)
 
     def write(self, batch: pa.RecordBatch) -> bytes:
@@ -163,7 +131,7 @@ class _ParquetFile:
     """A row group for each batch."""
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._pieces = _Pieces()
+        self._pieces = WrittenBytes()
         names = [field.name for field in schema if field.type == _NAME]
         # A dictionary of floats would take 0.0 and -0.0 for one value.
         self._writer = pq.ParquetWriter(

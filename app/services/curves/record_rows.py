@@ -232,15 +232,16 @@ class RecordRows:
         columns["run_id"] = record_files.repeat_name(self._run_names, np.full(count, place))
         batch = record_files.build_batch(self._schema, columns)
         keep = np.ones(count, np.bool_) if self._wanted.superseded else ~columns["superseded"]
-        positions = self._find_positions(columns)[keep]
-        if len(positions):
-            low, high = int(positions.min()), int(positions.max())
+        positions = self._find_positions(columns)
+        shown = positions[keep]
+        if len(shown):
+            low, high = int(shown.min()), int(shown.max())
             before = self.span or (low, high)
             self.span = min(before[0], low), max(before[1], high)
         if self._low is not None:
-            keep &= self._find_positions(columns) >= self._low
+            keep &= positions >= self._low
         if self._high is not None:
-            keep &= self._find_positions(columns) <= self._high
+            keep &= positions <= self._high
         return batch if bool(keep.all()) else batch.filter(pa.array(keep))
 
     def _find_positions(self, columns: Mapping[str, Any]) -> Ints:

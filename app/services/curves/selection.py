@@ -10,7 +10,7 @@ from app.db.engine import Session
 from app.db.repositories import blocks as rows
 from app.db.repositories import queried_runs
 from app.db.repositories.queried_runs import QueriedRun
-from app.domain.errors import InvalidError, NotFoundError, TooLargeError
+from app.domain.errors import InvalidError, TooLargeError
 from app.domain.principal import Principal
 from app.metrics.sort_records import (
     EPISODE_LENGTH,
@@ -18,6 +18,7 @@ from app.metrics.sort_records import (
     STATISTICS,
     parse_evaluation_series,
 )
+from app.services.curves import visible_runs
 from app.services.curves.buckets import Key
 from app.services.curves.fields import group_runs, load_definitions, name_group, read_field
 from palestra.contract.problems import suggest_nearest
@@ -85,10 +86,7 @@ async def select_curves(session: Session, principal: Principal, wanted: SeriesQu
     _check_size(wanted, len(run_ids))
     listed = {one.run_id for one in wanted.select}
     listed |= {run_id for group in wanted.groups for run_id in group.run_ids}
-    runs = await queried_runs.load_runs(session, listed.union(run_ids))
-    for run_id in listed.union(run_ids):
-        if run_id not in runs or runs[run_id].project_id not in principal.project_ids:
-            raise NotFoundError("run")
+    runs = await visible_runs.load(session, principal, listed.union(run_ids))
     shown = [(one.run_id, one.series) for one in wanted.select]
     if wanted.show_runs:
         shown += [(run_id, name) for name in wanted.names for run_id in run_ids]
@@ -183,12 +181,7 @@ def _too_large(limit: str) -> TooLargeError:
 async def _list_runs(session: Session, principal: Principal, wanted: SeriesQuery) -> list[str]:
     found: list[str] = []
     for experiment_id in wanted.experiments:
-        of_experiment = await queried_runs.list_run_ids(
-            session, principal.project_ids, experiment_id, MAX_CURVES + 1
-        )
-        if of_experiment is None:
-            raise NotFoundError("experiment")
-        found += of_experiment
+        found += await visible_runs.list_ids(session, principal, experiment_id, MAX_CURVES + 1)
     return found
 
 

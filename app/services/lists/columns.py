@@ -29,6 +29,14 @@ _OF_RUN: Final[Mapping[str, Callable[[RunView], Any]]] = {
     "started": lambda view: view.started_at and view.started_at.isoformat(),
     "finished": lambda view: view.finished_at and view.finished_at.isoformat(),
 }
+_OF_EXPERIMENT_VIEW: Final[Mapping[str, Callable[[ExperimentView], Any]]] = {
+    "id": lambda view: view.id,
+    "experiment": lambda view: view.id,
+    "project": lambda view: view.project,
+    "user": lambda view: view.created_by,
+    "state": lambda view: view.state.value,
+    "created": lambda view: view.created_at.isoformat(),
+}
 _OF_EXPERIMENT: Final[Mapping[str, Callable[[ExperimentRow], Any]]] = {
     "agent": lambda row: row.agent,
     "env": lambda row: row.env,
@@ -131,12 +139,7 @@ async def add_to_experiments(
 
 
 def _read_experiment(column: ListColumn, view: ExperimentView) -> JsonValue:
-    found: dict[str, JsonValue] = {
-        "id": view.id,
-        "experiment": view.id,
-        "project": view.project,
-        "user": view.created_by,
-        "state": view.state.value,
-        "created": view.created_at.isoformat(),
-    }
-    return found.get(column.field)
+    if column.field not in _OF_EXPERIMENT_VIEW:
+        return None
+    value: JsonValue = _OF_EXPERIMENT_VIEW[column.field](view)
+    return value

@@ -12,9 +12,9 @@ from app.db.repositories import blocks as rows
 from app.db.repositories import queried_runs, run_lists
 from app.db.repositories.queried_runs import QueriedRun
 from app.db.repositories.run_lists import WantedPage
-from app.domain.errors import InvalidError, NotFoundError, TooLargeError
+from app.domain.errors import InvalidError, TooLargeError
 from app.domain.principal import Principal
-from app.services.curves import fields
+from app.services.curves import fields, visible_runs
 from app.services.lists import requests
 from palestra.contract.statistics import StatisticsQuery
 
@@ -64,10 +64,7 @@ async def select_runs(
     listed = {run_id for group in wanted.groups for run_id in group.run_ids}
     if len(listed.union(run_ids)) > MAX_RUNS:
         raise _too_large(f"At most {MAX_RUNS} runs.")
-    runs = await queried_runs.load_runs(session, listed.union(run_ids))
-    for run_id in listed.union(run_ids):
-        if run_id not in runs or runs[run_id].project_id not in principal.project_ids:
-            raise NotFoundError("run")
+    runs = await visible_runs.load(session, principal, listed.union(run_ids))
     definitions = await fields.load_definitions(session, list(runs.values()))
     groups = _list_groups(wanted, runs)
     if run_ids:
@@ -94,11 +91,7 @@ async def select_runs(
 async def _list_runs(session: Session, principal: Principal, wanted: StatisticsQuery) -> list[str]:
     found: list[str] = []
     for index, experiment_id in enumerate(wanted.experiments):
-        of_experiment = await queried_runs.list_run_ids(
-            session, principal.project_ids, experiment_id, MAX_RUNS + 1
-        )
-        if of_experiment is None:
-            raise NotFoundError("experiment")
+        of_experiment = await visible_runs.list_ids(session, principal, experiment_id, MAX_RUNS + 1)
         if not of_experiment:
             raise _empty(f"/experiments/{index}")
         found += of_experiment
