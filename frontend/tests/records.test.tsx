@@ -2,6 +2,7 @@
 import { screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
+import { recordExport } from "@/api/recordExport";
 import { RunActions } from "@/features/run/RunActions";
 import { RecordsMenu } from "@/ui/RecordsMenu";
 import { mockServer, run, show } from "./runFixtures";
@@ -21,7 +22,7 @@ describe("Records of a run", () => {
   });
 
   it("of an experiment are those of its project", async () => {
-    show(<RecordsMenu owner={{ experiment: "ppo-1" }} project="lab" />);
+    show(<RecordsMenu buildUrl={recordExport("lab", { experiment: "ppo-1" })} />);
     await userEvent.click(screen.getByRole("button", { name: "Download records" }));
     const link = await screen.findByRole("menuitem", { name: "All points of all curves as CSV" });
     expect(link).toHaveAttribute(

@@ -1,20 +1,18 @@
 /** Addresses of the files with all points, episodes or evaluations of runs. */
+import type { RecordFormat, RecordKind } from "@/lib/records";
 import { buildAddress } from "./client";
 import { pathIn } from "./queries";
 
-export const RECORD_KINDS = ["points", "episodes", "evaluations"] as const;
-export const RECORD_FORMATS = ["csv", "parquet", "arrow"] as const;
-
-export type RecordKind = (typeof RECORD_KINDS)[number];
-export type RecordFormat = (typeof RECORD_FORMATS)[number];
 export type RecordOwner = { run: string } | { experiment: string };
 
-/** The URL of the file; its name comes with it. */
+/**
+ * Returns the function that builds the URL of each file; the file's name comes with it. Two projects
+ * may have an experiment with the same ID, so those of an experiment are below its project.
+ */
 export function recordExport(
   project: string | null,
   owner: RecordOwner,
-  kind: RecordKind,
-  format: RecordFormat,
-): string {
-  return buildAddress(pathIn(project, "/records:export"), { ...owner, kind, format });
+): (kind: RecordKind, format: RecordFormat) => string {
+  return (kind, format) =>
+    buildAddress(pathIn(project, "/records:export"), { ...owner, kind, format });
 }

@@ -1,6 +1,7 @@
 /** Serves the tabs of a browser by one shared connection, each over a message port. */
 import type { FromTab, ToTab } from "./connectionTypes";
-import type { Follower, SharedConnection } from "./sharedConnection";
+import type { Follower } from "./follower";
+import type { SharedConnection } from "./sharedConnection";
 
 /** Browsers run the timers of hidden tabs once a minute, and those of frozen tabs not at all. */
 export const TAB_SILENCE = 200_000;

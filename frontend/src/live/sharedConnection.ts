@@ -6,7 +6,8 @@
 import type { EventSourceMessage } from "eventsource-parser";
 import { readRetryAfter } from "@/lib/outage";
 import { pause } from "@/lib/pause";
-import { chooseDelay, type Status, type Subscription, type Transport } from "./connectionTypes";
+import { chooseDelay, type Status, type Transport } from "./connectionTypes";
+import { deliver, type Follower } from "./follower";
 import { readMessages } from "./sse";
 
 /** Gathers the changes of pages that open together. */
@@ -22,14 +23,6 @@ const POLL_SILENCE = 1000 * POLL_SECONDS + 15_000;
 const POLLING = 600_000;
 const STREAM_PATH = "/api/v1/events:stream";
 const POLL_PATH = "/api/v1/events:poll";
-
-/** Whoever receives the events of one subscription. */
-export interface Follower {
-  subscription: Subscription;
-  /** Takes events as JSON texts, in the order of their IDs. */
-  onEvents(texts: readonly string[]): void;
-  onResync(): void;
-}
 
 interface Polled {
   events: { subscriptions: number[]; event: { id: number } }[];
@@ -233,12 +226,6 @@ export class SharedConnection {
     this.#status = status;
     this.onStatus(status);
   }
-}
-
-function deliver(follower: Follower | undefined, id: number, text: string): void {
-  if (follower === undefined || id <= (follower.subscription.after ?? -1)) return;
-  follower.subscription.after = id;
-  follower.onEvents([text]);
 }
 
 /** The number of the subscription that a refusal names, or `null`. */

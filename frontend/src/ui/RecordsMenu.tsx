@@ -1,5 +1,5 @@
 import { Button, Menu } from "@mantine/core";
-import { RECORD_FORMATS, RECORD_KINDS, type RecordOwner, recordExport } from "@/api/recordExport";
+import { RECORD_FORMATS, RECORD_KINDS, type RecordFormat, type RecordKind } from "@/lib/records";
 import { IconDownload } from "./icons";
 
 const FORMATS = { csv: "CSV", parquet: "Parquet", arrow: "Arrow stream" } as const;
@@ -10,13 +10,12 @@ const KINDS = {
 } as const;
 
 interface RecordsMenuProps {
-  owner: RecordOwner;
-  /** Project of the experiment: two projects may have one with the same ID. */
-  project: string | null;
+  /** Returns the URL of a file. */
+  buildUrl(kind: RecordKind, format: RecordFormat): string;
 }
 
 /** Downloads everything that a run, or the runs of an experiment, recorded. */
-export function RecordsMenu({ owner, project }: RecordsMenuProps) {
+export function RecordsMenu({ buildUrl }: RecordsMenuProps) {
   return (
     <Menu>
       <Menu.Target>
@@ -32,7 +31,7 @@ export function RecordsMenu({ owner, project }: RecordsMenuProps) {
               <Menu.Item
                 key={format}
                 component="a"
-                href={recordExport(project, owner, kind, format)}
+                href={buildUrl(kind, format)}
                 download
                 aria-label={`${KINDS[kind]} as ${FORMATS[format]}`}
               >

@@ -6,6 +6,7 @@ import { useControl } from "@/api/access";
 import { actOnJob, type JobVerb, retryRun } from "@/api/actions";
 import { isCodeChange } from "@/api/client";
 import { keys } from "@/api/queries";
+import { recordExport } from "@/api/recordExport";
 import type { Experiment, Run } from "@/api/types";
 import { formatPlural } from "@/lib/format";
 import { IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
@@ -139,7 +140,7 @@ export function Actions({ experiment, runs }: ActionsProps) {
         onClose={() => setRefusal(null)}
         onAllow={() => refusal && again.mutate({ ...refusal.form, otherCode: true })}
       />
-      <RecordsMenu owner={{ experiment: experiment.id }} project={experiment.project} />
+      <RecordsMenu buildUrl={recordExport(experiment.project, { experiment: experiment.id })} />
       <ExperimentMenu
         experiment={experiment}
         runs={runs}

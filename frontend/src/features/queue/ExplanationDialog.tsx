@@ -11,10 +11,10 @@ import {
   formatPercent,
   formatPlural,
 } from "@/lib/format";
+import { HEARTBEAT_MS } from "@/live/useLiveQueue";
 import { Facts } from "@/ui/Facts";
 import { Failure } from "@/ui/Failure";
 import classes from "./Queue.module.css";
-import { HEARTBEAT_MS } from "./useLiveQueue";
 
 /** The reason why a job waits, and the terms of its place in the order of their comparison. */
 export function ExplanationDialog({ jobId, onClose }: { jobId: string | null; onClose(): void }) {

@@ -9,6 +9,7 @@ import { activeJobsQuery, poolsQuery } from "@/api/queueQueries";
 import type { Job, Pool } from "@/api/types";
 import { formatCount, formatPlural } from "@/lib/format";
 import { findQueryError } from "@/lib/outage";
+import { SILENCE_MS, useLiveQueue } from "@/live/useLiveQueue";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
@@ -19,7 +20,6 @@ import { jobColumns } from "./jobColumns";
 import { PausedPools } from "./PausedPools";
 import { PoolNumbers } from "./PoolStrip";
 import { CLASSES, type QueueSearch, readQueueSearch } from "./search";
-import { SILENCE_MS, useLiveQueue } from "./useLiveQueue";
 import classes from "./Waiting.module.css";
 import { WaitingPanel } from "./WaitingPanel";
 

@@ -6,13 +6,13 @@ import type { ApiError } from "@/api/client";
 import { activeJobsQuery, poolsQuery, workersQuery } from "@/api/queueQueries";
 import type { Job, Pool, Worker } from "@/api/types";
 import { findQueryError } from "@/lib/outage";
+import { HEARTBEAT_MS, SILENCE_MS, useLiveQueue } from "@/live/useLiveQueue";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Page, Panel } from "@/ui/Page";
 import { PausedPools } from "./PausedPools";
 import { PoolNumbers, PoolStrip } from "./PoolStrip";
 import classes from "./Queue.module.css";
-import { HEARTBEAT_MS, SILENCE_MS, useLiveQueue } from "./useLiveQueue";
 import { WorkerPanel } from "./WorkerPanel";
 
 /** The workers of the pools that the caller may use, with the jobs in their slots. */

@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useControl } from "@/api/access";
 import { actOnJob, type JobVerb } from "@/api/actions";
 import { keys } from "@/api/queries";
+import { recordExport } from "@/api/recordExport";
 import type { JobState, RunDetail } from "@/api/types";
 import { formatPlural } from "@/lib/format";
 import { IconBan, IconPlayerPause, IconPlayerPlay, IconRefresh } from "@/ui/icons";
@@ -101,7 +102,7 @@ export function RunActions({ run }: { run: RunDetail }) {
         </Permitted>
       )}
       <NewJob run={run} />
-      <RecordsMenu owner={{ run: run.id }} project={null} />
+      <RecordsMenu buildUrl={recordExport(null, { run: run.id })} />
       <OtherCode refusal={retry.refusal} onClose={retry.leave} onAllow={retry.allow} />
       <Modal opened={asking} onClose={() => setAsking(false)} title={`Cancel seed ${run.seed}?`}>
         <p>

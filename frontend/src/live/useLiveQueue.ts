@@ -1,7 +1,7 @@
 import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { keys } from "@/api/queries";
 import { useThrottle } from "@/lib/throttle";
-import { useLive } from "@/live/useLive";
+import { useLive } from "./useLive";
 
 const TYPES = ["job", "worker", "attempt", "pool"];
 /** Heartbeats and new estimates create no event, so what they change is polled. */
