@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, JsonValue, StringConstraints, field_validator, model_validator
 
 from palestra.contract.documents import Document
+from palestra.contract.filters import MAX_FILTER
 from palestra.contract.names import MAX_STEP, SeriesName, Title
 from palestra.contract.telemetry import Number, RunId
 from palestra.contract.views import View
@@ -140,6 +141,8 @@ class SeriesQuery(Document):
         tuple[Annotated[str, StringConstraints(max_length=128)], ...], Field(max_length=100)
     ] = ()
     """Experiments whose runs are added to `runs`."""
+    filter: Annotated[str, StringConstraints(max_length=MAX_FILTER)] = ""
+    """Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none."""
     names: Annotated[tuple[SeriesName, ...], Field(max_length=100)] = ()
     group_by: Annotated[tuple[FieldPath, ...], Field(max_length=5)] = ()
     """Fields of the definition: `runs` with equal values are a group of each series in `names`."""

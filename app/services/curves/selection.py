@@ -21,6 +21,7 @@ from app.metrics.sort_records import (
 from app.services.curves import visible_runs
 from app.services.curves.buckets import Key
 from app.services.curves.fields import group_runs, load_definitions, name_group, read_field
+from app.services.lists import found_runs
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.queries import SeriesQuery
 from palestra.contract.states import FINAL_RUN_STATES
@@ -78,7 +79,7 @@ async def select_curves(session: Session, principal: Principal, wanted: SeriesQu
 
     Raises:
         NotFoundError: If the caller's projects lack one of the runs or experiments.
-        InvalidError: `empty_group` or `unknown_field`.
+        InvalidError: `empty_group`, `unknown_field` or a fault of the filter.
         TooLargeError: If the query exceeds a limit.
     """
     _check_size(wanted, len(wanted.runs))
@@ -182,6 +183,8 @@ async def _list_runs(session: Session, principal: Principal, wanted: SeriesQuery
     found: list[str] = []
     for experiment_id in wanted.experiments:
         found += await visible_runs.list_ids(session, principal, experiment_id, MAX_CURVES + 1)
+    if wanted.filter:
+        found += await found_runs.list_ids(session, principal, wanted.filter, MAX_CURVES + 1)
     return found
 
 

@@ -9,13 +9,12 @@ from pydantic import JsonValue
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
 from app.db.repositories import blocks as rows
-from app.db.repositories import queried_runs, run_lists
+from app.db.repositories import queried_runs
 from app.db.repositories.queried_runs import QueriedRun
-from app.db.repositories.run_lists import WantedPage
 from app.domain.errors import InvalidError, TooLargeError
 from app.domain.principal import Principal
 from app.services.curves import fields, visible_runs
-from app.services.lists import requests
+from app.services.lists import found_runs
 from palestra.contract.statistics import StatisticsQuery
 
 MAX_RUNS: Final = 2_000
@@ -96,24 +95,8 @@ async def _list_runs(session: Session, principal: Principal, wanted: StatisticsQ
             raise _empty(f"/experiments/{index}")
         found += of_experiment
     if wanted.filter:
-        found += await _find_runs(session, principal, wanted.filter)
+        found += await found_runs.list_ids(session, principal, wanted.filter, MAX_RUNS + 1)
     return found
-
-
-async def _find_runs(session: Session, principal: Principal, text: str) -> list[str]:
-    """Returns the runs that a filter of the list of runs finds, oldest first."""
-    try:
-        terms = requests.read_terms(text, "runs", principal)
-        found = await requests.resolve(
-            session, principal, "runs", terms=terms, sort="created", columns=()
-        )
-    except InvalidError as error:
-        raise InvalidError(error.code, error.detail, pointer="/filter", **error.extra) from None
-    page = WantedPage(terms, found.order, found.scope, None, MAX_RUNS + 1)
-    run_ids = [run_id for run_id, _ in await run_lists.list_page(session, page)]
-    if not run_ids:
-        raise InvalidError("empty_group", "finds no run: widen it", pointer="/filter")
-    return run_ids
 
 
 def _list_groups(wanted: StatisticsQuery, runs: Mapping[str, QueriedRun]) -> list[SelectedGroup]:

@@ -302,3 +302,28 @@ def test_statistics_of_many_runs_equal_those_of_numpy() -> None:
     }.items():
         assert bool(np.all(np.abs(getattr(found, name) - expected) <= bound)), name
     assert found.n.tolist() == counts.tolist()
+
+
+async def test_groups_of_a_filter_are_over_all_that_it_finds(world: World) -> None:
+    pair, single = await train_two_experiments(world)
+    grouped: dict[str, Any] = {
+        "filter": "agent.gamma:0.99,0.5",
+        "names": ["evaluation/mean"],
+        "group_by": ["agent.gamma"],
+        "show_runs": False,
+    }
+    found = await ask(world, **grouped)
+    assert found.series == []
+    assert {group.by["agent.gamma"]: group.run_ids for group in found.groups} == {
+        0.99: pair,
+        0.5: single,
+    }
+    drawn = await ask(world, **grouped, select=[{"run_id": pair[1], "series": "evaluation/mean"}])
+    assert [one.run_id for one in drawn.series] == pair[1:]
+    assert drawn.groups == found.groups, "the runs that are drawn do not change the groups"
+    nothing = {**grouped, "filter": "agent:none"}
+    assert (await refuse(world, **nothing))[:2] == ("empty_group", "/filter")
+    assert (await refuse(world, names=["x"], filter="agnt:dqn"))[:2] == (
+        "unknown_filter_field",
+        "/filter",
+    )
