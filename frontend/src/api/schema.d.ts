@@ -9802,6 +9802,12 @@ export interface components {
              */
             experiments: string[];
             /**
+             * Filter
+             * @description Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none.
+             * @default
+             */
+            filter: string;
+            /**
              * Group By
              * @description Fields of the definition: `runs` with equal values are a group of each series in `names`.
              * @default []
