@@ -82,6 +82,9 @@ class WorkerHeartbeatAnswer(Document):
     """The answer to a heartbeat: the order for the worker."""
 
     order: Literal["continue", "drain"]
+    """Whether the worker drains. Workers of earlier versions stop reading their queue then; the
+    server refuses the claims of the others.
+    """
     secret: str | None = None
     """New secret of the worker, repeated until the worker uses it. The present one stays valid
     until then. Workers of version 1 are not sent it.

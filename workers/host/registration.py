@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -69,8 +68,6 @@ class WorkerHost:
         self._adopter = Adopter(options.server, self._slots)
         self._registration: Registration | None = None
         self._answer: RegistrationAnswer | None = None
-        self.is_draining = False
-        """Whether the server ordered this worker to claim no further jobs."""
 
     @property
     def worker_id(self) -> str:
@@ -129,12 +126,8 @@ class WorkerHost:
         self._api = WorkerApi(open_client(self._options.server, answer.secret))
         return answer
 
-    def run(self, on_tick: Callable[[], None]) -> None:
-        """Sends heartbeats until stopped, and one at once when an attempt's supervisor has died.
-
-        Args:
-            on_tick: Called about four times a second.
-        """
+    def run(self) -> None:
+        """Sends heartbeats until stopped, and one at once when an attempt's supervisor has died."""
         assert self._answer is not None
         due = 0.0
         while not self._stop.is_set():
@@ -144,7 +137,6 @@ class WorkerHost:
                 asked = self._send_heartbeat(attempts)
                 due = time.monotonic() + max(asked, self._answer.heartbeat_seconds)
             self._adopter.adopt(attempts.orphaned, self._api, self.worker_id)
-            on_tick()
             self._stop.wait(TICK_SECONDS if not attempts.dead else 1.0)
 
     def _send_heartbeat(self, attempts: LocalAttempts) -> float:
@@ -166,7 +158,6 @@ class WorkerHost:
             if refusal.status in {_NOT_FOUND, _UNAUTHENTICATED}:
                 self._register_again()
             return 0.0
-        self.is_draining = answer.order == "drain"
         if answer.secret is not None and answer.secret != self._enrolment.secret:
             self._take_secret(answer.secret)
         for attempt in attempts.dead:

@@ -1,4 +1,4 @@
-"""The worker: consumes its pool's queue while slots are free. Runs as `palestra worker`.
+"""The worker: registers, and consumes its own Celery queue. Runs as `palestra worker`.
 
     python -m workers.host --server URL --token-file F --pool NAME --slots N --gpus LIST
         --state-dir D [--name] [--broker URL] [--import MODULE ...]
@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from celery import Celery, signals
 from celery.worker import state as celery_state
@@ -27,7 +27,6 @@ from workers.host.broker import SETTINGS, install_transport, kombu_url, mask_pas
 from workers.host.dispatch_task import DispatchTask, DispatchTaskSettings
 from workers.host.options import UsageError, WorkerOptions, parse_options
 from workers.host.registration import WorkerHost, list_local_attempts
-from workers.host.slots import Slots
 from workers.host.state_lock import StateLock
 from workers.ipc.json_log import configure, get_logger
 from workers.ipc.worker_imports import set_allowed_imports
@@ -37,7 +36,6 @@ _MAX_PROCESSES: Final = 4
 
 Handling one takes a second, so a few processes suffice for any number of slots.
 """
-_SECOND_LOOK_SECONDS: Final = 5.0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -95,8 +93,6 @@ class _Worker:
         self._log = get_logger()
         self._stop = threading.Event()
         self._agent = WorkerHost(options, self._stop)
-        self._slots = Slots(options.state_directory, options.slots)
-        self._listener: _Listener | None = None
 
     def run(self) -> int:
         """Registers, consumes the queue until stopped, and shuts down; returns the exit status."""
@@ -107,9 +103,7 @@ class _Worker:
         adopted = list_local_attempts(self._options.state_directory, time.time()).live
         if adopted:
             self._log.info("attempts.adopted", attempts=[attempt.attempt_id for attempt in adopted])
-        thread = threading.Thread(
-            target=self._agent.run, args=(self._tick,), name="agent", daemon=True
-        )
+        thread = threading.Thread(target=self._agent.run, name="agent", daemon=True)
         thread.start()
         try:
             status = self._listen(answer)
@@ -142,8 +136,7 @@ class _Worker:
         )
         broker = options.broker or answer.broker_url
         app = make_app(broker, answer.queue, task)
-        self._listener = _Listener(answer.queue)
-        signals.worker_ready.connect(self._listener.attach, weak=False)
+        signals.worker_ready.connect(_ignore_hang_up, weak=False)
         for unusable in (signals.task_unknown, signals.task_rejected):
             unusable.connect(task.count_malformed, weak=False)
         self._log.info(
@@ -164,56 +157,14 @@ class _Worker:
         worker.start()
         return int(worker.exitcode or 0)
 
-    def _tick(self) -> None:
-        if self._listener is not None:
-            self._listener.set_listening(
-                not self._agent.is_draining and self._slots.count_free() > 0
-            )
+
+def _ignore_hang_up(**_: object) -> None:
+    """Ignores SIGHUP, at which Celery would restart the process."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _leave(_number: int, _frame: object) -> None:
     sys.exit(0)
-
-
-class _Listener:
-    """Consumes the queue only while a slot is free.
-
-    A worker without a free slot would receive a dispatch message and drop it.
-    """
-
-    def __init__(self, queue: str) -> None:
-        self._queue = queue
-        self._consumer: Any = None
-        self._is_wanted = True
-        self._applied_at = 0.0
-
-    def attach(self, sender: object, **_: object) -> None:
-        """Stores Celery's consumer; called each time that it is ready."""
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._consumer = sender
-        self._is_wanted = True
-
-    def set_listening(self, is_wanted: bool) -> None:
-        """Starts or stops consuming the queue.
-
-        The change is made in the consumer's thread, and is repeated periodically.
-        """
-        if self._consumer is None or (
-            is_wanted == self._is_wanted
-            and time.monotonic() - self._applied_at < _SECOND_LOOK_SECONDS
-        ):
-            return
-        self._is_wanted, self._applied_at = is_wanted, time.monotonic()
-        self._consumer.call_soon(self._apply)
-
-    def _apply(self, *_: object) -> None:
-        listening = self._consumer.task_consumer.consuming_from(self._queue)
-        if self._is_wanted and not listening:
-            get_logger().info("worker.listens_again")
-            self._consumer.add_task_queue(self._queue)
-        elif not self._is_wanted and listening:
-            get_logger().info("worker.stops_listening")
-            self._consumer.cancel_task_queue(self._queue)
 
 
 def drain(state_directory: Path, seconds: float) -> bool:
