@@ -11939,6 +11939,8 @@ export interface components {
         WorkerHeartbeatAnswer: {
             /**
              * Order
+             * @description Whether the worker drains. Workers of earlier versions stop reading their queue then; the
+             *     server refuses the claims of the others.
              * @enum {string}
              */
             order: "continue" | "drain";
