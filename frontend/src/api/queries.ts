@@ -33,6 +33,7 @@ export const keys = {
   seriesNames: (id: string) => ["run", id, "series"] as const,
   provenance: (id: string) => ["run", id, "provenance"] as const,
   openRuns: ["runs", "open"] as const,
+  runLists: ["runs", "list"] as const,
   jobs: ["jobs"] as const,
   waiting: ["waiting jobs"] as const,
   shares: ["pool shares"] as const,

@@ -8,6 +8,7 @@ import {
   IconChartBar,
   IconFlask,
   IconHome,
+  IconListDetails,
   IconListNumbers,
   IconServer,
   IconSettings,
@@ -15,7 +16,14 @@ import {
 
 /** A page of the rail. */
 export interface Place {
-  to: "/" | "/workers" | "/usage" | "/admin" | "/p/$project/experiments" | "/p/$project/queue";
+  to:
+    | "/"
+    | "/workers"
+    | "/usage"
+    | "/admin"
+    | "/p/$project/runs"
+    | "/p/$project/experiments"
+    | "/p/$project/queue";
   params: { project: string };
   label: string;
   /** Second key of the shortcut that begins with `g`. */
@@ -46,6 +54,7 @@ export function usePlaces(): readonly Place[] {
     const params = { project: project ?? "" };
     const home = { to: "/", params, label: "Home", key: "h", icon: IconHome, exact: true } as const;
     const inProject = [
+      { to: "/p/$project/runs", params, label: "Runs", key: "r", icon: IconListDetails },
       {
         to: "/p/$project/experiments",
         params,

@@ -8,6 +8,7 @@ import { readLoginSearch } from "@/features/login/code";
 import { LoginPage } from "@/features/login/LoginPage";
 import { readQueueSearch } from "@/features/queue/search";
 import { readRunSearch } from "@/features/run/search";
+import { readRunsSearch } from "@/features/runs/search";
 import { readNewExperimentSearch } from "@/features/submit/search";
 import { readUsageSearch } from "@/features/usage/usageSearch";
 import { administrationRoutes, managementRoutes } from "./adminRoutes";
@@ -27,6 +28,7 @@ const ExperimentPage = lazyPage(
 const QueuePage = lazyPage(() => import("@/features/queue/QueuePage"), "QueuePage");
 const WorkersPage = lazyPage(() => import("@/features/queue/WorkersPage"), "WorkersPage");
 const RunPage = lazyPage(() => import("@/features/run/RunPage"), "RunPage");
+const RunsPage = lazyPage(() => import("@/features/runs/RunsPage"), "RunsPage");
 const UsagePage = lazyPage(() => import("@/features/usage/UsagePage"), "UsagePage");
 
 const login = createRoute({
@@ -83,6 +85,13 @@ const run = createRoute({
   component: afterLoading(function Run() {
     return <RunPage key={run.useParams().runId} id={run.useParams().runId} />;
   }, RunPage),
+});
+
+const runs = createRoute({
+  getParentRoute: () => project,
+  path: "/runs",
+  validateSearch: readRunsSearch,
+  component: RunsPage,
 });
 
 const queue = createRoute({
@@ -148,6 +157,16 @@ const oldExperiment = createRoute({
   },
 });
 
+const oldRuns = createRoute({
+  getParentRoute: () => inside,
+  path: "/runs",
+  validateSearch: readRunsSearch,
+  beforeLoad: async ({ context, search }) => {
+    const params = { project: await chooseFirstSlug(context.client) };
+    throw redirect({ to: "/p/$project/runs", params, search });
+  },
+});
+
 const oldRun = createRoute({
   getParentRoute: () => inside,
   path: "/runs/$runId",
@@ -180,6 +199,7 @@ const tree = root.addChildren([
       experiments,
       experiment,
       newExperiment,
+      runs,
       run,
       queue,
       managementRoutes,
@@ -190,6 +210,7 @@ const tree = root.addChildren([
     administrationRoutes,
     oldExperiments,
     oldExperiment,
+    oldRuns,
     oldRun,
     oldQueue,
   ]),
