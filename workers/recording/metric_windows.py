@@ -71,8 +71,12 @@ class LearnWindow:
         return {"rows": read_values(self._values, len(self._names))}
 
     def load_state_dict(self, state: StateTree) -> None:
-        """Restores the values of the open window."""
-        self._values = list(np.asarray(state["rows"]))
+        """Restores the values of the open window.
+
+        Values that another version of the agent saved for other series are dropped.
+        """
+        rows = np.asarray(state["rows"])
+        self._values = list(rows) if rows.shape[1:] == (len(self._names),) else []
 
 
 def means(windows: Sequence[Any]) -> list[list[float]]:

@@ -52,7 +52,12 @@ class Ddpg(DeterministicAlgorithm):
     critic: Mlp
     layouts: Layouts
     hyper: DdpgParameters
-    report_names: ClassVar[tuple[str, ...]] = ("loss/critic", "loss/actor", "q/mean")
+    report_names: ClassVar[tuple[str, ...]] = (
+        "loss/critic",
+        "loss/actor",
+        "q/mean",
+        "gradient/norm",
+    )
     actor: ClassVar[str] = "actor"
 
     def start(self, generator: torch.Generator) -> DdpgState:
@@ -105,6 +110,7 @@ class Ddpg(DeterministicAlgorithm):
         grad, critic_loss, (value, error) = gradient(
             lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics
         )
+        norm = torch.linalg.vector_norm(grad)
         grad = grad + self.hyper.critic_weight_decay * state.critics
         critics, critic_optimizer = adam(state.critics, grad, state.critic_optimizer)
         fixed = critic(critics)
@@ -120,7 +126,8 @@ class Ddpg(DeterministicAlgorithm):
             actor_optimizer=actor_optimizer,
             critic_optimizer=critic_optimizer,
         )
-        return UpdateResult(state, torch.stack((critic_loss, actor_loss, value)), error)
+        report = torch.stack((critic_loss, actor_loss, value, norm))
+        return UpdateResult(state, report, error)
 
 
 def build(parameters: DdpgParameters, context: AgentContext) -> ReplayAgent:

@@ -38,6 +38,11 @@ class Reinforce(PolicyGradient[ReinforceParameters]):
         "gradient/norm",
     )
 
+    @property
+    def estimates_values(self) -> bool:
+        """Whether there is a learned baseline."""
+        return self.hyper.baseline
+
     def prepare(
         self, state: Any, rollout: Mapping[str, Array], members: int | None = None
     ) -> RolloutBatch:

@@ -74,6 +74,7 @@ class Sac(UpdateCycle):
         "q/mean",
         "entropy",
         "temperature",
+        "gradient/norm",
     )
     actor: ClassVar[str] = "actor"
 
@@ -154,6 +155,7 @@ class Sac(UpdateCycle):
         grad, critic_loss, (value, error) = gradient(
             lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics
         )
+        norm = torch.linalg.vector_norm(grad)
         critics, critic_optimizer = adam(state.critics, grad, state.critic_optimizer)
         fixed = critic(critics)
         grad, actor_loss, (log_density,) = gradient(
@@ -168,7 +170,7 @@ class Sac(UpdateCycle):
             )
         targets = torch.lerp(state.critic_targets, critics, self.hyper.tau)
         optimizers = actor_optimizer, critic_optimizer, temperature_optimizer
-        report = torch.stack((critic_loss, actor_loss, value, -log_density, temperature))
+        report = torch.stack((critic_loss, actor_loss, value, -log_density, temperature, norm))
         return UpdateResult(
             SacState(policy, critics, targets, log_temperature, *optimizers), report, error
         )

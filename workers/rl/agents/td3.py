@@ -56,7 +56,12 @@ class Td3(DeterministicAlgorithm):
     critics: Ensemble
     layouts: Layouts
     hyper: Td3Parameters
-    report_names: ClassVar[tuple[str, ...]] = ("loss/critic", "loss/actor", "q/mean")
+    report_names: ClassVar[tuple[str, ...]] = (
+        "loss/critic",
+        "loss/actor",
+        "q/mean",
+        "gradient/norm",
+    )
     actor: ClassVar[str] = "actor"
 
     def start(self, generator: torch.Generator) -> Td3State:
@@ -125,7 +130,8 @@ class Td3(DeterministicAlgorithm):
             lambda theta: self.critic_loss(critic(theta), batch, wanted), state.critics
         )
         critics, optimizer = adam(state.critics, grad, state.critic_optimizer)
-        report = torch.stack((loss, state.actor_loss, value))
+        norm = torch.linalg.vector_norm(grad)
+        report = torch.stack((loss, state.actor_loss, value, norm))
         return UpdateResult(
             state._replace(critics=critics, critic_optimizer=optimizer), report, error
         )
@@ -150,7 +156,7 @@ class Td3(DeterministicAlgorithm):
             actor_loss=loss,
             actor_optimizer=optimizer,
         )
-        return UpdateResult(state, torch.stack((report[0], loss, report[2])), error)
+        return UpdateResult(state, torch.stack((report[0], loss, *report[2:])), error)
 
     def noise(self, generator: np.random.Generator, shape: tuple[int, int]) -> tuple[Array, ...]:
         """Returns the normal numbers for smoothing the target actions, float32 [*shape, A]."""

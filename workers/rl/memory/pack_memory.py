@@ -154,6 +154,7 @@ class Lane:
         width = whole.spec.num_envs // lanes
         self._part = slice(index * width, (index + 1) * width)
         self._left: StateTree | None = None
+        self._largest_reward = whole.largest_reward.of_environments(self._part)
 
     @property
     def capacity(self) -> int:
@@ -163,6 +164,10 @@ class Lane:
     def __len__(self) -> int:
         """Returns the number of transitions that can be sampled."""
         return len(self._whole) // self._lanes
+
+    def measure_largest_reward(self) -> float:
+        """Returns the member's largest |reward| written so far; see `LargestReward`."""
+        return self._largest_reward.measure(self._whole.written)
 
     def leave(self) -> None:
         """Copies the member's present state, before the shared memory overwrites its rows."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from workers.core.row_stream import RowStream
 from workers.core.types import Array, StateTree
+from workers.rl.memory.largest_reward import LargestReward
 from workers.rl.memory.row_copies import RowCopies, check_stored_rows
 from workers.rl.memory.sampling_rules import Places, SamplingRule, Weights
 from workers.rl.memory.transitions import Field, ReplaySpec, Rows, Sample, SampledSequences
@@ -60,8 +61,7 @@ class Replay:
         """Vector steps written so far, overwritten steps included."""
         self._filled = 0
         self._sampled_at = 0
-        self._largest_reward = 0.0
-        self._rewards_seen = 0
+        self.largest_reward = LargestReward(self._columns["reward"])
         self._dead = 0
         self._copied = RowCopies(self._flat.dtype, (0, 0))
         rule.reserve(self.capacity)
@@ -76,17 +76,8 @@ class Replay:
         return self._filled * self._num_envs - self._dead
 
     def measure_largest_reward(self) -> float:
-        """Returns the largest |reward| of the rows that this and earlier calls found written.
-
-        Reads only the rows written since the last call. A resumed memory begins anew.
-        """
-        count = min(self.written - self._rewards_seen, self._steps)
-        if count > 0:
-            steps = np.arange(self.written - count, self.written) % self._steps
-            found = float(np.abs(self._columns["reward"][steps]).max())
-            self._largest_reward = max(self._largest_reward, found)
-        self._rewards_seen = self.written
-        return self._largest_reward
+        """Returns the largest |reward| written so far; see `LargestReward`."""
+        return self.largest_reward.measure(self.written)
 
     # Writing
 

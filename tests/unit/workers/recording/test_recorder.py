@@ -194,6 +194,17 @@ def test_an_open_window_is_restored_from_a_snapshot_bit_by_bit(clock: Clock) -> 
     assert list_series(second, "q/mean") == list_series(straight, "q/mean")
 
 
+def test_an_open_window_of_other_series_is_dropped(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    recorder.load_state_dict(
+        {**recorder.state_dict(), "window": {"rows": np.ones((2, len(RUN.report_names) + 1))}}
+    )
+    tick_recorder(recorder, clock, 11, torch.tensor([0.5, 0.25]))
+    recorder.flush()
+    assert [value for _, value in list_series(sink, "loss/td")] == [0.5]
+
+
 def test_episodes_are_numbered_within_the_run(clock: Clock) -> None:
     sink = Sink()
     recorder = SpoolRecorder(RUN, sink)

@@ -178,6 +178,11 @@ class OnPolicyMath(UpdateCycle, ABC, Generic[H]):
     """Whether updates compare the policy with the one that acted."""
 
     @property
+    def estimates_values(self) -> bool:
+        """Whether advantages are differences to a learned value function."""
+        return True
+
+    @property
     def layouts(self) -> Layouts:
         """Layout of each vector of parameters in a state."""
         return {"parameters": self.model.layout}

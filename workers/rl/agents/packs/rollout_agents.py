@@ -101,6 +101,10 @@ class PackedRolloutAgents(PackedAgents[RolloutAgent]):
             name: np.concatenate([each[name] for each in rollouts], 1) for name in rollouts[0]
         }
         whole = first.algorithm.prepare(state(), joined, len(rollouts))
+        for agent, advantage, target in zip(
+            self._agents, whole.advantage, whole.value_target, strict=True
+        ):
+            agent.note_values(advantage, target)
         size = whole.advantage.shape[1]
         count, limit = first.minibatches(size), first.parts.passes
         self._go_on = np.ones(len(self._agents), np.bool_)

@@ -11,7 +11,11 @@ from stable_baselines3.common.logger import Logger
 from workers.core.types import LearnReport
 
 _ACTOR_CRITIC: Final = {"loss/actor": "train/actor_loss", "loss/critic": "train/critic_loss"}
-_POLICY: Final = {"loss/value": "train/value_loss", "policy/negative_entropy": "train/entropy_loss"}
+_POLICY: Final = {
+    "loss/value": "train/value_loss",
+    "policy/negative_entropy": "train/entropy_loss",
+    "value/explained_variance": "train/explained_variance",
+}
 REPORTS: Final[Mapping[str, Mapping[str, str]]] = {
     "A2C": {"loss/policy": "train/policy_loss", **_POLICY},
     "DDPG": _ACTOR_CRITIC,

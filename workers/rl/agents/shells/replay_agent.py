@@ -196,14 +196,9 @@ class ReplayAgent(LearningAgent[Algorithm[Any]]):
             self.memory.update_errors(drawn.places, error.cpu().numpy())
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the explorer's metrics, the number of transitions and the largest |reward|.
-
-        A pack's memory, which several agents share, does not tell their rewards apart.
-        """
+        """Returns the explorer's metrics, the number of transitions and the largest |reward|."""
         rewards = (
-            {"reward/largest": self.memory.measure_largest_reward()}
-            if isinstance(self.memory, Replay) and self.memory.written
-            else {}
+            {"reward/largest": self.memory.measure_largest_reward()} if len(self.memory) else {}
         )
         return {
             **self.parts.explorer.metrics(self._env_steps),

@@ -29,6 +29,7 @@ from workers.rl.agents.common.actor_critic import ActorCritic
 from workers.rl.agents.common.normalisers import Normalisers
 from workers.rl.agents.common.on_policy import OnPolicyMath, RolloutBatch
 from workers.rl.agents.shells.learning import LearningAgent
+from workers.rl.agents.shells.rollout_statistics import RolloutStatistics
 from workers.rl.exploration.random_blocks import RandomBlocks
 from workers.rl.memory.ring import Fields
 from workers.rl.memory.rollout import Rollout
@@ -86,6 +87,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         )
         self._shuffler = derive_generator(context.seed, "agent/shuffle")
         self.normalisers = parts.normalisers
+        self.statistics = RolloutStatistics()
         self.memory = Rollout(
             max(1, parts.vector_steps), context.num_envs, rollout_fields(algorithm.model)
         )
@@ -216,6 +218,7 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         size = len(whole.advantage)
         if not size:
             return
+        self.note_values(whole.advantage, whole.value_target)
         count = self.minibatches(size)
         for done in range(0, min(updates, self.parts.passes * count), count):
             begin = len(self._reports)
@@ -230,7 +233,13 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         """
         rollout = self.normalisers.normalise_rollout(self.memory.contents())
         self.memory.clear()
+        self.statistics.note_rewards(rollout["reward"])
         return rollout
+
+    def note_values(self, advantage: Tensor, value_target: Tensor) -> None:
+        """Takes advantages and value targets [N] of a rollout for the agent's metrics."""
+        if self.algorithm.estimates_values:
+            self.statistics.note_values(advantage, value_target)
 
     def shuffle(self, size: int, count: int) -> tuple[Array | None, list[tuple[Array, ...]]]:
         """Returns the random numbers of a pass over `size` samples in `count` batches.
@@ -257,8 +266,8 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         self._reports.append(report)
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns the number of transitions in the rollout."""
-        return {"memory/size": float(len(self.memory))}
+        """Returns the number of transitions in the rollout, and the statistics of the last one."""
+        return {"memory/size": float(len(self.memory)), **self.statistics.metrics()}
 
     def acting_module(self) -> ActingModule:
         """Returns the greedy policy, normaliser included, as an exportable module."""
@@ -283,12 +292,16 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
     # State
 
     def state_dict(self) -> StateTree:
-        """Returns learning state, random numbers, shuffler and normalisers; not the rollout."""
+        """Returns learning state, random numbers, shuffler, normalisers and statistics.
+
+        The rollout is saved separately.
+        """
         return {
             **super().state_dict(),
             "explorer": self.draws.state_dict(),
             "shuffler": generator_state(self._shuffler),
             "normalisers": self.normalisers.state_dict(),
+            "statistics": self.statistics.state_dict(),
         }
 
     def load_state_dict(self, state: StateTree) -> None:
@@ -297,6 +310,8 @@ class RolloutAgent(LearningAgent[OnPolicyMath[Any]]):
         self.draws.load_state_dict(state["explorer"])
         load_generator_state(self._shuffler, state["shuffler"])
         self.normalisers.load_state_dict(state["normalisers"])
+        # Snapshots of version 0.x before this series have no statistics.
+        self.statistics.load_state_dict(state.get("statistics", {}))
         self._raw_actions, self._met = [], []
 
     # Private

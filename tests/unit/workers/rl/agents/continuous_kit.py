@@ -1,5 +1,6 @@
 """Helpers for the tests of agents for continuous actions."""
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -83,6 +84,11 @@ def flatten(made: list[torch.nn.Sequential]) -> torch.Tensor:
     """Returns the flat parameter vector that `make_modules` takes."""
     parts = zip(*(module.parameters() for module in made), strict=True)
     return torch.cat([tensor.detach().reshape(-1) for same in parts for tensor in same])
+
+
+def measure_gradient(parameters: Iterable[torch.nn.Parameter]) -> torch.Tensor:
+    """Returns the norm of the gradients that `backward` has left."""
+    return torch.linalg.vector_norm(torch.cat([one.grad.reshape(-1) for one in parameters]))
 
 
 def follow(target: torch.nn.Module, online: torch.nn.Module, tau: float) -> None:

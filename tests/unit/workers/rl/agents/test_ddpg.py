@@ -17,6 +17,7 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     make_random_batch,
     make_replay_agent,
     make_state,
+    measure_gradient,
     stack_states,
 )
 from workers.acceleration.nested_tensors import map_tensors
@@ -73,6 +74,7 @@ def test_update_equals_modules_with_optimizers() -> None:
         critic_loss = torch.nn.functional.mse_loss(value, wanted)
         critic_step.zero_grad()
         critic_loss.backward()
+        norm = measure_gradient(critic.parameters())
         critic_step.step()
         actor_loss = -critic(
             torch.cat((batch.observation, actor(batch.observation).tanh()), 1)
@@ -82,7 +84,7 @@ def test_update_equals_modules_with_optimizers() -> None:
         actor_step.step()
         follow(target, critic, 0.1)
         follow(actor_target, actor, 0.1)
-        expected = torch.stack((critic_loss, actor_loss, value.mean())).detach()
+        expected = torch.stack((critic_loss, actor_loss, value.mean(), norm)).detach()
         torch.testing.assert_close(report, expected, rtol=1e-3, atol=1e-4)
         torch.testing.assert_close(error, (value - wanted).abs().detach(), rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(state.actor, flatten([actor]), rtol=1e-3, atol=1e-3)

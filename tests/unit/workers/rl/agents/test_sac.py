@@ -18,6 +18,7 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     make_random_batch,
     make_replay_agent,
     make_state,
+    measure_gradient,
     stack_states,
 )
 from workers.acceleration.nested_tensors import map_tensors
@@ -134,6 +135,7 @@ def test_update_equals_modules_with_optimizers(learn_temperature) -> None:
         critic_loss = sum(0.5 * (value - wanted).square().mean() for value in values)
         critic_step.zero_grad()
         critic_loss.backward()
+        norm = measure_gradient(one for critic in critics for one in critic.parameters())
         critic_step.step()
         action, log_density = sample_action(actor, batch.observation, batch.noise[1])
         actor_loss = (
@@ -149,7 +151,8 @@ def test_update_equals_modules_with_optimizers(learn_temperature) -> None:
             alpha_step.step()
         for target, critic in zip(targets, critics, strict=True):
             follow(target, critic, 0.1)
-        expected = [critic_loss, actor_loss, torch.stack(values).mean(), -log_density.mean(), alpha]
+        mean = torch.stack(values).mean()
+        expected = [critic_loss, actor_loss, mean, -log_density.mean(), alpha, norm]
         torch.testing.assert_close(
             report, torch.stack([one.detach() for one in expected]), rtol=1e-3, atol=1e-4
         )

@@ -17,6 +17,7 @@ from tests.unit.workers.rl.agents.continuous_kit import (
     make_random_batch,
     make_replay_agent,
     make_state,
+    measure_gradient,
     stack_states,
 )
 from workers.acceleration.nested_tensors import map_tensors
@@ -132,6 +133,7 @@ def test_updates_equal_modules_with_optimizers() -> None:
         )
         critic_step.zero_grad()
         loss.backward()
+        norm = measure_gradient(one for critic in critics for one in critic.parameters())
         critic_step.step()
         if step % 3 == 2:
             last = -compute_values(critics, batch.observation, actor(batch.observation).tanh())[
@@ -143,7 +145,7 @@ def test_updates_equal_modules_with_optimizers() -> None:
             for target, online in zip([*targets, actor_target], [*critics, actor], strict=True):
                 follow(target, online, 0.1)
         torch.testing.assert_close(
-            report[:2], torch.stack((loss, last)).detach(), rtol=1e-3, atol=1e-4
+            report[[0, 1, 3]], torch.stack((loss, last, norm)).detach(), rtol=1e-3, atol=1e-4
         )
     torch.testing.assert_close(state.actor, flatten([actor]), rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(state.critics, flatten(critics), rtol=1e-3, atol=1e-3)
