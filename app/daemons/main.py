@@ -6,6 +6,7 @@ from app.bus import Bus
 from app.daemons.compactor import Compactor
 from app.daemons.curve_compactor import CurveCompactor
 from app.daemons.dispatcher import CeleryDispatchQueue, Dispatcher
+from app.daemons.judge import Judge
 from app.daemons.pool_recorder import PoolRecorder
 from app.daemons.reaper import Reaper
 from app.daemons.remover import ProjectRemover
@@ -17,7 +18,7 @@ from app.settings import Settings
 
 
 async def run(database: Database, settings: Settings, bus: Bus) -> None:
-    """Runs dispatcher, reaper, compactor, remover, recorder and estimator until it is cancelled.
+    """Runs all daemons until it is cancelled.
 
     Several such processes may run at the same time. One of the dispatchers holds the lease and
     assigns jobs; what the other daemons write is a compare-and-set, or done under a lock.
@@ -43,7 +44,10 @@ async def run(database: Database, settings: Settings, bus: Bus) -> None:
             group.create_task(dispatcher.run(bus))
             recorder, estimator = PoolRecorder(database), StartEstimator(database)
             curves, summariser = CurveCompactor(database), Summariser(database)
-            for daemon in (reaper, compactor, curves, summariser, remover, recorder, estimator):
+            judge = Judge(database)
+            for daemon in (reaper, compactor, curves, summariser, judge, remover):
                 group.create_task(daemon.run())
+            group.create_task(recorder.run())
+            group.create_task(estimator.run())
     finally:
         queue.close()

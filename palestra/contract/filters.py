@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from palestra.contract.health import RULES
 from palestra.contract.names import SERIES_PATTERN
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.states import RunState
@@ -35,6 +36,8 @@ Kind = Literal["text", "number", "time", "choice", "flag", "member", "series"]
 SeriesStatistic = Literal["last", "best", "mean10", "count"]
 STATISTICS: Final[tuple[SeriesStatistic, ...]] = ("last", "best", "mean10", "count")
 
+ANY_FINDING: Final = "any"
+"""Value of the field `finding` for all rules."""
 _STATES: Final = tuple(state.value for state in RunState)
 
 
@@ -74,6 +77,12 @@ FILTER_FIELDS: Final[dict[str, FilterField]] = {
     "update": FilterField("number", "updates of the run", only="runs"),
     "episode": FilterField("number", "episodes of the run", only="runs"),
     "cause": FilterField("text", "why the run failed", only="runs"),
+    "finding": FilterField(
+        "choice",
+        "rule that finds something wrong with the training; `any` is one of them",
+        (ANY_FINDING, *RULES),
+        only="runs",
+    ),
 }
 
 Target = Literal["runs", "experiments"]

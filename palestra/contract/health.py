@@ -1,6 +1,22 @@
 """Health of a training: the findings of the server about one run."""
 
+from typing import Final
+
 from palestra.contract.views import View
+
+RULES: Final = (
+    "not_finite",
+    "values_above_rewards",
+    "return_fell",
+    "entropy_collapsed",
+    "explained_variance_negative",
+    "policy_steps_too_large",
+    "gradients_clipped",
+    "no_episode_finished",
+    "evaluation_below_training",
+    "gpu_idle",
+)
+"""Names of the rules, the gravest first."""
 
 
 class FindingView(View):

@@ -10,6 +10,7 @@ from palestra.contract.catalogue import Catalogue
 from palestra.contract.code import Code
 from palestra.contract.definition import Definition
 from palestra.contract.documents import Document
+from palestra.contract.health import FindingView
 from palestra.contract.job_options import (
     DependencyCondition,
     EvaluateOptions,
@@ -210,6 +211,11 @@ class RunView(View):
     finished_at: datetime | None
     values: dict[str, JsonValue] = Field(default_factory=dict)
     """Values of the columns that a list was asked for, by key."""
+    findings: list[FindingView] = Field(default_factory=list)
+    """What is wrong with its training by its curves, the gravest first.
+
+    Judged about every 30 s; empty from a server of schema 0030 or before.
+    """
 
 
 class AttemptView(View):

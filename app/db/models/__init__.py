@@ -31,6 +31,7 @@ from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.start_estimates import StartEstimateRow
 from app.db.models.summaries import (
     DefinitionMemberRow,
+    FindingRow,
     RunSummaryRow,
     SeriesNameRow,
     SeriesSummaryRow,
@@ -59,6 +60,7 @@ __all__ = [
     "EvaluationRow",
     "EventRow",
     "ExperimentRow",
+    "FindingRow",
     "IdempotencyKeyRow",
     "InvitationRow",
     "JobDependencyRow",

@@ -58,6 +58,25 @@ class RunSummaryRow(Base):
     """Last summarised record by attempt."""
     first_wall: Mapped[float | None]
     """Time of the first point or evaluation, in seconds since the Unix epoch."""
+    judged_version: Mapped[int] = mapped_column(BigInteger, default=-1, server_default="-1")
+    """Version that the findings are of; -1 before the first judgement."""
+
+
+class FindingRow(Base):
+    """What a health rule finds wrong with the training of a run at present."""
+
+    __tablename__ = "run_findings"
+
+    run_id: Mapped[str] = mapped_column(
+        String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
+    )
+    rule: Mapped[str] = mapped_column(String(64), primary_key=True)
+    place: Mapped[int] = mapped_column(SmallInteger)
+    """Index among the findings of the run, the gravest first."""
+    sentence: Mapped[str] = mapped_column(Text)
+    remedy: Mapped[str] = mapped_column(Text)
+    series: Mapped[str] = mapped_column(String(160))
+    env_step: Mapped[int] = mapped_column(BigInteger)
 
 
 class SeriesSummaryRow(Base):

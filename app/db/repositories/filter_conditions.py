@@ -26,10 +26,15 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.projects import UserRow
-from app.db.models.summaries import DefinitionMemberRow, SeriesSummaryRow, SetupRow
+from app.db.models.summaries import (
+    DefinitionMemberRow,
+    FindingRow,
+    SeriesSummaryRow,
+    SetupRow,
+)
 from app.domain.definition_members import write_text
 from app.domain.derived_states import EXPERIMENT_ORDER
-from palestra.contract.filters import Age, Operator, SeriesStatistic, Term, Value
+from palestra.contract.filters import ANY_FINDING, Age, Operator, SeriesStatistic, Term, Value
 from palestra.contract.states import RunState
 
 Column = InstrumentedAttribute[Any]
@@ -155,13 +160,24 @@ def _build_for_run(term: Term, scope: ListScope) -> Condition:
             *(RunRow.id.contains(str(one).lower(), autoescape=True) for one in term.values),
             _exists_experiment(_build_for_experiment(term, scope)),
         )
-    if term.field == "user":
-        return _is_user(RunRow.created_by, term)
-    if term.field == "project":
-        return RunRow.project_id.in_(_find_projects(term, scope))
+    special: dict[str, Any] = {
+        "user": lambda: _is_user(RunRow.created_by, term),
+        "project": lambda: RunRow.project_id.in_(_find_projects(term, scope)),
+        "finding": lambda: _has_finding(term),
+    }
+    if term.field in special:
+        found: Condition = special[term.field]()
+        return found
     if is_about_experiment(term):
         return _exists_experiment(_build_for_experiment(term, scope))
     return _compare(OF_RUN[term.field], term)
+
+
+def _has_finding(term: Term) -> Condition:
+    about_run = FindingRow.run_id == RunRow.id
+    if ANY_FINDING in term.values:
+        return exists().where(about_run)
+    return exists().where(about_run, FindingRow.rule.in_(term.values))
 
 
 def _exists_experiment(condition: Condition) -> Condition:

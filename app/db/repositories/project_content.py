@@ -31,6 +31,7 @@ from app.db.models.projects import MembershipRow, ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.summaries import (
     DefinitionMemberRow,
+    FindingRow,
     RunSummaryRow,
     SeriesNameRow,
     SeriesSummaryRow,
@@ -83,6 +84,7 @@ def _refers_to(column: Key, owned: Key, owner: Key) -> Callable[[str], ColumnEle
 OF_RUN: Final[tuple[Remove, ...]] = (
     _make_remover(ThresholdCrossingRow, _has_value(ThresholdCrossingRow.run_id)),
     _make_remover(SeriesSummaryRow, _has_value(SeriesSummaryRow.run_id)),
+    _make_remover(FindingRow, _has_value(FindingRow.run_id)),
     _make_remover(RunSummaryRow, _has_value(RunSummaryRow.run_id)),
     _make_remover(TailRow, _has_value(TailRow.run_id)),
     _make_remover(RollupRow, _refers_to(RollupRow.series_id, SeriesRow.id, SeriesRow.run_id)),

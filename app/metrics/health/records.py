@@ -1,7 +1,8 @@
 """What the rules are given: the series of a run on one grid, and its evaluations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,24 @@ class HealthSeries:
     min: Floats
     max: Floats
     nonfinite: Ints
+
+    @classmethod
+    def from_buckets(
+        cls, env_step: Floats, n: Ints, statistics: Sequence[Floats], nonfinite: Ints
+    ) -> "HealthSeries | None":
+        """Returns the buckets that hold a point; `None` if none does.
+
+        Args:
+            env_step: Centre of each bucket.
+            n: Number of points of each.
+            statistics: Mean, minimum and maximum of each.
+            nonfinite: Number of values of each that are not finite.
+        """
+        filled = np.flatnonzero(n)
+        if not len(filled):
+            return None
+        mean, low, high = (column[filled] for column in statistics)
+        return cls(env_step[filled], mean, low, high, nonfinite[filled])
 
     def last(self, share: float) -> Floats:
         """Returns the finite means of the last `share` of the buckets, of at least one."""
@@ -55,6 +74,35 @@ class TrainingRecord:
     max_grad_norm: float | None = None
     max_episode_steps: int | None = None
     entropy_bonus: bool = False
+
+    @classmethod
+    def from_definition(
+        cls,
+        definition: Mapping[str, Any],
+        series: Mapping[str, HealthSeries],
+        evaluations: Sequence[tuple[int, float]],
+        env_steps: int,
+    ) -> "TrainingRecord":
+        """Returns the record of a run of a definition, a document of the present version.
+
+        Args:
+            definition: The definition.
+            series: Recorded series by name.
+            evaluations: env_step and mean return of each evaluation, in any order.
+            env_steps: Transitions of the run so far.
+        """
+        agent, env = definition.get("agent") or {}, definition.get("env") or {}
+        ordered = sorted(evaluations)
+        return cls(
+            series=series,
+            evaluation_steps=np.array([step for step, _ in ordered], np.int64),
+            evaluation_means=np.array([mean for _, mean in ordered], np.float64),
+            env_steps=env_steps,
+            gamma=agent.get("gamma"),
+            max_grad_norm=agent.get("max_grad_norm"),
+            max_episode_steps=env.get("max_episode_steps"),
+            entropy_bonus=agent.get("name") == "sac",
+        )
 
 
 @dataclass(frozen=True, slots=True)

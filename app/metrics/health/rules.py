@@ -205,7 +205,7 @@ def check_episodes(record: TrainingRecord) -> Finding | None:
         "no_episode_finished",
         f"No episode finished in {record.env_steps} env_steps.",
         "Set max_episode_steps, or check when the environment terminates.",
-        "episode/return",
+        "",
         record.env_steps,
     )
 

@@ -23,7 +23,7 @@ from app.services.jobs.dependencies import Dependencies
 from app.services.jobs.job_state import TransitionDetails
 from app.services.projects import storage_limits
 from app.services.queue import quotas
-from app.services.runs import runs
+from app.services.runs import run_events, runs
 from app.services.snapshots import snapshots
 from app.services.views.jobs import build_job_views
 from palestra.contract.agents import PACKABLE_AGENTS
@@ -316,4 +316,4 @@ async def _record_queued(
     for job in queued:
         job_events.append_job_event(session, job, run_ids[job.id])
     for run in changed:
-        job_events.append_run_event(session, run)
+        run_events.append_run_event(session, run)

@@ -1,16 +1,15 @@
-"""Events of changed jobs, and of the runs and experiments whose state follows from them.
+"""Events of changed jobs, and of the experiments whose state follows from them.
 
 An event holds what a change of a job may have altered, from rows in hand: no event costs a query.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from app.db.engine import Session
-from app.db.models.experiments import RunRow
 from app.db.models.jobs import JobRow
 from app.services.events import event_log
+from app.services.runs.run_events import format_time
 from app.services.views.columns import columns_of
 
 _NO_CHANGES: Final[Mapping[str, Any]] = {}
@@ -26,18 +25,6 @@ _JOB_COLUMNS: Final = (
     "priority",
     "resources",
     "limits",
-)
-_RUN_COLUMNS: Final = (
-    "id",
-    "experiment_id",
-    "seed",
-    "replicate",
-    "state",
-    "cause",
-    "failure",
-    "fence",
-    "resume_quality",
-    "job_id",
 )
 
 
@@ -59,8 +46,8 @@ def append_job_event(
         **columns_of(job, *_JOB_COLUMNS),
         "attempts": job.attempt,
         "run_ids": list(run_ids),
-        "started_at": _format_time(job.started_at),
-        "finished_at": _format_time(job.finished_at),
+        "started_at": format_time(job.started_at),
+        "finished_at": format_time(job.finished_at),
         **changes,
     }
     event_log.record(
@@ -71,33 +58,6 @@ def append_job_event(
         experiment_id=job.experiment_id,
         run_id=run_ids[0] if len(run_ids) == 1 else None,
         job_id=job.id,
-    )
-
-
-def append_run_event(
-    session: Session, run: RunRow, changes: Mapping[str, Any] = _NO_CHANGES
-) -> None:
-    """Appends the event of a changed run.
-
-    Args:
-        session: A writing session.
-        run: The run.
-        changes: Further members of the run's view, as JSON.
-    """
-    data = {
-        **columns_of(run, *_RUN_COLUMNS),
-        "started_at": _format_time(run.started_at),
-        "finished_at": _format_time(run.finished_at),
-        **changes,
-    }
-    event_log.record(
-        session,
-        "run",
-        data,
-        project_id=run.project_id,
-        experiment_id=run.experiment_id,
-        run_id=run.id,
-        job_id=run.job_id,
     )
 
 
@@ -113,7 +73,3 @@ def append_runs_changed(session: Session, job: JobRow) -> None:
         project_id=job.project_id,
         experiment_id=job.experiment_id,
     )
-
-
-def _format_time(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat().replace("+00:00", "Z")

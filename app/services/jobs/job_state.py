@@ -20,6 +20,7 @@ from app.domain.errors import ConflictError
 from app.services.audit import audit_log
 from app.services.events import event_log
 from app.services.jobs import job_events
+from app.services.runs import run_events
 from app.services.snapshots import snapshots
 from app.services.views.experiments import build_experiment_views
 from palestra.contract.names import Schedule
@@ -274,7 +275,7 @@ def _append_events(
     job_events.append_job_event(session, job, [run.id for run in runs], changes)
     if Schedule(job.schedule).starts_runs:
         for run in runs:
-            job_events.append_run_event(session, run, changes)
+            run_events.append_run_event(session, run, changes)
         job_events.append_runs_changed(session, job)
 
 

@@ -21,6 +21,7 @@ _OF_RUN: Final[Mapping[str, Callable[[RunView], Any]]] = {
     "user": lambda view: view.created_by,
     "state": lambda view: view.state.value,
     "cause": lambda view: view.cause,
+    "finding": lambda view: ", ".join(one.rule for one in view.findings) or None,
     "seed": lambda view: view.seed,
     "env_step": lambda view: view.progress.env_step,
     "update": lambda view: view.progress.update,

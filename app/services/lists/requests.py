@@ -33,7 +33,7 @@ _MOST_NAMES: Final = 2_000
 """Names among which the nearest one is looked for."""
 _BUILT_IN: Final = frozenset({EPISODE_RETURN, EPISODE_LENGTH})
 _ALIASES: Final = {"created_at": "created"}
-_UNSORTED: Final = frozenset({"project", "archived"})
+_UNSORTED: Final = frozenset({"project", "archived", "finding"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,18 @@ from typing import Any, Final
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import RunRow
+from app.db.models.summaries import FindingRow
 from app.db.repositories import access as access_rows
 from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import evaluations as evaluation_rows
 from app.db.repositories import experiments as experiment_rows
+from app.db.repositories import findings as finding_rows
 from app.db.repositories import snapshots as snapshot_rows
 from app.services.views.columns import build_view, columns_of
 from app.services.views.login_names import load_login_names
 from palestra.contract import telemetry
 from palestra.contract.definition import LoopSpec, SupervisedLoop
+from palestra.contract.health import FindingView
 from palestra.contract.resources import (
     BacklogView,
     EvaluationView,
@@ -50,6 +53,7 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
     slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
     progress = await snapshot_rows.load_progress(session, ids)
     backlogs = await attempt_rows.load_backlogs_by_run(session, ids)
+    findings = await finding_rows.load(session, ids)
     evaluations = {row.id: (latest.get(row.id), best.get(row.id)) for row in rows}
     return [
         _run_view(
@@ -59,6 +63,7 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
             *evaluations[row.id],
             saved=progress.get(row.id, (None, None)),
             backlog=backlogs.get(row.id),
+            findings=findings.get(row.id, ()),
         )
         for row in rows
     ]
@@ -79,6 +84,7 @@ def _run_view(  # noqa: PLR0913 - three positional ones of one kind; the rest is
     *,
     saved: tuple[int | None, int | None],
     backlog: Mapping[str, Any] | None,
+    findings: Sequence[FindingRow],
 ) -> RunView:
     columns = (
         "id",
@@ -102,8 +108,14 @@ def _run_view(  # noqa: PLR0913 - three positional ones of one kind; the rest is
             "best_evaluation": None if best is None else build_evaluation_view(best),
             "snapshots": SnapshotProgressView(written=saved[0], verified=saved[1]),
             "not_uploaded": build_backlog_view(backlog),
+            "findings": [build_finding_view(one) for one in findings],
         },
     )
+
+
+def build_finding_view(row: FindingRow) -> FindingView:
+    """Returns a finding as it crosses the API."""
+    return FindingView(**columns_of(row, "rule", "sentence", "remedy", "series", "env_step"))
 
 
 def build_backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:

@@ -9265,6 +9265,13 @@ export interface components {
             failure: components["schemas"]["Failure"] | null;
             /** Fence */
             fence: number;
+            /**
+             * Findings
+             * @description What is wrong with its training by its curves, the gravest first.
+             *
+             *     Judged about every 30 s; empty from a server of schema 0030 or before.
+             */
+            findings?: components["schemas"]["FindingView"][];
             /** Finished At */
             finished_at: string | null;
             /** Id */
@@ -9432,6 +9439,13 @@ export interface components {
             failure: components["schemas"]["Failure"] | null;
             /** Fence */
             fence: number;
+            /**
+             * Findings
+             * @description What is wrong with its training by its curves, the gravest first.
+             *
+             *     Judged about every 30 s; empty from a server of schema 0030 or before.
+             */
+            findings?: components["schemas"]["FindingView"][];
             /** Finished At */
             finished_at: string | null;
             /** Id */

@@ -56,6 +56,7 @@ export { default as IconServer } from "tabler-icons/IconServer.mjs";
 export { default as IconSettings } from "tabler-icons/IconSettings.mjs";
 export { default as IconShield } from "tabler-icons/IconShield.mjs";
 export { default as IconStack2 } from "tabler-icons/IconStack2.mjs";
+export { default as IconStethoscope } from "tabler-icons/IconStethoscope.mjs";
 export { default as IconSun } from "tabler-icons/IconSun.mjs";
 export { default as IconTable } from "tabler-icons/IconTable.mjs";
 export { default as IconTarget } from "tabler-icons/IconTarget.mjs";

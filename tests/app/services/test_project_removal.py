@@ -29,6 +29,7 @@ from app.domain.principal import Membership, Principal
 from app.metrics import pyramid
 from app.services.access import service_accounts
 from app.services.artifacts import artifacts
+from app.services.curves import health
 from app.services.projects import deletion, projects, removal
 from app.services.telemetry import compaction
 from app.settings import Settings
@@ -58,6 +59,7 @@ async def add_rows_to_every_table(live_run: AttemptWithStore) -> None:
     await compaction.compact_tail(live_run.database, run)
     await live_run.send(
         records.make_points(run, "loss", [1, 2, 3]),
+        records.make_points(run, "loss/td", [1], ["NaN"]),
         records.make_episodes(run, [1]),
         records.make_stats(run, 5),
         records.make_log(run, "a line"),
@@ -76,6 +78,7 @@ async def add_rows_to_every_table(live_run: AttemptWithStore) -> None:
     evaluation = await start_continuous_eval(live_run)
     await evaluation.world.job(evaluation.job_id)
     await Summariser(live_run.database).tick()
+    assert await health.judge_and_keep(live_run.database, run)
 
 
 async def _limit_and_reserve_the_pool(live_run: AttemptWithStore) -> None:
@@ -368,6 +371,7 @@ def test_every_table_is_removed_or_named_here() -> None:
         "attempts", "jobs", "submissions", "experiments", "events", "tokens", "memberships",
         "blobs", "project_pools", "projects", "queue_groups", "definition_members", "setups",
         "run_summaries", "series_summaries", "series_names", "thresholds", "threshold_crossings",
+        "run_findings",
     }  # fmt: skip
     others = {
         "audit": "stays",

@@ -12,6 +12,7 @@ import {
 import { computeProgress } from "@/lib/progress";
 import type { Column } from "@/ui/DataTable";
 import { Dot } from "@/ui/Dot";
+import { HealthMark } from "@/ui/HealthMark";
 import { ProgressBar } from "@/ui/ProgressBar";
 import { ScoreText } from "@/ui/ScoreText";
 import { StateBadge } from "@/ui/StateBadge";
@@ -53,9 +54,14 @@ export function runColumns(
     {
       id: "state",
       header: "State",
-      width: 122,
+      width: 138,
       sort: (run) => run.state,
-      cell: (run) => <StateBadge state={run.state} />,
+      cell: (run) => (
+        <span className={classes.state}>
+          <StateBadge state={run.state} />
+          <HealthMark findings={run.findings} />
+        </span>
+      ),
     },
     {
       id: "progress",

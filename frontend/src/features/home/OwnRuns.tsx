@@ -14,6 +14,7 @@ import { computeProgress } from "@/lib/progress";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { Dot } from "@/ui/Dot";
 import { EmptyState } from "@/ui/EmptyState";
+import { HealthMark } from "@/ui/HealthMark";
 import { Panel } from "@/ui/Page";
 import { ProgressBar } from "@/ui/ProgressBar";
 import { useScheme } from "@/ui/scheme";
@@ -36,6 +37,7 @@ export function RunName({ run, linked = true }: { run: Run; linked?: boolean }) 
         )}
       </span>
       <span className={classes.seed}>seed {run.seed}</span>
+      <HealthMark findings={run.findings} />
     </span>
   );
 }

@@ -1,5 +1,5 @@
 import { ActionIcon, Skeleton } from "@mantine/core";
-import { Suspense, useMemo, useRef } from "react";
+import { Suspense, useEffect, useMemo, useRef } from "react";
 import { Plot, type PlotBand, type PlotData, type PlotSeries, type PlotSource } from "@/charts";
 import { alpha } from "@/lib/color";
 import { formatClock, formatCompact, formatValue } from "@/lib/format";
@@ -34,6 +34,10 @@ export function CurvePanel({
 }: CurvePanelProps) {
   const scheme = useScheme();
   const last = useRef<HTMLSpanElement>(null);
+  const figure = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (focused) figure.current?.scrollIntoView({ block: "nearest" });
+  }, [focused]);
   const source = useMemo<PlotSource>(
     () => ({
       read: () => {
@@ -50,7 +54,7 @@ export function CurvePanel({
   );
   const label = name.slice(name.indexOf("/") + 1);
   return (
-    <figure className={`${classes.panel} ${focused ? classes.focused : ""}`}>
+    <figure ref={figure} className={`${classes.panel} ${focused ? classes.focused : ""}`}>
       <figcaption>
         <span className="clip" title={name}>
           {label}

@@ -18,6 +18,7 @@ import { AttemptsTab } from "./AttemptsTab";
 import { CurvesTab } from "./CurvesTab";
 import { EvaluationsTab } from "./EvaluationsTab";
 import { FilesTab } from "./FilesTab";
+import { FindingsPanel } from "./FindingsPanel";
 import { LogTab } from "./LogTab";
 import { ProvenanceTab } from "./ProvenanceTab";
 import { RunActions } from "./RunActions";
@@ -125,6 +126,7 @@ function Loaded({ run }: { run: RunDetail }) {
       actions={<RunActions run={run} />}
     >
       <RunProblems run={run} />
+      <FindingsPanel findings={run.findings} onShow={change} />
       <Tabs
         value={tab}
         onChange={(next) => change({ tab: next === "curves" ? undefined : (next as Tab) })}

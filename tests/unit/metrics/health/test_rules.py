@@ -95,7 +95,7 @@ def test_each_rule_fires_alone_on_its_fault(rule: str) -> None:
     assert any(character.isdigit() for character in found.sentence)
     assert found.sentence.endswith(".")
     assert found.remedy.endswith(".")
-    assert found.series
+    assert found.series or rule == "no_episode_finished"
 
 
 def test_the_bound_of_values_without_discount_is_the_episode_limit() -> None:
