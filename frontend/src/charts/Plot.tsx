@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { focusLine } from "./interaction";
 import { buildOptions } from "./options";
 import classes from "./Plot.module.css";
 import type { PlotProps } from "./types";
@@ -8,6 +9,7 @@ import type { PlotProps } from "./types";
 /** A uPlot chart that redraws when its source changes, without rendering by React. */
 export default function Plot(props: PlotProps) {
   const host = useRef<HTMLDivElement>(null);
+  const shown = useRef<{ plot: uPlot; paint(): void } | null>(null);
   const latest = useRef(props);
   latest.current = props;
   const structure = useMemo(
@@ -18,9 +20,11 @@ export default function Plot(props: PlotProps) {
         props.scheme,
         props.height,
         props.time,
-        props.log,
+        props.scale,
         props.sync,
-        props.range,
+        props.range !== undefined,
+        props.yRange !== undefined,
+        props.onFocus !== undefined,
       ]),
     [
       props.series,
@@ -28,9 +32,11 @@ export default function Plot(props: PlotProps) {
       props.scheme,
       props.height,
       props.time,
-      props.log,
+      props.scale,
       props.sync,
       props.range,
+      props.yRange,
+      props.onFocus,
     ],
   );
 
@@ -50,6 +56,8 @@ export default function Plot(props: PlotProps) {
       element.dataset.points = String(fresh.points);
       if (visible) plot.setData(fresh.data as uPlot.AlignedData);
     };
+    shown.current = { plot, paint };
+    if (latest.current.focused) focusLine(plot, latest.current);
     const stop = props.source.watch(paint);
     const sizes = new ResizeObserver(() =>
       plot.setSize({ width: element.clientWidth, height: latest.current.height }),
@@ -61,12 +69,27 @@ export default function Plot(props: PlotProps) {
     });
     sight.observe(element);
     return () => {
+      shown.current = null;
       stop();
       sizes.disconnect();
       sight.disconnect();
       plot.destroy();
     };
   }, [structure, props.source]);
+
+  // The visible range is read by the scale when the data is set.
+  const ranged = useRef(props.range);
+  useEffect(() => {
+    const before = ranged.current;
+    ranged.current = props.range;
+    const isSame = before?.start === props.range?.start && before?.end === props.range?.end;
+    if (!isSame) shown.current?.paint();
+  }, [props.range]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new focus is drawn, whatever changed
+  useEffect(() => {
+    if (shown.current) focusLine(shown.current.plot, latest.current);
+  }, [props.focused]);
 
   return (
     <div

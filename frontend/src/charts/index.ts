@@ -2,4 +2,12 @@ import { lazy } from "react";
 
 /** The chart, whose code is loaded with the first chart of a page. */
 export const Plot = lazy(() => import("./Plot"));
-export type { PlotBand, PlotData, PlotMark, PlotProps, PlotSeries, PlotSource } from "./types";
+export type {
+  PlotBand,
+  PlotData,
+  PlotMark,
+  PlotProps,
+  PlotScale,
+  PlotSeries,
+  PlotSource,
+} from "./types";

@@ -1,6 +1,7 @@
 import type { RefObject } from "react";
-import type uPlot from "uplot";
+import uPlot from "uplot";
 import { formatCompact, formatValue } from "@/lib/format";
+import { followFocus, listenForPicks } from "./interaction";
 import { drawMarks } from "./marks";
 import { makeTooltip } from "./tooltip";
 import type { PlotProps } from "./types";
@@ -9,6 +10,8 @@ const FONT = "11px 'Inter Variable', sans-serif";
 /** Width in pixels of a digit of a label. */
 const LABEL_CHARACTER = 6.6;
 const LEAST_DRAG = 6;
+/** Largest distance in pixels of a line from the cursor at which the line has the focus. */
+const FOCUS_REACH = 18;
 
 /** uPlot's options for a plot. Reads the theme's colours from the page. */
 export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): uPlot.Options {
@@ -32,7 +35,7 @@ export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): u
         time: false,
         ...(props.range ? { range: (_u, low, high) => xRange(latest.current, low, high) } : {}),
       },
-      y: props.log ? { distr: 3 } : { range: (_u, low, high) => yRange(low, high) },
+      y: buildYScale(latest),
     },
     axes: [
       {
@@ -54,9 +57,17 @@ export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): u
       ...(props.sync ? { sync: { key: props.sync, setSeries: false } } : {}),
       drag: { x: props.onZoom !== undefined, y: false, setScale: false },
       points: { size: 6, width: 1.5 },
+      focus: {
+        prox: props.onFocus ? FOCUS_REACH : -1,
+        dist: (_u, series, _index, at, cursor) =>
+          latest.current.series[series - 1]?.id === undefined
+            ? Number.POSITIVE_INFINITY
+            : at - cursor,
+      },
       bind: { dblclick: () => () => reset(latest) },
       y: false,
     },
+    focus: { alpha: 0.22 },
     select: { show: true, left: 0, top: 0, width: 0, height: 0 },
     series: [
       {},
@@ -78,15 +89,42 @@ export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): u
       fill: band.fill,
     })),
     hooks: { setSelect: [(u) => select(u, latest)] },
-    plugins: [makeTooltip(latest, yFormat), drawMarks(latest, host)],
+    plugins: [
+      makeTooltip(latest, yFormat),
+      drawMarks(latest, host),
+      ...(props.onFocus ? [followFocus(latest)] : []),
+      ...(props.onPick ? [listenForPicks(latest)] : []),
+    ],
   };
 }
 
 /** Draws the point of a series of one point, which has no line. */
 function drawSinglePoint(u: uPlot, index: number): number[] {
   const column = u.data[index] ?? [];
-  const known = [...column.keys()].filter((i) => column[i] !== null && column[i] !== undefined);
-  return known.length === 1 ? known : [];
+  let found = -1;
+  for (let i = 0; i < column.length; i += 1) {
+    if (column[i] === null || column[i] === undefined) continue;
+    if (found >= 0) return [];
+    found = i;
+  }
+  return found < 0 ? [] : [found];
+}
+
+function buildYScale(latest: RefObject<PlotProps>): uPlot.Scale {
+  const { scale = "linear", yRange: fixed } = latest.current;
+  const ends = () => latest.current.yRange?.() ?? null;
+  if (scale === "linear") return { range: (_u, low, high) => pad(...(ends() ?? [low, high])) };
+  const shape: uPlot.Scale = scale === "log" ? { distr: 3 } : { distr: 4, asinh: 1 };
+  if (fixed === undefined) return shape;
+  return {
+    ...shape,
+    range: (_u, low, high) => {
+      const [least, most] = ends() ?? [low, high];
+      return scale === "log"
+        ? uPlot.rangeLog(least ?? 1, most ?? 10, 10, false)
+        : uPlot.rangeAsinh(least ?? 0, most ?? 1, 10, false);
+    },
+  };
 }
 
 function xRange({ range }: PlotProps, low: number | null, high: number | null): [number, number] {
@@ -95,7 +133,7 @@ function xRange({ range }: PlotProps, low: number | null, high: number | null): 
   return end > start ? [start, end] : [start - 0.5, start + 0.5];
 }
 
-function yRange(low: number | null, high: number | null): [number, number] {
+function pad(low: number | null, high: number | null): [number, number] {
   if (low === null || high === null) return [0, 1];
   const span = high - low || Math.abs(high) * 0.1 || 1;
   const bottom = low >= 0 && low < span * 0.35 ? 0 : low - span * 0.06;

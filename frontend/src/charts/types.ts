@@ -10,8 +10,13 @@ export interface PlotMark {
   label: string;
 }
 
+/** How values become heights. A symmetric logarithm is linear around 0 and has negative values. */
+export type PlotScale = "linear" | "log" | "symlog";
+
 export interface PlotSeries {
   label: string;
+  /** Names the line to `onFocus` and `focused`; several lines may share it. */
+  id?: string;
   color: string;
   width?: number;
   dash?: number[];
@@ -54,7 +59,15 @@ export interface PlotProps {
   onZoom?: (range: { start: number; end: number } | null) => void;
   /** Visible range of x, where the page fixes it. */
   range?: { start: number | undefined; end: number | undefined };
-  log?: boolean;
+  scale?: PlotScale;
+  /** The visible range of y; `null` shows all values. */
+  yRange?(): readonly [number, number] | null;
+  /** The line that stands out, while the others are faint. */
+  focused?: string | null;
+  /** Called with the line under the cursor. */
+  onFocus?(id: string | null): void;
+  /** Called with the index of the point that was clicked. */
+  onPick?(index: number): void;
   marks?: readonly PlotMark[];
   /** A line below the tooltip's heading about the point at this index. */
   note?: (index: number) => string | null;

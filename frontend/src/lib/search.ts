@@ -46,6 +46,14 @@ export function numbers(search: Search, name: string): number[] | undefined {
   return list.length > 0 ? list : undefined;
 }
 
+export function texts(search: Search, name: string): string[] | undefined {
+  const found = search[name];
+  const list = Array.isArray(found)
+    ? found.filter((one): one is string => typeof one === "string" && one !== "")
+    : [];
+  return list.length > 0 ? [...new Set(list)] : undefined;
+}
+
 /** Drops undefined members, which keeps URLs short. */
 export function tidy<Value extends object>(
   value: Value,

@@ -5,6 +5,7 @@ import { listMeasures } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import { selectTrainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
+import { sections } from "@/lib/seriesSections";
 import type { View } from "@/live/curve";
 import type { RunCurvesState } from "@/live/useRunCurves";
 import { EmptyState } from "@/ui/EmptyState";
@@ -17,7 +18,7 @@ import classes from "./CurvesTab.module.css";
 import { EvaluationChart } from "./EvaluationChart";
 import { listChartedSources, RETURN } from "./evaluationCurves";
 import { AXES, type ChangeSearch, type RunSearch } from "./search";
-import { EVALUATION_SERIES, sections } from "./seriesGroups";
+import { EVALUATION_SERIES } from "./seriesGroups";
 
 const AXIS_LABELS = {
   env_step: "env steps",

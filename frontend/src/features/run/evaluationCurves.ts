@@ -1,6 +1,7 @@
 /** The curves of a run's evaluations. */
 import type { Evaluation, EvaluationSource } from "@/api/types";
-import { EVALUATION_SERIES, matcher } from "./seriesGroups";
+import { matcher } from "@/lib/seriesSections";
+import { EVALUATION_SERIES } from "./seriesGroups";
 
 /** The mean return; every other curve is a metric of a supervised model. */
 export const RETURN = "mean";

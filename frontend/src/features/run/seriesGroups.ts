@@ -1,4 +1,4 @@
-/** Curves grouped by the part of their name before the slash. */
+/** Curves that are drawn from the list of evaluations. */
 
 import type { EvaluationSource } from "@/api/types";
 
@@ -11,42 +11,4 @@ export const EVALUATION_SERIES: Record<EvaluationSource, string> = {
 
 export function isOfEvaluations(name: string): boolean {
   return Object.values(EVALUATION_SERIES).some((prefix) => name.startsWith(`${prefix}/`));
-}
-
-export interface Section {
-  prefix: string;
-  names: string[];
-}
-
-const FIRST = ["episode", "loss", "policy", "value", "q"];
-const LAST = ["time", "system"];
-
-function rank(prefix: string): number {
-  if (FIRST.includes(prefix)) return FIRST.indexOf(prefix);
-  return LAST.includes(prefix) ? 200 + LAST.indexOf(prefix) : 100;
-}
-
-/**
- * Returns a test of series names: by regular expression, or by substring if the text is not one.
- */
-export function matcher(query: string | undefined): (name: string) => boolean {
-  if (!query) return () => true;
-  try {
-    const pattern = new RegExp(query, "i");
-    return (name) => pattern.test(name);
-  } catch {
-    return (name) => name.toLowerCase().includes(query.toLowerCase());
-  }
-}
-
-export function sections(names: readonly string[], query: string | undefined): Section[] {
-  const matches = matcher(query);
-  const found = new Map<string, string[]>();
-  for (const name of names) {
-    if (!matches(name)) continue;
-    const prefix = name.includes("/") ? (name.split("/")[0] as string) : "other";
-    found.set(prefix, [...(found.get(prefix) ?? []), name]);
-  }
-  const all = [...found].map(([prefix, members]) => ({ prefix, names: members.sort() }));
-  return all.sort((a, b) => rank(a.prefix) - rank(b.prefix) || a.prefix.localeCompare(b.prefix));
 }
