@@ -2,6 +2,7 @@ import { Skeleton } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { useCallback, useMemo, useRef, useState } from "react";
 import type { Run } from "@/api/types";
+import { formatCount } from "@/lib/format";
 import { matcher, type Section, sections } from "@/lib/seriesSections";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
@@ -18,6 +19,8 @@ import { useBoardSeries } from "./useBoardSeries";
 import { useBoardView } from "./useBoardView";
 
 const PINNED = "pinned";
+/** Number of runs whose curves are drawn: the first ones of the table. */
+const MOST_DRAWN = 200;
 
 interface BoardProps {
   /** The runs whose curves are drawn, in order. */
@@ -35,12 +38,13 @@ interface BoardProps {
 
 /** A chart for each series of some runs, in sections, under one bar of controls. */
 export function Board(props: BoardProps) {
-  const { runs, groupBy, hovered, onHover } = props;
+  const { groupBy, hovered, onHover } = props;
+  const runs = useMemo(() => props.runs.slice(0, MOST_DRAWN), [props.runs]);
   const [search, change] = useBoardSearch();
   const { ref, width } = useElementSize();
   const series = useBoardSeries(runs);
-  const store = useBoardView({ ...props, search, series, width });
-  const look = useLook(props, search);
+  const store = useBoardView({ ...props, runs, search, series, width });
+  const look = useLook({ ...props, runs }, search);
   const [line, setLine] = useState<string | null>(null);
   const hover = useRef(onHover);
   hover.current = onHover;
@@ -60,6 +64,11 @@ export function Board(props: BoardProps) {
   return (
     <div className={classes.board} ref={ref}>
       <BoardBar search={search} change={change} grouped={groupBy.length > 0} />
+      {props.runs.length > runs.length && (
+        <p className={classes.remark}>
+          Curves of the first {runs.length} of {formatCount(props.runs.length)} runs
+        </p>
+      )}
       {shown.map((section) => (
         <BoardSection key={section.prefix} section={section} search={search} change={change}>
           {section.names.map((name) => (

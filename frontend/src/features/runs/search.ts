@@ -1,4 +1,5 @@
 import { choice, type Search, text, tidy } from "@/lib/search";
+import { readBoardSearch } from "./boardSearch";
 
 export const PANES = ["table", "board", "both"] as const;
 export type Pane = (typeof PANES)[number];
@@ -31,6 +32,7 @@ export function readRunsSearch(search: Search) {
     show: choice(search, "show", PANES),
     split: text(search, "split"),
     view: text(search, "view"),
+    ...readBoardSearch(search),
   });
 }
 
