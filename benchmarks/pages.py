@@ -6,7 +6,9 @@ while its page is shown. Chromium opens each page with an empty cache.
 - the JavaScript that the first page loads, as it crosses the network;
 - the time from the navigation to the first painted row or curve;
 - the time that scripts ran until then;
-- the growth of the heap after collection while points arrive, from the third minute on.
+- the growth of the heap after collection while points arrive, from the third minute on;
+- the time that scripts run until a board of 12 panels with 50 curves of 1,000 buckets each, whose
+  data is in memory, is drawn on another scale.
 
     python -m benchmarks.pages [--runs 10000] [--points 1000000] [--minutes 10] [--rate 20]
 """
@@ -22,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 from playwright.sync_api import BrowserContext, CDPSession, Page, sync_playwright
 
 from app.db.engine import Database
@@ -31,6 +34,7 @@ from app.services.telemetry import batches
 from benchmarks._report import describe_machine, show
 from benchmarks._streams import senders
 from benchmarks._streams.content import Training
+from palestra.contract.states import Cause, Outcome
 from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support.process_stack import Stack
 from tests.support.records import make_delivery, make_points
@@ -40,13 +44,20 @@ MOST_SCRIPT_KB = 350.0
 MOST_FIRST_ROW = 1.5
 MOST_GROWTH = 1.0
 """MB a minute."""
+MOST_BOARD_SCRIPT = 0.150
+"""Seconds of scripts until a board is drawn anew."""
 OPENINGS = 5
+BOARD_OPENINGS = 3
 WARM_MINUTES = 3.0
 """Time in which the points of a run fill the buffers of its page."""
 SAMPLE_SECONDS = 15.0
+BOARD_RUNS = 50
+BOARD_PANELS = 12
+BOARD_BUCKETS = 1_000
 _SEEDS = 1_000
 _BATCH = 5_000
 _MEGABYTE = 1e6
+BOARD_NAME = "Board"
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ async def fill(url: str, runs: int, points: int) -> Content:
     try:
         world = await make_world(database)
         await world.make_pool("default")
-        worker = await world.register(slots=2)
+        worker = await world.register(slots=2 + BOARD_RUNS)
         long, live = [await _start(world, worker.worker_id, slot) for slot in range(2)]
         for first in range(0, points, _BATCH):
             steps = range(first + 1, min(points, first + _BATCH) + 1)
@@ -74,6 +85,7 @@ async def fill(url: str, runs: int, points: int) -> Content:
                 await batches.take(
                     session, make_delivery(long.attempt_id, 1 + first // _BATCH, [record])
                 )
+        await fill_board(database, world, worker.worker_id)
         for number in range(-(-runs // _SEEDS)):
             document = make_definition(loop={"env_steps": 50_000 + number})
             await world.submit(document, seeds=list(range(min(_SEEDS, runs - number * _SEEDS))))
@@ -82,6 +94,27 @@ async def fill(url: str, runs: int, points: int) -> Content:
         return Content(code, long.run_id, live)
     finally:
         await database.dispose()
+
+
+async def fill_board(database: Database, world: World, worker_id: str) -> None:
+    """Trains the runs of the board, with a point in each bucket."""
+    document = make_definition(name=BOARD_NAME, loop={"env_steps": 49_999})
+    experiment, _ = await world.submit(document, seeds=list(range(BOARD_RUNS)))
+    steps = range(BOARD_BUCKETS)
+    rng = np.random.default_rng(0)
+    for slot, job in enumerate(await world.list_jobs(experiment_id=experiment.id)):
+        order = (await world.start(job.id, worker_id, slot=2 + slot)).work_order
+        run_id = order.runs[0].run_id
+        curves = rng.normal(size=(BOARD_PANELS, BOARD_BUCKETS)).cumsum(axis=1)
+        content = [
+            make_points(run_id, f"loss/{panel}", steps, curve.tolist())
+            for panel, curve in enumerate(curves)
+        ]
+        async with database.write() as session:
+            await batches.take(session, make_delivery(order.attempt_id, 1, content))
+        # Curves of runs that go on would be loaded again while they are measured.
+        end = (Outcome.SUCCEEDED, Cause.BUDGET)
+        await world.release(order.attempt_id, *end, last_seq=len(content))
 
 
 async def _start(world: World, worker_id: str, slot: int) -> Training:
@@ -149,6 +182,34 @@ def measure_heap(context: BrowserContext, path: str, minutes: float) -> list[tup
     return samples
 
 
+def measure_board(context: BrowserContext) -> list[float]:
+    """Returns the seconds of scripts of each redrawing of the board."""
+    page = context.new_page()
+    session = context.new_cdp_session(page)
+    session.send("Performance.enable")
+    # No other run has the series, so its panels are the board.
+    page.goto(f"/p/default/runs?show=board&filter=name:{BOARD_NAME}&panels=%5Eloss%2F")
+    drawn = f"[data-testid^='board-loss/'][data-points='{BOARD_RUNS * BOARD_BUCKETS}']"
+    for _ in range(600):
+        if page.locator(drawn).count() == BOARD_PANELS:
+            break
+        page.wait_for_timeout(200)
+    found = page.locator(drawn).count()
+    if found != BOARD_PANELS:
+        message = f"The board shows {found} of {BOARD_PANELS} panels with all points."
+        raise RuntimeError(message)
+    times = []
+    for _ in range(BOARD_OPENINGS):
+        for scale in ("symlog", "linear"):
+            page.wait_for_timeout(1_500)
+            before = read_metric(session, "ScriptDuration")
+            page.get_by_label("Y scale").select_option(scale)
+            page.wait_for_timeout(1_500)
+            times.append(read_metric(session, "ScriptDuration") - before)
+    page.close()
+    return times
+
+
 def log_in(context: BrowserContext, url: str, code: str) -> Page:
     """Logs in, and returns the first page."""
     page = context.new_page()
@@ -179,6 +240,17 @@ def measure(stack: Stack, content: Content, minutes: float) -> bool:
             show(f"{name}: scripts", [cost.scripts for cost in costs], "s")
             kilobytes = [cost.script_kb for cost in costs]
             is_good &= show(f"{name}: JavaScript", kilobytes, "kB", MOST_SCRIPT_KB)
+        board = browser.new_context(
+            base_url=stack.url,
+            # Panels of 390 pixels have 1,000 of the screen, and all are visible.
+            viewport={"width": 1440, "height": 1800},
+            device_scale_factor=2.5,
+            service_workers="block",
+            storage_state=context.storage_state(),
+        )
+        times = measure_board(board)
+        is_good &= show("board: scripts until it is drawn anew", times, "s", MOST_BOARD_SCRIPT)
+        board.close()
         if minutes > 0:
             path = f"/p/default/runs/{content.live.run_id}"
             is_good &= report_heap(measure_heap(context, path, minutes))

@@ -147,6 +147,17 @@ export async function get<Answer>(
   return readAnswer(response);
 }
 
+/** Sends a GET; returns the text of the answer. */
+export async function getText(
+  path: string,
+  parameters: Parameters,
+  signal?: AbortSignal,
+): Promise<string> {
+  const response = await ask(buildAddress(path, parameters), { signal: signal ?? null });
+  if (!response.ok) throw await readProblem(response);
+  return response.text();
+}
+
 function changeRequest(method: string): RequestInit & { headers: Record<string, string> } {
   const headers: Record<string, string> = { accept: "application/json" };
   if (csrfToken !== null) headers["x-csrf-token"] = csrfToken;

@@ -89,6 +89,12 @@ export type SeriesQuery = Partial<Schemas["SeriesQuery"]>;
 export type SeriesResult = Schemas["SeriesResult"];
 export type GridSeries = Schemas["GridSeries"];
 export type GridGroup = Schemas["GridGroup"];
+/** Members that are left out have the defaults of the API. */
+export type StatisticsQuery = Partial<Omit<Schemas["StatisticsQuery"], "score">> & {
+  score?: Partial<Schemas["ScoreRule"]>;
+};
+export type StatisticsResult = Schemas["StatisticsResult"];
+export type GroupStatistics = Schemas["GroupStatistics"];
 export type LogPage = Schemas["LogView"];
 export type LogLine = Schemas["LogLine"];
 export type Problem = Schemas["Problem"];

@@ -59,9 +59,11 @@ export default function Plot(props: PlotProps) {
     shown.current = { plot, paint };
     if (latest.current.focused) focusLine(plot, latest.current);
     const stop = props.source.watch(paint);
-    const sizes = new ResizeObserver(() =>
-      plot.setSize({ width: element.clientWidth, height: latest.current.height }),
-    );
+    const sizes = new ResizeObserver(() => {
+      const size = { width: element.clientWidth, height: latest.current.height };
+      // uPlot draws again even if the size is the same, as it is when the observer begins.
+      if (size.width !== plot.width || size.height !== plot.height) plot.setSize(size);
+    });
     sizes.observe(element);
     const sight = new IntersectionObserver(([entry]) => {
       visible = entry?.isIntersecting ?? true;
@@ -86,9 +88,11 @@ export default function Plot(props: PlotProps) {
     if (!isSame) shown.current?.paint();
   }, [props.range]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new focus is drawn, whatever changed
+  const focused = useRef(props.focused ?? null);
   useEffect(() => {
-    if (shown.current) focusLine(shown.current.plot, latest.current);
+    const next = props.focused ?? null;
+    if (focused.current !== next && shown.current) focusLine(shown.current.plot, latest.current);
+    focused.current = next;
   }, [props.focused]);
 
   return (

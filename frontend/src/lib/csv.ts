@@ -16,6 +16,23 @@ function cell(value: Cell): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
+/** Reads CSV (RFC 4180) into rows of cells; lines end with LF or CRLF. */
+export function parseCsv(text: string): string[][] {
+  const rows: string[][] = [];
+  let row: string[] = [];
+  const cells = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y;
+  while (cells.lastIndex < text.length) {
+    const match = cells.exec(text);
+    if (match === null) throw new Error("This is no CSV: a quoted cell has no end.");
+    row.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? "");
+    if (match[3] === ",") continue;
+    rows.push(row);
+    row = [];
+  }
+  if (row.length > 0) rows.push([...row, ""]);
+  return rows;
+}
+
 /** Saves a text as a file through the browser. */
 export function saveText(name: string, text: string): void {
   const link = document.createElement("a");

@@ -16,7 +16,9 @@ export interface Curve {
 
 /** The visible range of the curves on a page, and the counter of their x axis. */
 export interface View {
-  axis: Axis;
+  axis: Axis | "relative";
+  /** Wall time of the run's first point, for the relative axis; `undefined` until it is known. */
+  origin?: number | undefined;
   superseded: boolean;
   start?: number | undefined;
   end?: number | undefined;
@@ -76,13 +78,15 @@ export function addPoints(
   view: View,
   isSuperseded: (index: number) => boolean,
 ): void {
+  const { axis, origin = Number.NaN } = view;
+  if (axis === "relative" && Number.isNaN(origin)) return;
   for (let i = 0; i < ring.length; i += 1) {
     const superseded = isSuperseded(i);
     if (superseded && !view.superseded) continue;
     const value = ring.at("value", i);
     const drawn = Number.isFinite(value) ? value : null;
     const counted = superseded ? null : drawn;
-    curve.x.push(ring.at(view.axis, i));
+    curve.x.push(axis === "relative" ? ring.at("wall", i) - origin : ring.at(axis, i));
     curve.y.push(counted);
     curve.low.push(counted);
     curve.high.push(counted);

@@ -18,6 +18,8 @@ import { useLive } from "./useLive";
 const EXACT_POINTS = 5_000;
 const EXACT_EVENTS = 5_000;
 const MOST_SERIES = 1_000;
+/** The time without another change of the view after which its buckets are loaded. */
+const SETTLE_MS = 220;
 /**
  * Number of exact points at which the history is loaded as buckets again, which bounds the memory
  * of a tab that stays open.
@@ -119,7 +121,9 @@ export function useRunCurves(options: Options): RunCurvesState {
   useEffect(() => {
     if (before.current === shown) return;
     before.current = shown;
-    if (!mode.current.exact) reload();
+    if (mode.current.exact) return;
+    const settled = setTimeout(reload, SETTLE_MS);
+    return () => clearTimeout(settled);
   }, [shown]);
 
   useEffect(() => {

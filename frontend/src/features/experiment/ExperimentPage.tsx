@@ -20,6 +20,7 @@ import { DefinitionPanel } from "./DefinitionPanel";
 import { EvaluationPanel } from "./EvaluationPanel";
 import classes from "./ExperimentPage.module.css";
 import { AdviceBanner, FailuresBanner } from "./FailuresBanner";
+import { FinalScores } from "./FinalScores";
 import { MissingExperiment } from "./MissingExperiment";
 import { NewJobs } from "./NewJobs";
 import { RunsPanel } from "./RunsPanel";
@@ -92,6 +93,7 @@ function Loaded({ experiment, runs }: { experiment: ExperimentDetail; runs: Run[
       <div className={classes.columns}>
         <div className={classes.main}>
           <EvaluationPanel experiment={experiment} runs={runs} search={search} change={change} />
+          <FinalScores experiment={experiment} runs={runs} search={search} change={change} />
           <RunsPanel experiment={experiment} runs={runs} search={search} change={change} />
         </div>
         <DefinitionPanel experiment={experiment} search={search} change={change} />

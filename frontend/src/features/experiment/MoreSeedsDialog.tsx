@@ -15,6 +15,8 @@ import { Message } from "@/ui/Message";
 interface MoreSeedsProps {
   experiment: ExperimentDetail;
   runs: readonly Run[];
+  /** Seeds that the field holds at first; by default the lowest that are not in use. */
+  proposed?: readonly number[];
   onClose(): void;
 }
 
@@ -22,12 +24,12 @@ const PROPOSED = 2;
 const PAUSE_MS = 300;
 
 /** Asks for seeds that the experiment does not have, and trains them with its definition. */
-export function MoreSeedsDialog({ experiment, runs, onClose }: MoreSeedsProps) {
+export function MoreSeedsDialog({ experiment, runs, proposed, onClose }: MoreSeedsProps) {
   const client = useQueryClient();
   const jobId = runs.find((run) => run.job_id !== null)?.job_id ?? null;
   const job = useQuery({ ...jobQuery(jobId ?? ""), enabled: jobId !== null });
   const used = runs.map((run) => run.seed);
-  const [typed, setTyped] = useState(() => formatSeeds(proposeSeeds(PROPOSED, used)));
+  const [typed, setTyped] = useState(() => formatSeeds(proposed ?? proposeSeeds(PROPOSED, used)));
   const fault = findSeedFault(typed, used);
   const options = jobId === null ? null : job.data;
   const preview = usePreview(experiment, options, fault === null ? typed : null);

@@ -13,6 +13,7 @@ import { StateCounts } from "@/ui/StateBadge";
 import { useScheme } from "@/ui/scheme";
 import classes from "./RunsPanel.module.css";
 import { runColumns } from "./runColumns";
+import { SeedMatrix } from "./SeedMatrix";
 import type { ChangeSearch, ExperimentSearch } from "./search";
 
 const TILES_FROM = 13;
@@ -66,9 +67,10 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
             data={[
               { value: "table", label: "Table" },
               { value: "tiles", label: "Tiles" },
+              { value: "matrix", label: "Matrix" },
             ]}
             value={view}
-            onChange={(runs_) => change({ runs: runs_ as "table" | "tiles" })}
+            onChange={(runs_) => change({ runs: runs_ as typeof view })}
           />
         </>
       }
@@ -85,6 +87,8 @@ export function RunsPanel({ experiment, runs, search, change }: RunsPanelProps) 
           rowId={(run) => run.id}
           onOpen={open}
         />
+      ) : view === "matrix" ? (
+        <SeedMatrix experiment={experiment} runs={runs} />
       ) : (
         <ol className={classes.tiles}>
           {runs.map((run, index) => (

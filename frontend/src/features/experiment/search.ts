@@ -9,8 +9,10 @@ export function readExperimentSearch(search: Search) {
     end: number(search, "end"),
     seeds: choice(search, "seeds", ["hide"]),
     carry: flag(search, "carry"),
+    rivals: choice(search, "rivals", ["hide"]),
+    last: number(search, "last", 1, 1_000),
     hide: numbers(search, "hide"),
-    runs: choice(search, "runs", ["tiles", "table"]),
+    runs: choice(search, "runs", ["tiles", "table", "matrix"]),
     against: text(search, "against"),
     changes: flag(search, "changes"),
   });

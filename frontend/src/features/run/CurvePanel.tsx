@@ -2,7 +2,7 @@ import { ActionIcon, Skeleton } from "@mantine/core";
 import { Suspense, useEffect, useMemo, useRef } from "react";
 import { Plot, type PlotBand, type PlotData, type PlotSeries, type PlotSource } from "@/charts";
 import { alpha } from "@/lib/color";
-import { formatClock, formatCompact, formatValue } from "@/lib/format";
+import { chooseXFormat, formatValue } from "@/lib/format";
 import { smooth } from "@/lib/movingAverage";
 import type { View } from "@/live/curve";
 import type { RunCurves } from "@/live/curves";
@@ -78,7 +78,7 @@ export function CurvePanel({
           bands={bands}
           scheme={scheme}
           sync="run"
-          xFormat={view.axis === "wall" ? formatClock : formatCompact}
+          xFormat={chooseXFormat(view.axis)}
           onZoom={onZoom}
           range={{ start: view.start, end: view.end }}
         />

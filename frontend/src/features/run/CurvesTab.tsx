@@ -25,6 +25,7 @@ const AXIS_LABELS = {
   update: "updates",
   episode: "episodes",
   wall: "time",
+  relative: "elapsed",
 } as const;
 
 interface CurvesTabProps {
@@ -33,17 +34,19 @@ interface CurvesTabProps {
   color: string;
   search: RunSearch;
   change: ChangeSearch;
+  /** Wall time of the run's first point, for the relative axis. */
+  origin: number | undefined;
 }
 
-export function CurvesTab({ run, state, color, search, change }: CurvesTabProps) {
+export function CurvesTab({ run, state, color, search, change, origin }: CurvesTabProps) {
   const { curves } = state;
   const names = useSyncExternalStore(curves.subscribe, curves.names);
   const grouped = useMemo(() => sections(names, search.q), [names, search.q]);
   const { x, start, end, superseded } = search;
   const { counter } = listMeasures(run.definition);
   const view = useMemo<View>(
-    () => ({ axis: x ?? counter, superseded: superseded ?? false, start, end }),
-    [x, counter, start, end, superseded],
+    () => ({ axis: x ?? counter, superseded: superseded ?? false, start, end, origin }),
+    [x, counter, start, end, superseded, origin],
   );
   const evaluations = useQuery(evaluationsQuery(run.id));
   const charted = useMemo(
@@ -86,6 +89,7 @@ export function CurvesTab({ run, state, color, search, change }: CurvesTabProps)
                   color={color}
                   view={view}
                   onZoom={zoom}
+                  onOpen={(evaluation) => change({ evaluation })}
                 />
               ))}
             </Section>

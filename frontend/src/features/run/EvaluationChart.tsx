@@ -3,7 +3,7 @@ import { Suspense, useMemo } from "react";
 import type { Evaluation, EvaluationSource } from "@/api/types";
 import { Plot, type PlotSource } from "@/charts";
 import { alpha } from "@/lib/color";
-import { formatClock, formatCompact, formatPlural, formatValue, toNumber } from "@/lib/format";
+import { chooseXFormat, formatPlural, formatValue, toNumber } from "@/lib/format";
 import type { View } from "@/live/curve";
 import { useScheme } from "@/ui/scheme";
 import classes from "./CurvesTab.module.css";
@@ -20,6 +20,8 @@ interface EvaluationChartProps {
   color: string;
   view: View;
   onZoom(range: { start: number; end: number } | null): void;
+  /** Opens the evaluation whose point was clicked. */
+  onOpen(id: string): void;
 }
 
 const EDGES = ["max", "min"] as const;
@@ -37,6 +39,7 @@ export function EvaluationChart({
   color,
   view,
   onZoom,
+  onOpen,
 }: EvaluationChartProps) {
   const scheme = useScheme();
   const ranged = curve === RETURN;
@@ -49,17 +52,17 @@ export function EvaluationChart({
       ),
     [evaluations, of, view.superseded],
   );
+  const ordered = useMemo(() => orderOnAxis(shown, view), [shown, view]);
   const source = useMemo<PlotSource>(() => {
-    const ordered = [...shown].sort((a, b) => a[view.axis] - b[view.axis]);
     const column = (pick: (one: Evaluation) => number | string) =>
-      ordered.map((one) => finite(pick(one)));
+      ordered.map(({ one }) => finite(pick(one)));
     const data: [number[], ...(number | null)[][]] = [
-      ordered.map((one) => one[view.axis]),
+      ordered.map(({ x }) => x),
       ...(ranged ? [column((one) => one.max), column((one) => one.min)] : []),
       column((one) => pointOf(one, curve)),
     ];
     return { read: () => ({ data, points: ordered.length }), watch: () => () => undefined };
-  }, [shown, view.axis, curve, ranged]);
+  }, [ordered, curve, ranged]);
   const last = shown.filter((one) => !one.superseded).at(-1);
   return (
     <figure className={ranged ? `${classes.panel} ${classes.wide}` : classes.panel}>
@@ -87,13 +90,24 @@ export function EvaluationChart({
           ]}
           bands={ranged ? [{ high: 0, low: 1, fill: alpha(color, 0.16) }] : []}
           scheme={scheme}
-          xFormat={view.axis === "wall" ? formatClock : formatCompact}
+          xFormat={chooseXFormat(view.axis)}
           onZoom={onZoom}
+          onPick={(index) => {
+            const picked = ordered[index];
+            if (picked !== undefined) onOpen(picked.one.id);
+          }}
           range={{ start: view.start, end: view.end }}
         />
       </Suspense>
     </figure>
   );
+}
+
+/** Evaluations with their place on the axis, ascending. */
+function orderOnAxis(evaluations: readonly Evaluation[], { axis, origin = 0 }: View) {
+  return evaluations
+    .map((one) => ({ one, x: axis === "relative" ? one.wall - origin : one[axis] }))
+    .sort((a, b) => a.x - b.x);
 }
 
 function finite(x: number | string): number | null {

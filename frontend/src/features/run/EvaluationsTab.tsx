@@ -22,14 +22,21 @@ import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { IconDownload } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
+import { EvaluationStrip } from "./EvaluationStrip";
 import classes from "./EvaluationsTab.module.css";
-import { computeDomain, type Domain } from "./evaluationDomain";
+import { computeDomain } from "./evaluationDomain";
 import { buildEvaluationTable } from "./evaluationTable";
 
 import { metricColumns } from "./metricColumns";
 
+interface EvaluationsTabProps {
+  run: RunDetail;
+  color: string;
+  onOpen(id: string): void;
+}
+
 /** Every evaluation of the run, newest first. */
-export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }) {
+export function EvaluationsTab({ run, color, onOpen }: EvaluationsTabProps) {
   const query = useQuery(evaluationsQuery(run.id));
   const rows = useMemo(() => [...(query.data ?? [])].reverse(), [query.data]);
   const best = run.best_evaluation?.id;
@@ -72,6 +79,7 @@ export function EvaluationsTab({ run, color }: { run: RunDetail; color: string }
           rows={rows}
           columns={columns}
           rowId={(row) => row.id}
+          onOpen={(row) => onOpen(row.id)}
           rowClass={(row) => (row.superseded ? classes.old : undefined)}
         />
       )}
@@ -168,7 +176,7 @@ function returnColumns(
       id: "returns",
       header: "Episodes",
       hide: "medium",
-      cell: (row) => <Strip row={row} color={color} domain={domain} />,
+      cell: (row) => <EvaluationStrip row={row} color={color} domain={domain} />,
     },
   ];
 }
@@ -215,33 +223,5 @@ function EvaluationOrigin({ row }: { row: Evaluation }) {
         </span>
       )}
     </>
-  );
-}
-
-/** The episodes' returns on one line. */
-function Strip({ row, color, domain }: { row: Evaluation; color: string; domain: Domain }) {
-  const all = row.returns.map(toNumber).filter(Number.isFinite);
-  const [low, high] = domain;
-  const span = high - low || 1;
-  return (
-    <svg
-      className={classes.strip}
-      viewBox="0 0 200 16"
-      role="img"
-      aria-label={`${all.length} episode returns`}
-    >
-      <line x1="0" x2="200" y1="8" y2="8" stroke="var(--line)" />
-      {all.slice(0, 200).map((x, i) => (
-        <circle
-          // biome-ignore lint/suspicious/noArrayIndexKey: an episode has no name but its index
-          key={i}
-          cx={4 + ((x - low) / span) * 192}
-          cy="8"
-          r="3"
-          fill={color}
-          fillOpacity="0.45"
-        />
-      ))}
-    </svg>
   );
 }

@@ -16,6 +16,8 @@ import { StateBadge } from "@/ui/StateBadge";
 import { useScheme } from "@/ui/scheme";
 import { AttemptsTab } from "./AttemptsTab";
 import { CurvesTab } from "./CurvesTab";
+import { EpisodesTab } from "./EpisodesTab";
+import { EvaluationDrawer } from "./EvaluationDrawer";
 import { EvaluationsTab } from "./EvaluationsTab";
 import { FilesTab } from "./FilesTab";
 import { FindingsPanel } from "./FindingsPanel";
@@ -27,12 +29,14 @@ import classes from "./RunPage.module.css";
 import { RunProblems } from "./RunProblems";
 import { type ChangeSearch, type RunSearch, TABS, type Tab } from "./search";
 import { useLiveRun } from "./useLiveRun";
+import { useRunOrigin } from "./useRunOrigin";
 import { VideosTab } from "./VideosTab";
 
 const route = getRouteApi("/inside/p/$project/runs/$runId");
 const LABELS: Record<Tab, string> = {
   curves: "Curves",
   evaluations: "Evaluations",
+  episodes: "Episodes",
   videos: "Videos",
   log: "Log",
   files: "Files",
@@ -71,7 +75,8 @@ export function RunPage({ id }: { id: string }) {
 function Loaded({ run }: { run: RunDetail }) {
   const search = route.useSearch();
   const navigate = useNavigate();
-  const live = useLiveRun(run, search);
+  const origin = useRunOrigin(run.id, search.x === "relative");
+  const live = useLiveRun(run, search, origin);
   const color = useRunColor(run);
   const change: ChangeSearch = useCallback(
     (part) =>
@@ -140,10 +145,20 @@ function Loaded({ run }: { run: RunDetail }) {
           ))}
         </Tabs.List>
         <Tabs.Panel value="curves">
-          <CurvesTab run={run} state={live.curves} color={color} search={search} change={change} />
+          <CurvesTab
+            run={run}
+            state={live.curves}
+            color={color}
+            search={search}
+            change={change}
+            origin={origin}
+          />
         </Tabs.Panel>
         <Tabs.Panel value="evaluations">
-          <EvaluationsTab run={run} color={color} />
+          <EvaluationsTab run={run} color={color} onOpen={(evaluation) => change({ evaluation })} />
+        </Tabs.Panel>
+        <Tabs.Panel value="episodes">
+          <EpisodesTab run={run} />
         </Tabs.Panel>
         <Tabs.Panel value="videos">
           <VideosTab run={run} />
@@ -161,6 +176,13 @@ function Loaded({ run }: { run: RunDetail }) {
           <ProvenanceTab run={run} />
         </Tabs.Panel>
       </Tabs>
+      <EvaluationDrawer
+        run={run}
+        id={search.evaluation}
+        color={color}
+        onOpen={(evaluation) => change({ evaluation })}
+        onClose={() => change({ evaluation: undefined })}
+      />
     </Page>
   );
 }

@@ -1,9 +1,10 @@
 import { choice, flag, number, type Search, text, tidy } from "@/lib/search";
 
-export const AXES = ["env_step", "update", "episode", "wall"] as const;
+export const AXES = ["env_step", "update", "episode", "wall", "relative"] as const;
 export const TABS = [
   "curves",
   "evaluations",
+  "episodes",
   "videos",
   "log",
   "files",
@@ -22,6 +23,7 @@ export function readRunSearch(search: Search) {
     superseded: flag(search, "superseded"),
     q: text(search, "q"),
     focus: text(search, "focus"),
+    evaluation: text(search, "evaluation"),
   });
 }
 

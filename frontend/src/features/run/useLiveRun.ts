@@ -19,7 +19,7 @@ export interface LiveRun {
 }
 
 /** The live data of a run page: one stream updates curves, log, evaluations and the run. */
-export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
+export function useLiveRun(run: RunDetail, search: RunSearch, origin: number | undefined): LiveRun {
   const { id } = run;
   const client = useQueryClient();
   const series = useQuery({ ...seriesNamesQuery(id), staleTime: Number.POSITIVE_INFINITY });
@@ -48,8 +48,8 @@ export function useLiveRun(run: RunDetail, search: RunSearch): LiveRun {
   const { x, start, end, superseded } = search;
   const { counter } = listMeasures(run.definition);
   const view = useMemo(
-    () => ({ axis: x ?? counter, superseded: superseded ?? false, start, end }) as const,
-    [x, counter, start, end, superseded],
+    () => ({ axis: x ?? counter, superseded: superseded ?? false, start, end, origin }) as const,
+    [x, counter, start, end, superseded, origin],
   );
   const onEvent = (event: LiveEvent) => {
     if (event.type === "run") {

@@ -24,9 +24,9 @@ const MOST_DRAWN = 200;
 
 interface BoardProps {
   /** The runs whose curves are drawn, in order. */
-  runs: Run[];
+  runs: readonly Run[];
   /** Members of the definition: runs with equal values are one group. */
-  groupBy: string[];
+  groupBy: readonly string[];
   /** Filter of the page: groups are over all runs that it finds. */
   filter: string;
   /** Slug of the project; `null` for all projects. */
