@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
+from palestra.contract.comparison import ComparisonQuery, ComparisonResult
 from palestra.contract.health import HealthView
 from palestra.contract.names import EvaluationSource
 from palestra.contract.queries import EventView, LogView, SeriesInfo, SeriesQuery, SeriesResult
@@ -120,6 +121,10 @@ class RunMethods(ClientMethods):
     def aggregate_statistics(self, query: StatisticsQuery) -> StatisticsResult:
         """Returns statistics over groups of runs: scores, aggregates, profiles, comparisons."""
         return self._connection.post(StatisticsResult, "/statistics:aggregate", query)
+
+    def compare_runs(self, query: ComparisonQuery) -> ComparisonResult:
+        """Returns how runs, or groups of runs, differ in definitions, origin and scores."""
+        return self._connection.post(ComparisonResult, "/runs:compare", query)
 
     def events(
         self,

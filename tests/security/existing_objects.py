@@ -137,6 +137,7 @@ CALLS = {
     "POST /statistics:aggregate": Call(
         422, body={"runs": ["{run}"], "score": {"missing": "leave_out"}}
     ),
+    "POST /runs:compare": Call(422, body={"runs": ["{run}"]}),
     "GET /artifacts/{artifact_id}": Call(200),
     "GET /artifacts/{artifact_id}/content": Call(200),
     "GET /workers/{worker_id}": Call(200, Audience.POOL),

@@ -129,6 +129,7 @@ NEEDS = {
     "POST /series:query": READ,
     "GET /records:export": READ,
     "POST /statistics:aggregate": READ,
+    "POST /runs:compare": READ,
     "GET /events": READ,
     "POST /events:stream": READ,
     "POST /events:poll": READ,

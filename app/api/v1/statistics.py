@@ -7,7 +7,8 @@ from fastapi import APIRouter
 from app.api.auth import Reader
 from app.api.deps import DatabaseDep
 from app.api.strict_body import declare_json_body
-from app.services.statistics import statistics
+from app.services.statistics import comparison, statistics
+from palestra.contract.comparison import ComparisonQuery, ComparisonResult
 from palestra.contract.statistics import StatisticsQuery, StatisticsResult
 
 router = APIRouter(tags=["statistics"])
@@ -29,3 +30,17 @@ async def aggregate_statistics(
     sample-efficiency curves on request. The same query of the same data gives the same numbers.
     """
     return await statistics.aggregate(database, principal, body)
+
+
+@router.post("/runs:compare", tags=["runs"], responses={404: {}})
+async def compare_runs(
+    principal: Reader,
+    body: Annotated[ComparisonQuery, declare_json_body(ComparisonQuery, limit=MAX_QUERY)],
+    database: DatabaseDep,
+) -> ComparisonResult:
+    """Returns how runs, or groups of runs, differ: definitions, versions, devices, code, scores.
+
+    Definitions are flattened, and each field has its values in every run or group. For the
+    hyperparameters that differ it says how much the scores of an environment vary with each.
+    """
+    return await comparison.compare(database, principal, body)

@@ -42,7 +42,11 @@ def build_groups(
             by=dict(group.group.by),
             run_ids=[run.id for run in group.group.runs],
             scores=list(group.runs),
-            environments=_summarise_environments(wanted, group),
+            environments=summarise_raw_scores(
+                wanted,
+                group.group.name,
+                [(run.environment, run.raw) for run in group.runs],
+            ),
             seeds=matrices[index].fewest_seeds,
             aggregates={name: _view(one) for name, one in found[index].items()},
             profile=_profile(wanted, group.group.name, matrices[index], thresholds),
@@ -73,6 +77,38 @@ def choose_grid(wanted: StatisticsQuery, scored: ScoredRuns) -> Floats:
     low = min(int(curve.env_step[0]) for curve in curves)
     high = max(int(curve.env_step[-1]) for curve in curves)
     return np.unique(np.round(np.linspace(low, high, wanted.positions)))
+
+
+def summarise_raw_scores(
+    wanted: StatisticsQuery, group: str, scores: Sequence[tuple[str, float]]
+) -> list[EnvironmentStatistics]:
+    """Returns the statistics of a group's raw scores in each of its environments.
+
+    Args:
+        wanted: Has the number and the seed of the resamples.
+        group: Name of the group.
+        scores: Environment and raw score of each run.
+    """
+    found = []
+    for name in dict.fromkeys(environment for environment, _ in scores):
+        raw = np.array([score for environment, score in scores if environment == name])
+        estimates = aggregates.compute_aggregates(
+            Scores.from_matrix(raw[:, None]),
+            _generator(wanted, "environment", group, name),
+            resamples=wanted.resamples,
+            level=wanted.level,
+        )
+        found.append(
+            EnvironmentStatistics(
+                environment=name,
+                n=len(raw),
+                mean=estimates["mean"].value,
+                median=float(np.median(raw)),
+                stdev=float(raw.std(ddof=1)) if len(raw) > 1 else None,
+                iqm=_view(estimates["iqm"]),
+            )
+        )
+    return found
 
 
 def _generator(wanted: StatisticsQuery, *labels: str) -> np.random.Generator:
@@ -135,31 +171,6 @@ def _describe(advice: comparisons.SeedAdvice, names: Sequence[str], seeds: int) 
     if advice.seeds is None:
         return f"{seeds} seeds are not enough: {compared}."
     return f"{seeds} seeds are not enough: {compared}. About {advice.seeds} would be."
-
-
-def _summarise_environments(
-    wanted: StatisticsQuery, group: ScoredGroup
-) -> list[EnvironmentStatistics]:
-    found = []
-    for name in dict.fromkeys(run.environment for run in group.runs):
-        raw = np.array([run.raw for run in group.runs if run.environment == name])
-        estimates = aggregates.compute_aggregates(
-            Scores.from_matrix(raw[:, None]),
-            _generator(wanted, "environment", group.group.name, name),
-            resamples=wanted.resamples,
-            level=wanted.level,
-        )
-        found.append(
-            EnvironmentStatistics(
-                environment=name,
-                n=len(raw),
-                mean=estimates["mean"].value,
-                median=float(np.median(raw)),
-                stdev=float(raw.std(ddof=1)) if len(raw) > 1 else None,
-                iqm=_view(estimates["iqm"]),
-            )
-        )
-    return found
 
 
 def _profile(

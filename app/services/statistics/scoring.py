@@ -59,6 +59,7 @@ class ScoredRuns:
         curves: Evaluation curves by run.
         references: Reference by environment; empty without normalisation.
         data_hash: SHA-256 over the raw scores.
+        empty: Names of groups that are left out, since none of their runs has a score.
     """
 
     groups: Sequence[ScoredGroup]
@@ -66,6 +67,7 @@ class ScoredRuns:
     curves: Mapping[str, EvaluationCurve]
     references: Mapping[str, Reference]
     data_hash: str
+    empty: Sequence[str] = ()
 
 
 def score_runs(wanted: StatisticsQuery, selected: SelectedRuns) -> ScoredRuns:
@@ -75,21 +77,26 @@ def score_runs(wanted: StatisticsQuery, selected: SelectedRuns) -> ScoredRuns:
         InvalidError: `missing_evaluations`, `empty_group`, `mixed_environments`, `unknown_table`,
             `missing_reference` or `equal_scores`.
     """
-    curves = _read_curves(selected)
-    raw, reasons = _compute_scores(wanted.score, selected, curves)
+    curves = read_curves(selected)
+    raw, reasons = compute_scores(wanted.score, selected, curves)
     if reasons and wanted.score.missing == "refuse":
         raise _missing(reasons)
-    _check_groups(wanted, selected, raw)
+    scored = [one for one in selected.groups if any(run.id in raw for run in one.runs)]
+    empty = [one.name for one in selected.groups if one not in scored]
+    if not scored:
+        raise _empty(empty)
+    _check_environments(wanted, selected, raw)
     references = _find_references(wanted.normalisation, selected, raw)
     groups = [
         ScoredGroup(group, _score_group(group, selected, raw, curves, references, wanted.score))
-        for group in selected.groups
+        for group in scored
     ]
     left_out = [LeftOutRun(run_id=key, reason=reason) for key, reason in reasons.items()]
-    return ScoredRuns(groups, left_out, curves, references, _hash(groups))
+    return ScoredRuns(groups, left_out, curves, references, _hash(groups), empty)
 
 
-def _read_curves(selected: SelectedRuns) -> dict[str, EvaluationCurve]:
+def read_curves(selected: SelectedRuns) -> dict[str, EvaluationCurve]:
+    """Returns the evaluation curve of each run that has evaluations."""
     points: dict[str, list[tuple[int, float, int]]] = {}
     for row in selected.evaluations:
         body = orjson.loads(row.body)
@@ -102,7 +109,7 @@ def _read_curves(selected: SelectedRuns) -> dict[str, EvaluationCurve]:
     return found
 
 
-def _compute_scores(
+def compute_scores(
     rule: ScoreRule, selected: SelectedRuns, curves: Mapping[str, EvaluationCurve]
 ) -> tuple[dict[str, float], dict[str, str]]:
     """Returns the raw score of each run, and for each run without one the reason."""
@@ -143,17 +150,18 @@ def _missing(reasons: Mapping[str, str]) -> InvalidError:
     )
 
 
-def _check_groups(
+def _empty(groups: Sequence[str]) -> InvalidError:
+    return InvalidError(
+        "empty_group",
+        f"The group {groups[0]} has no run with a score: wait for an evaluation, or leave the "
+        "group out.",
+        pointer="/score",
+    )
+
+
+def _check_environments(
     wanted: StatisticsQuery, selected: SelectedRuns, raw: Mapping[str, float]
 ) -> None:
-    for group in selected.groups:
-        if not any(run.id in raw for run in group.runs):
-            raise InvalidError(
-                "empty_group",
-                f"The group {group.name} has no run with a score: wait for an evaluation, or leave "
-                "the group out.",
-                pointer="/score",
-            )
     if wanted.normalisation is None and wanted.parts:
         environments = sorted({selected.environments[run_id] for run_id in raw})
         if len(environments) > 1:

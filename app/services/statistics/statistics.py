@@ -12,12 +12,11 @@ from app.domain.principal import Principal
 from app.metrics.statistics import bootstrap, profiles
 from app.metrics.statistics.references import TABLES
 from app.metrics.statistics.scores import MIN_SEEDS
-from app.services.statistics import parts
+from app.services.statistics import captions, parts
 from app.services.statistics.scoring import ScoredRuns, score_runs
 from app.services.statistics.selection import SelectedRuns, select_runs
 from palestra.contract.statistics import (
     GroupStatistics,
-    ScoreRule,
     StatisticsMethod,
     StatisticsQuery,
     StatisticsResult,
@@ -105,6 +104,11 @@ def _write_notes(groups: list[GroupStatistics], scored: ScoredRuns) -> list[str]
             "Groups have different environments, so their aggregates are not over the same; pairs "
             "are compared over the environments that both have."
         )
+    if scored.empty:
+        notes.append(
+            f"Groups without a score are left out: {', '.join(scored.empty)}. They have no "
+            "evaluation yet."
+        )
     if scored.left_out:
         notes.append(f"{len(scored.left_out)} runs without a score are left out.")
     return notes
@@ -112,7 +116,7 @@ def _write_notes(groups: list[GroupStatistics], scored: ScoredRuns) -> list[str]
 
 def _describe_method(wanted: StatisticsQuery, scored: ScoredRuns) -> StatisticsMethod:
     return StatisticsMethod(
-        score=_describe_score(wanted.score),
+        score=captions.describe_score(wanted.score),
         normalisation=_describe_normalisation(wanted),
         resamples=wanted.resamples,
         curve_resamples=wanted.curve_resamples,
@@ -121,17 +125,6 @@ def _describe_method(wanted: StatisticsQuery, scored: ScoredRuns) -> StatisticsM
         generator=bootstrap.GENERATOR,
         data_hash=scored.data_hash,
     )
-
-
-def _describe_score(rule: ScoreRule) -> str:
-    source = rule.source.value.replace("_", " ")
-    if rule.kind == "area":
-        return f"mean height of the {source} curve over env_steps"
-    if rule.kind == "max":
-        return f"best {source}, a maximum over noisy results"
-    if rule.last == 1:
-        return f"mean over the episodes of the last {source}"
-    return f"mean over the episodes of the last {rule.last} of {source}"
 
 
 def _describe_normalisation(wanted: StatisticsQuery) -> str | None:

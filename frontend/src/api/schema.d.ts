@@ -2110,6 +2110,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs:compare": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Compare Runs
+         * @description Returns how runs, or groups of runs, differ: definitions, versions, devices, code, scores.
+         *
+         *     Definitions are flattened, and each field has its values in every run or group. For the
+         *     hyperparameters that differ it says how much the scores of an environment vary with each.
+         */
+        post: operations["compare_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/series:query": {
         parameters: {
             query?: never;
@@ -3805,6 +3828,203 @@ export interface components {
             work_order: components["schemas"]["WorkOrder"];
         };
         /**
+         * ComparedField
+         * @description A member of the definition, or a fact about an attempt, and its value in each member.
+         */
+        ComparedField: {
+            /** Differs */
+            differs: boolean;
+            /**
+             * Path
+             * @description Nested names joined by dots, as in filters: `agent.gamma`, `env.kwargs.size`.
+             */
+            path: string;
+            /**
+             * Values
+             * @description Per member its distinct values, in the order of its runs; empty where none has the field.
+             */
+            values: components["schemas"]["JsonValue"][][];
+        };
+        /**
+         * ComparedMember
+         * @description A run or group that is compared.
+         */
+        ComparedMember: {
+            /**
+             * By
+             * @description Fields of `group_by` and their values; empty for a single run.
+             */
+            by: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Environments
+             * @description Raw scores per environment; empty if no run has a score.
+             */
+            environments: components["schemas"]["EnvironmentStatistics"][];
+            /** Name */
+            name: string;
+            /** Run Ids */
+            run_ids: string[];
+        };
+        /**
+         * ComparedRun
+         * @description One run of a comparison.
+         */
+        ComparedRun: {
+            /** Environment */
+            environment: string;
+            /**
+             * Experiment
+             * @description Name of the experiment.
+             */
+            experiment: string;
+            /** Experiment Id */
+            experiment_id: string;
+            /**
+             * Member
+             * @description Position in `members`.
+             */
+            member: number;
+            /** Project */
+            project: string;
+            /** Run Id */
+            run_id: string;
+            /**
+             * Score
+             * @description Raw score; `null` for a run that is in `left_out`.
+             */
+            score: number | null;
+            /** Seed */
+            seed: number;
+            /**
+             * Values
+             * @description Values of `parameters`; `null` where the definition lacks one.
+             */
+            values: components["schemas"]["JsonValue"][];
+        };
+        /**
+         * ComparisonMethod
+         * @description What is needed to compute the answer again.
+         */
+        ComparisonMethod: {
+            /** Generator */
+            generator: string;
+            /**
+             * Importance
+             * @description How importance was computed, in words for a caption.
+             */
+            importance: string;
+            /** Permutations */
+            permutations: number;
+            /** Rng Seed */
+            rng_seed: number;
+            /**
+             * Score
+             * @description How a run's score was computed, in words for a caption.
+             */
+            score: string;
+        };
+        /**
+         * ComparisonQuery
+         * @description A query that compares runs, or groups of runs, of `runs`, `experiments` and `filter`.
+         */
+        ComparisonQuery: {
+            /**
+             * Experiments
+             * @description Experiments whose runs are added to `runs`.
+             * @default []
+             */
+            experiments: string[];
+            /**
+             * Filter
+             * @description Filter of the list of runs (`GET /runs`), whose runs are added to `runs`; empty adds none.
+             * @default
+             */
+            filter: string;
+            /**
+             * Group By
+             * @description Fields of the definition: runs with equal values are one group. Empty compares single
+             *     runs.
+             * @default []
+             */
+            group_by: string[];
+            /**
+             * Permutations
+             * @description Permutations of the scores behind each p-value.
+             * @default 1000
+             */
+            permutations: number;
+            /**
+             * Rng Seed
+             * @description Seed of the permutations and of the resamples behind intervals.
+             * @default 0
+             */
+            rng_seed: number;
+            /**
+             * Runs
+             * @default []
+             */
+            runs: string[];
+            /**
+             * @default {
+             *       "kind": "final",
+             *       "last": 1,
+             *       "missing": "leave_out",
+             *       "source": "evaluation"
+             *     }
+             */
+            score: components["schemas"]["ScoreRule"];
+        };
+        /**
+         * ComparisonResult
+         * @description Answer to a query that compares runs.
+         */
+        ComparisonResult: {
+            /**
+             * Cursor
+             * @description Last event that the answer contains.
+             */
+            cursor: number;
+            /**
+             * Definition
+             * @description All members of the definitions, nested ones flattened, in their order.
+             */
+            definition: components["schemas"]["ComparedField"][];
+            /**
+             * Importance
+             * @description Per environment with enough scores.
+             */
+            importance: components["schemas"]["EnvironmentImportance"][];
+            /** Left Out */
+            left_out: components["schemas"]["LeftOutRun"][];
+            /** Members */
+            members: components["schemas"]["ComparedMember"][];
+            method: components["schemas"]["ComparisonMethod"];
+            /**
+             * Notes
+             * @description Sentences on what the answer does not say.
+             */
+            notes: string[];
+            /**
+             * Origin
+             * @description Versions, devices and code of the attempts, as far as they were recorded.
+             */
+            origin: components["schemas"]["ComparedField"][];
+            /**
+             * Parameters
+             * @description Members of the definitions that differ between runs.
+             */
+            parameters: string[];
+            /** Runs */
+            runs: components["schemas"]["ComparedRun"][];
+            /**
+             * Warnings
+             * @description Sentences on why differences of scores may not come from the definitions.
+             */
+            warnings: string[];
+        };
+        /**
          * DdpgParameters
          * @description Deep deterministic policy gradient (Lillicrap et al. 2016).
          */
@@ -4467,6 +4687,21 @@ export interface components {
             /** Max Episode Steps */
             max_episode_steps?: number | null;
             observation_space?: components["schemas"]["SpaceDescription"] | null;
+        };
+        /**
+         * EnvironmentImportance
+         * @description Importance of parameters in one environment, the most important first.
+         */
+        EnvironmentImportance: {
+            /** Environment */
+            environment: string;
+            /** Parameters */
+            parameters: components["schemas"]["ParameterImportance"][];
+            /**
+             * Runs
+             * @description Runs with a score.
+             */
+            runs: number;
         };
         /**
          * EnvironmentStatistics
@@ -7112,6 +7347,40 @@ export interface components {
             pairs: number;
             /** Second */
             second: string;
+        };
+        /**
+         * ParameterImportance
+         * @description How much the scores of one environment vary with one member of the definition.
+         */
+        ParameterImportance: {
+            /**
+             * Correlation
+             * @description Spearman's rank correlation with the score; `null` for values that have no order.
+             */
+            correlation: number | null;
+            /**
+             * Explained
+             * @description Share of the variance of scores that a split by the values explains, less what a split by
+             *     chance would (epsilon squared); from 0 to 1. `null` if no two runs share a part of the split.
+             */
+            explained: number | null;
+            /**
+             * Levels
+             * @description Number of distinct values.
+             */
+            levels: number;
+            /**
+             * P Value
+             * @description Share of permutations of the scores that a split by the values explains as well.
+             */
+            p_value: number | null;
+            /** Path */
+            path: string;
+            /**
+             * Same Split
+             * @description Other parameters that split the runs in the same way, so they cannot be told apart.
+             */
+            same_split: string[];
         };
         /**
          * PartDescription
@@ -22343,6 +22612,102 @@ export interface operations {
             };
             /** @description The state does not permit this. */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    compare_runs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ComparisonQuery"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ComparisonResult"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -7,6 +7,7 @@ from tests.app.api.audited.work import EXPERIMENTS, JOBS, MOVES
 NOT_AUDITED = {
     "POST /series:query": "reads curves",
     "POST /statistics:aggregate": "reads evaluations",
+    "POST /runs:compare": "reads definitions and evaluations",
     "POST /events:stream": "reads events",
     "POST /events:poll": "reads events",
     "POST /experiments:preview": "writes nothing",

@@ -195,6 +195,12 @@ async def test_runs_without_evaluations_are_refused_or_left_out_by_name(world: W
     assert (await refuse(world, runs=trained[1:], score={"missing": "leave_out"}))[0] == (
         "empty_group"
     )
+    waiting = await train_seeds(world, PENDULUM, [()])
+    some = await ask(world, runs=[*trained, *waiting], score={"missing": "leave_out"})
+    assert [group.name for group in some.groups] == ["agent=dqn"]
+    assert "Groups without a score are left out: agent=ppo. They have no evaluation yet." in (
+        some.notes
+    )
     endless = await train_seeds(world, OTHER_AGENT, [("NaN",), (1e200,)])  # type: ignore[list-item]
     assert (await refuse(world, runs=endless))[0] == "missing_evaluations"
 

@@ -1,0 +1,151 @@
+"""`palestra compare`: how runs, or groups of runs, differ, and what their scores vary with."""
+
+import json as json_text
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import typer
+from pydantic import JsonValue
+
+from palestra.cli.output import build_table, emit_json, say, show
+from palestra.cli.request_documents import read_request
+from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
+from palestra.contract.comparison import (
+    ComparedField,
+    ComparedMember,
+    ComparisonQuery,
+    ComparisonResult,
+    EnvironmentImportance,
+)
+from palestra.contract.statistics import EnvironmentStatistics
+from palestra.contract.views import FieldProblem
+
+_WIDEST = 40
+
+Ids = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[ID...]", help="Experiments, or runs (run_...), or both."),
+]
+Filter = Annotated[
+    str,
+    typer.Option("--filter", metavar="FILTER", help="Runs that `palestra runs --filter` finds."),
+]
+By = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Field of the definition to group by, several times; `experiment` groups the seeds "
+        "of each experiment. Without it single runs are compared."
+    ),
+]
+Score = Annotated[
+    Literal["final", "area", "max"], typer.Option(help="How evaluations become a score.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command of this module to a group."""
+    app.command("compare")(compare_runs)
+
+
+def compare_runs(
+    ids: Ids = None,
+    wanted: Filter = "",
+    by: By = None,
+    score: Score = "final",
+    last: Annotated[int, typer.Option(min=1, help="Last evaluations of a final score.")] = 1,
+    all_fields: Annotated[
+        bool, typer.Option("--all", help="Shows the fields that are equal, too.")
+    ] = False,
+    project: Project = None,
+    server: Server = None,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Shows how 2 to 30 runs or groups differ: definition, versions, code, scores, importance."""
+    members: dict[str, Any] = {
+        "runs": [one for one in ids or () if one.startswith("run_")],
+        "experiments": [one for one in ids or () if not one.startswith("run_")],
+        "filter": wanted,
+        "group_by": list(dict.fromkeys(by or [])),
+        "score": {"kind": score, "last": last, "missing": "leave_out"},
+    }
+    query = read_request(ComparisonQuery, members, _sentence)
+    with connect(server, token_file, project) as client:
+        found = client.compare_runs(query)
+    if json:
+        return emit_json(found)
+    return _show(found, all_fields=all_fields)
+
+
+def _sentence(fault: FieldProblem) -> str:
+    name = fault.pointer.removeprefix("/").partition("/")[0]
+    option = {"group_by": "by"}.get(name, name)
+    return f"--{option.replace('_', '-')} {fault.message}"
+
+
+def _show(found: ComparisonResult, *, all_fields: bool) -> None:
+    for warning in found.warnings:
+        say(warning)
+    names = [f"{index}" for index in range(1, len(found.members) + 1)]
+    _show_members(found.members)
+    fields = [one for one in (*found.definition, *found.origin) if all_fields or one.differs]
+    if fields:
+        rows = [(one.path, *_list_values(one)) for one in fields]
+        show(build_table(("field", *names), rows))
+    else:
+        say("The definitions are equal.")
+    for one in found.importance:
+        _show_importance(one)
+    for note in found.notes:
+        say(note)
+    say(f"Score: {found.method.score}. Importance: {found.method.importance}.")
+
+
+def _show_members(members: Sequence[ComparedMember]) -> None:
+    headings = ("", "run or group", "runs", "environment", "scores", "mean", "stdev", "IQM")
+    rows = [
+        (str(index), member.name, str(len(member.run_ids)), *_describe_scores(one))
+        for index, member in enumerate(members, 1)
+        for one in (member.environments or (None,))
+    ]
+    show(build_table(headings, rows, numbers=("runs", "scores", "mean", "stdev", "IQM")))
+
+
+def _describe_scores(one: EnvironmentStatistics | None) -> tuple[str, ...]:
+    if one is None:
+        return ("-", "0", "-", "-", "-")
+    iqm = f"{one.iqm.value:.4g}"
+    if one.iqm.low is not None and one.iqm.high is not None:
+        iqm += f" [{one.iqm.low:.4g}, {one.iqm.high:.4g}]"
+    stdev = "-" if one.stdev is None else f"{one.stdev:.4g}"
+    return (one.environment, str(one.n), f"{one.mean:.4g}", stdev, iqm)
+
+
+def _list_values(field: ComparedField) -> list[str]:
+    return [", ".join(_format(value) for value in some) or "-" for some in field.values]
+
+
+def _format(value: JsonValue) -> str:
+    text = value if isinstance(value, str) else json_text.dumps(value)
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+
+
+def _show_importance(found: EnvironmentImportance) -> None:
+    headings = ("importance", "values", "rank correlation", "variance explained", "p", "same split")
+    rows = [
+        (
+            one.path,
+            str(one.levels),
+            _number(one.correlation),
+            _number(one.explained),
+            _number(one.p_value),
+            ", ".join(one.same_split) or "-",
+        )
+        for one in found.parameters
+    ]
+    say(f"{found.environment}, {found.runs} runs with a score:")
+    show(build_table(headings, rows, numbers=headings[1:5]))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
