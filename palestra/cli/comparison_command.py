@@ -21,6 +21,7 @@ from palestra.contract.statistics import EnvironmentStatistics
 from palestra.contract.views import FieldProblem
 
 _WIDEST = 40
+_MOST_ALIKE = 3
 
 Ids = Annotated[
     list[str] | None,
@@ -139,12 +140,17 @@ def _show_importance(found: EnvironmentImportance) -> None:
             _number(one.correlation),
             _number(one.explained),
             _number(one.p_value),
-            ", ".join(one.same_split) or "-",
+            _list_alike(one.same_split),
         )
         for one in found.parameters
     ]
     say(f"{found.environment}, {found.runs} runs with a score:")
     show(build_table(headings, rows, numbers=headings[1:5]))
+
+
+def _list_alike(paths: Sequence[str]) -> str:
+    shown = ", ".join(paths[:_MOST_ALIKE]) or "-"
+    return shown if len(paths) <= _MOST_ALIKE else f"{shown} and {len(paths) - _MOST_ALIKE} more"
 
 
 def _number(value: float | None) -> str:

@@ -1,6 +1,6 @@
 /** The requests that read, one query per resource. The live stream updates the same cache. */
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { buildAddress, get, postQuery } from "./client";
+import { buildAddress, get, postQuery, setCsrfToken } from "./client";
 import type * as t from "./types";
 
 export interface ExperimentFilter {
@@ -23,6 +23,8 @@ export const keys = {
   experiment: (project: string, id: string) => ["experiment", project, id] as const,
   experimentRuns: (project: string, id: string) => ["experiment", project, id, "runs"] as const,
   curves: ["series"] as const,
+  statistics: ["statistics"] as const,
+  comparisons: ["comparisons"] as const,
   experimentById: (id: string) => ["experiment by id", id] as const,
   allRuns: ["run"] as const,
   run: (id: string) => ["run", id] as const,
@@ -54,7 +56,12 @@ function experimentPath(project: string, id: string, part = ""): string {
 
 export const sessionQuery = queryOptions({
   queryKey: keys.session,
-  queryFn: ({ signal }) => get<t.Session>("/session", {}, signal),
+  queryFn: async ({ signal }) => {
+    const session = await get<t.Session>("/session", {}, signal);
+    // A page may send its first query before the frame around it has rendered.
+    setCsrfToken(session.csrf_token ?? null);
+    return session;
+  },
   staleTime: Number.POSITIVE_INFINITY,
   retry: false,
 });

@@ -85,6 +85,9 @@ export type Membership = Schemas["MembershipView"];
 export type Permission = Schemas["Permission"];
 export type SeriesInfo = Schemas["SeriesInfo"];
 /** Members that are left out have the defaults of the API. */
+export type ComparisonQuery = Partial<Schemas["ComparisonQuery"]>;
+export type ComparisonResult = Schemas["ComparisonResult"];
+export type ComparedField = Schemas["ComparedField"];
 export type SeriesQuery = Partial<Schemas["SeriesQuery"]>;
 export type SeriesResult = Schemas["SeriesResult"];
 export type GridSeries = Schemas["GridSeries"];

@@ -10,6 +10,7 @@ import {
   IconHome,
   IconListDetails,
   IconListNumbers,
+  IconScale,
   IconServer,
   IconSettings,
 } from "@/ui/icons";
@@ -23,6 +24,7 @@ export interface Place {
     | "/admin"
     | "/p/$project/runs"
     | "/p/$project/experiments"
+    | "/p/$project/benchmarks"
     | "/p/$project/queue";
   params: { project: string };
   label: string;
@@ -61,6 +63,13 @@ export function usePlaces(): readonly Place[] {
         label: "Experiments",
         key: "e",
         icon: IconFlask,
+      },
+      {
+        to: "/p/$project/benchmarks",
+        params,
+        label: "Benchmarks",
+        key: "b",
+        icon: IconScale,
       },
       { to: "/p/$project/queue", params, label: "Queue", key: "q", icon: IconListNumbers },
     ] as const;

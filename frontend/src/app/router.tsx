@@ -1,6 +1,7 @@
 import type { QueryClient } from "@tanstack/react-query";
 import { createRoute, createRouter, redirect } from "@tanstack/react-router";
-import { findExperiment, runQuery } from "@/api/queries";
+import { readBenchmarksSearch } from "@/features/benchmarks/search";
+import { readCompareSearch } from "@/features/compare/search";
 import { readExperimentSearch } from "@/features/experiment/search";
 import { ExperimentsPage } from "@/features/experiments/ExperimentsPage";
 import { readExperimentsSearch } from "@/features/experiments/search";
@@ -14,13 +15,18 @@ import { readUsageSearch } from "@/features/usage/usageSearch";
 import { administrationRoutes, managementRoutes } from "./adminRoutes";
 import { ErrorPage } from "./ErrorPages";
 import { inside, project, root } from "./frames";
-import { chooseFirstSlug, onlySlug } from "./guards";
 import { Home } from "./Home";
 import { afterLoading, lazyPage } from "./lazyPages";
+import { oldAddresses } from "./oldAddresses";
 
 // Each page is loaded when it is opened; the first ones, and the frame of all, come at once.
 const AccountPage = lazyPage(() => import("@/features/account/AccountPage"), "AccountPage");
 const OwnTokens = lazyPage(() => import("@/features/credentials/OwnTokens"), "OwnTokens");
+const BenchmarksPage = lazyPage(
+  () => import("@/features/benchmarks/BenchmarksPage"),
+  "BenchmarksPage",
+);
+const ComparePage = lazyPage(() => import("@/features/compare/ComparePage"), "ComparePage");
 const ExperimentPage = lazyPage(
   () => import("@/features/experiment/ExperimentPage"),
   "ExperimentPage",
@@ -94,6 +100,20 @@ const runs = createRoute({
   component: RunsPage,
 });
 
+const benchmarks = createRoute({
+  getParentRoute: () => project,
+  path: "/benchmarks",
+  validateSearch: readBenchmarksSearch,
+  component: BenchmarksPage,
+});
+
+const compare = createRoute({
+  getParentRoute: () => project,
+  path: "/compare",
+  validateSearch: readCompareSearch,
+  component: ComparePage,
+});
+
 const queue = createRoute({
   getParentRoute: () => project,
   path: "/queue",
@@ -135,61 +155,6 @@ const usage = createRoute({
   }, UsagePage),
 });
 
-// Addresses without a project, as in links that were made before projects had pages of their own.
-const oldExperiments = createRoute({
-  getParentRoute: () => inside,
-  path: "/experiments",
-  validateSearch: readExperimentsSearch,
-  beforeLoad: async ({ context, search }) => {
-    const params = { project: await chooseFirstSlug(context.client) };
-    throw redirect({ to: "/p/$project/experiments", params, search });
-  },
-});
-
-const oldExperiment = createRoute({
-  getParentRoute: () => inside,
-  path: "/experiments/$experimentId",
-  validateSearch: readExperimentSearch,
-  beforeLoad: async ({ context, params: { experimentId }, search }) => {
-    const slug = (await onlySlug(context.client)) ?? (await findExperiment(experimentId)).project;
-    const params = { project: slug, experimentId };
-    throw redirect({ to: "/p/$project/experiments/$experimentId", params, search });
-  },
-});
-
-const oldRuns = createRoute({
-  getParentRoute: () => inside,
-  path: "/runs",
-  validateSearch: readRunsSearch,
-  beforeLoad: async ({ context, search }) => {
-    const params = { project: await chooseFirstSlug(context.client) };
-    throw redirect({ to: "/p/$project/runs", params, search });
-  },
-});
-
-const oldRun = createRoute({
-  getParentRoute: () => inside,
-  path: "/runs/$runId",
-  validateSearch: readRunSearch,
-  beforeLoad: async ({ context, params: { runId }, search }) => {
-    const slug =
-      (await onlySlug(context.client)) ??
-      (await context.client.fetchQuery(runQuery(runId))).project;
-    throw redirect({ to: "/p/$project/runs/$runId", params: { project: slug, runId }, search });
-  },
-});
-
-const oldQueue = createRoute({
-  getParentRoute: () => inside,
-  path: "/queue",
-  beforeLoad: async ({ context }) => {
-    throw redirect({
-      to: "/p/$project/queue",
-      params: { project: await chooseFirstSlug(context.client) },
-    });
-  },
-});
-
 const tree = root.addChildren([
   login,
   inside.addChildren([
@@ -201,6 +166,8 @@ const tree = root.addChildren([
       newExperiment,
       runs,
       run,
+      benchmarks,
+      compare,
       queue,
       managementRoutes,
     ]),
@@ -208,11 +175,7 @@ const tree = root.addChildren([
     usage,
     account,
     administrationRoutes,
-    oldExperiments,
-    oldExperiment,
-    oldRuns,
-    oldRun,
-    oldQueue,
+    ...oldAddresses,
   ]),
 ]);
 

@@ -1,5 +1,11 @@
 type Cell = string | number | boolean | null | undefined;
 
+/** The cells of a table; each row has a cell for each heading. */
+export interface Table {
+  header: readonly string[];
+  rows: readonly (readonly Cell[])[];
+}
+
 /**
  * A table as CSV (RFC 4180); a cell that a spreadsheet would take for a formula is quoted as text.
  */
@@ -34,9 +40,14 @@ export function parseCsv(text: string): string[][] {
 }
 
 /** Saves a text as a file through the browser. */
-export function saveText(name: string, text: string): void {
+export function saveText(name: string, text: string, type = "text/csv"): void {
+  saveBlob(name, new Blob([text], { type: `${type};charset=utf-8` }));
+}
+
+/** Saves a file through the browser. */
+export function saveBlob(name: string, blob: Blob): void {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  link.href = URL.createObjectURL(blob);
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1_000);

@@ -47,6 +47,7 @@ interface DataTableProps<Row extends RowData> {
 
 const VIRTUAL_FROM = 150;
 const ROW = 30;
+const CONTROLS = "a, button, input, label";
 
 const features = tableFeatures({
   rowSortingFeature,
@@ -195,7 +196,7 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
               onMouseEnter={() => props.onHover?.(row.original)}
               onClick={(event) => {
                 const target = event.target as HTMLElement;
-                if (!target.closest("a, button") && !window.getSelection()?.toString())
+                if (!target.closest(CONTROLS) && !window.getSelection()?.toString())
                   onOpen?.(row.original);
               }}
             >

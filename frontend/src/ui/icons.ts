@@ -50,6 +50,7 @@ export { default as IconPlayerPlay } from "tabler-icons/IconPlayerPlay.mjs";
 export { default as IconPlugConnectedX } from "tabler-icons/IconPlugConnectedX.mjs";
 export { default as IconPlus } from "tabler-icons/IconPlus.mjs";
 export { default as IconRefresh } from "tabler-icons/IconRefresh.mjs";
+export { default as IconScale } from "tabler-icons/IconScale.mjs";
 export { default as IconSearch } from "tabler-icons/IconSearch.mjs";
 export { default as IconSelector } from "tabler-icons/IconSelector.mjs";
 export { default as IconServer } from "tabler-icons/IconServer.mjs";

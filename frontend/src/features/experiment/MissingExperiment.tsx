@@ -7,6 +7,7 @@ import { ApiError } from "@/api/client";
 import { findExperimentQuery, sessionQuery } from "@/api/queries";
 import { EmptyState } from "@/ui/EmptyState";
 import { Page, Panel } from "@/ui/Page";
+import type { ExperimentSearch } from "./search";
 
 interface MissingExperimentProps {
   project: string;
@@ -76,7 +77,7 @@ function FollowMove({ id, project, name }: { id: string; project: string; name: 
     <Navigate
       to="/p/$project/experiments/$experimentId"
       params={{ project, experimentId: id }}
-      search={(before) => before}
+      search={(before) => before as ExperimentSearch}
       replace
     />
   );

@@ -1,7 +1,7 @@
 import { Button, Skeleton } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { usePermission } from "@/api/access";
 import { type ApiError, findFaultAt } from "@/api/client";
 import { experimentsQuery } from "@/api/queries";
@@ -16,7 +16,8 @@ import { Page, Panel } from "@/ui/Page";
 import { Permitted } from "@/ui/Permitted";
 import { BelowList, ShowMore } from "@/ui/ShowMore";
 import { useScheme } from "@/ui/scheme";
-import { experimentColumns } from "./columns";
+import { CompareButton } from "./CompareButton";
+import { experimentColumns, selectColumn } from "./columns";
 import classes from "./ExperimentsPage.module.css";
 import { Filters } from "./Filters";
 import { type ExperimentsSearch, readExperimentsSearch } from "./search";
@@ -36,7 +37,11 @@ export function ExperimentsPage() {
   const problem = findQueryError(query);
   const fault = findFaultAt(problem, FILTER_POINTER);
   const rows = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
-  const columns = useMemo(() => experimentColumns(scheme), [scheme]);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const columns = useMemo(
+    () => [selectColumn(selected, setSelected), ...experimentColumns(scheme)],
+    [scheme, selected],
+  );
   useFreshExperiments("experiments");
   const sort = search.sort ?? "-created_at";
   const order = [{ id: sort.replace("-", ""), desc: sort.startsWith("-") }];
@@ -54,7 +59,19 @@ export function ExperimentsPage() {
     });
   const filtered = Object.keys(search).some((key) => key !== "sort");
   return (
-    <Page title="Experiments" actions={<NewExperiment project={project} />}>
+    <Page
+      title="Experiments"
+      actions={
+        <>
+          <CompareButton
+            project={project}
+            experiments={[...selected]}
+            onClear={() => setSelected(new Set())}
+          />
+          <NewExperiment project={project} />
+        </>
+      }
+    >
       <Panel
         flush
         title={<Filters search={search} fault={fault} onChange={change} />}

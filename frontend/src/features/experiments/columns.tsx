@@ -1,3 +1,4 @@
+import { Checkbox } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { Experiment } from "@/api/types";
 import { chooseGroupColor, type Scheme } from "@/lib/color";
@@ -7,6 +8,31 @@ import { Dot } from "@/ui/Dot";
 import { ScoreText } from "@/ui/ScoreText";
 import { StateBadge, StateCounts } from "@/ui/StateBadge";
 import classes from "./ExperimentsPage.module.css";
+
+/** A column whose boxes select experiments. */
+export function selectColumn(
+  selected: ReadonlySet<string>,
+  onChange: (selected: ReadonlySet<string>) => void,
+): Column<Experiment> {
+  return {
+    id: "select",
+    header: "",
+    width: 36,
+    cell: (row) => (
+      <Checkbox
+        size="xs"
+        aria-label={`Select ${row.name} (${row.id})`}
+        checked={selected.has(row.id)}
+        onChange={(event) => {
+          const next = new Set(selected);
+          if (event.currentTarget.checked) next.add(row.id);
+          else next.delete(row.id);
+          onChange(next);
+        }}
+      />
+    ),
+  };
+}
 
 export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
   return [

@@ -7,7 +7,7 @@ import type { ExperimentDetail, Job, Preset, Run } from "@/api/types";
 import { findQueryError } from "@/lib/outage";
 import { schemaQuery } from "./queries";
 import { findUnion, pruneDefaults, type Schema } from "./schema";
-import type { NewExperimentSearch } from "./search";
+import { type NewExperimentSearch, readSeeds } from "./search";
 import { writeText } from "./text";
 
 /** With what the form begins. */
@@ -34,7 +34,7 @@ const EMPTY = "definition:\n  kind: rl\n  name: New experiment\noptions: {}\n";
 export function useOrigin(project: string, search: NewExperimentSearch): Loading {
   const schema = useQuery(schemaQuery);
   const presets = useQuery(presetsQuery);
-  const { from } = search;
+  const { from, env, seeds } = search;
   const original = useQuery({
     ...experimentQuery(project, from ?? ""),
     enabled: from !== undefined,
@@ -43,16 +43,27 @@ export function useOrigin(project: string, search: NewExperimentSearch): Loading
     ...experimentRunsQuery(project, from ?? ""),
     enabled: from !== undefined,
   });
+  const other = useQuery({
+    ...experimentQuery(project, env ?? ""),
+    enabled: from !== undefined && env !== undefined,
+  });
   const jobId = runs.data?.find((run) => run.job_id !== null)?.job_id ?? null;
   const job = useQuery({ ...jobQuery(jobId ?? ""), enabled: jobId !== null });
   const isWhole =
-    from === undefined || (original.data && runs.data && (jobId === null || job.data));
+    from === undefined ||
+    (original.data &&
+      runs.data &&
+      (jobId === null || job.data) &&
+      (env === undefined || other.data));
   const origin = useMemo((): Origin | null => {
     if (!schema.data || !presets.data || !isWhole) return null;
     const common = { schema: schema.data, presets: presets.data };
     if (from !== undefined && original.data) {
-      const text = writeClone(schema.data, original.data, runs.data ?? [], job.data ?? null);
-      return { ...common, source: from, text, preset: null, original: original.data };
+      const experiment = other.data ? takeEnvironment(original.data, other.data) : original.data;
+      const wanted = readSeeds(seeds)?.map((seed) => ({ seed })) ?? runs.data ?? [];
+      const text = writeClone(schema.data, experiment, wanted, job.data ?? null);
+      const source = [from, env, seeds].filter((one) => one !== undefined).join(" ");
+      return { ...common, source, text, preset: null, original: original.data };
     }
     const named = presets.data.find((one) => one.name === search.preset) ?? presets.data[0];
     return {
@@ -62,8 +73,20 @@ export function useOrigin(project: string, search: NewExperimentSearch): Loading
       preset: named?.name ?? null,
       original: null,
     };
-  }, [schema.data, presets.data, isWhole, from, original.data, runs.data, job.data, search.preset]);
-  const queries = [schema, presets, original, runs, job];
+  }, [
+    schema.data,
+    presets.data,
+    isWhole,
+    from,
+    env,
+    seeds,
+    original.data,
+    other.data,
+    runs.data,
+    job.data,
+    search.preset,
+  ]);
+  const queries = [schema, presets, original, other, runs, job];
   const problem = queries.map((one) => findQueryError(one)).find((one) => one !== null) ?? null;
   return {
     origin,
@@ -74,10 +97,18 @@ export function useOrigin(project: string, search: NewExperimentSearch): Loading
   };
 }
 
+type Defined = Pick<ExperimentDetail, "definition">;
+
+/** Returns an experiment with the environment of another one. */
+export function takeEnvironment(experiment: Defined, other: Defined): Defined {
+  const env = Object.entries(other.definition).find(([name]) => name === "env")?.[1];
+  return { definition: { ...experiment.definition, env } as ExperimentDetail["definition"] };
+}
+
 /** Writes the submission of an experiment: its definition without defaults, and its options. */
 export function writeClone(
   root: Schema,
-  experiment: Pick<ExperimentDetail, "definition">,
+  experiment: Defined,
   runs: readonly Pick<Run, "seed">[],
   job: Job | null,
 ): string {

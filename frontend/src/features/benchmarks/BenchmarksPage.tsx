@@ -1,0 +1,173 @@
+import { Button, Skeleton } from "@mantine/core";
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { usePermission } from "@/api/access";
+import { ApiError, findFaultAt } from "@/api/client";
+import { everyRunQuery, statisticsQuery } from "@/api/statisticsQueries";
+import type { StatisticsQuery, StatisticsResult } from "@/api/types";
+import { findQueryError } from "@/lib/outage";
+import { tidy } from "@/lib/search";
+import { EmptyState } from "@/ui/EmptyState";
+import { Failure } from "@/ui/Failure";
+import { Page, Panel } from "@/ui/Page";
+import { Refusal } from "@/ui/Refusal";
+import classes from "./Benchmarks.module.css";
+import { Cells } from "./Cells";
+import { Controls } from "./Controls";
+import { buildCells } from "./cells";
+import { Figures } from "./Figures";
+import {
+  type BenchmarksChange,
+  type BenchmarksSearch,
+  buildCellsQuery,
+  buildFiguresQuery,
+  readBenchmarksSearch,
+  readFields,
+} from "./search";
+
+const route = getRouteApi("/inside/p/$project/benchmarks");
+/** Refusals of statistics over environments that a normalisation solves. */
+const OF_SCALE = ["mixed_environments", "missing_reference", "equal_scores", "unknown_table"];
+
+/** Environments, groups and seeds with their scores, and the statistics that papers report. */
+export function BenchmarksPage() {
+  const search = readBenchmarksSearch(route.useSearch());
+  const { project } = route.useParams();
+  const navigate = useNavigate();
+  const { reason } = usePermission("run.submit", project);
+  const by = useMemo(() => readFields(search.by), [search.by]);
+  const ofCells = buildCellsQuery(project, search);
+  const ofFigures = buildFiguresQuery(project, search);
+  const cells = useQuery(statisticsQuery(ofCells));
+  const figures = useQuery({
+    ...statisticsQuery(ofFigures),
+    enabled: cells.data !== undefined,
+  });
+  const runs = useQuery(everyRunQuery(project, search.filter ?? "", ["env", ...by]));
+  const problem = findQueryError(cells);
+  const faults = {
+    filter: findFaultAt(problem, "/filter"),
+    by: problem instanceof ApiError ? findGroupFault(problem) : undefined,
+  };
+  const table = useMemo(
+    () => (cells.data && runs.data ? buildCells(runs.data, cells.data, by) : null),
+    [cells.data, runs.data, by],
+  );
+  const change = (part: BenchmarksChange) =>
+    void navigate({
+      to: "/p/$project/benchmarks",
+      params: { project },
+      search: tidy({ ...search, ...part }) as BenchmarksSearch,
+      replace: true,
+    });
+  return (
+    <Page title="Benchmarks">
+      <Panel>
+        <Controls search={search} faults={faults} onChange={change} />
+      </Panel>
+      {problem !== null && cells.isError ? (
+        <Panel>
+          {problem instanceof ApiError && problem.code === "empty_group" ? (
+            <Nothing
+              filtered={search.filter !== undefined}
+              onClear={() => change({ filter: undefined })}
+            />
+          ) : faults.filter !== undefined || faults.by !== undefined ? (
+            <EmptyState title="The query cannot be answered">
+              Correct it where the message points.
+            </EmptyState>
+          ) : (
+            <Failure error={problem} retry={() => void cells.refetch()} />
+          )}
+        </Panel>
+      ) : table === null || cells.data === undefined ? (
+        <Panel>
+          <Skeleton height={120} />
+        </Panel>
+      ) : (
+        <>
+          <Cells
+            project={project}
+            table={table}
+            query={ofCells}
+            refused={reason}
+            notes={cells.data.notes.filter((note) => note.includes("left out"))}
+          />
+          <Statistics
+            query={figures}
+            onMinMax={() => change({ normalise: "min_max" })}
+            body={ofFigures}
+          />
+        </>
+      )}
+    </Page>
+  );
+}
+
+function findGroupFault(problem: ApiError): string | undefined {
+  return problem.errors.find((one) => one.pointer.startsWith("/group_by"))?.message;
+}
+
+interface StatisticsProps {
+  query: UseQueryResult<StatisticsResult>;
+  body: StatisticsQuery;
+  onMinMax(): void;
+}
+
+function Statistics({ query, body, onMinMax }: StatisticsProps) {
+  const problem = findQueryError(query);
+  if (problem !== null && query.isError) {
+    const isOfScale = problem instanceof ApiError && OF_SCALE.includes(problem.code);
+    return (
+      <Panel title="Statistics over environments">
+        {isOfScale ? (
+          <div className={classes.refused}>
+            <Refusal text={problem.message} title="These scores cannot be pooled yet" />
+            <p>
+              Choose a normalisation above, give reference scores, or narrow the filter to one
+              environment.
+            </p>
+            {body.normalisation === null && (
+              <Button variant="default" onClick={onMinMax}>
+                Scale by the lowest and highest of these runs
+              </Button>
+            )}
+          </div>
+        ) : (
+          <Failure small error={problem} retry={() => void query.refetch()} />
+        )}
+      </Panel>
+    );
+  }
+  if (query.data === undefined)
+    return (
+      <Panel title="Aggregate scores">
+        <Skeleton height={200} />
+      </Panel>
+    );
+  return <Figures query={body} result={query.data} />;
+}
+
+function Nothing({ filtered, onClear }: { filtered: boolean; onClear(): void }) {
+  return filtered ? (
+    <EmptyState
+      title="No run with a score matches"
+      actions={
+        <Button variant="default" onClick={onClear}>
+          Clear the filter
+        </Button>
+      }
+    >
+      Widen the filter, or wait for the first evaluation of its runs.
+    </EmptyState>
+  ) : (
+    <EmptyState
+      title="No scores yet"
+      command={`palestra submit examples/cartpole-dqn.yaml --seeds 0-4 --server ${window.location.origin}`}
+    >
+      A benchmark is a table of agents and environments: submit experiments with several seeds each.
+      Their scores, intervals and profiles appear here with the first evaluations.
+    </EmptyState>
+  );
+}

@@ -1,0 +1,236 @@
+import { useMemo } from "react";
+import { STATISTICS_PATH } from "@/api/statisticsQueries";
+import type { StatisticsQuery, StatisticsResult } from "@/api/types";
+import { IntervalFigure } from "@/charts/IntervalFigure";
+import { LineFigure } from "@/charts/LineFigure";
+import { chooseCycleColor } from "@/lib/color";
+import { formatCompact } from "@/lib/format";
+import { EmptyState } from "@/ui/EmptyState";
+import { Figure } from "@/ui/Figure";
+import { Panel } from "@/ui/Page";
+import { useScheme } from "@/ui/scheme";
+import classes from "./Benchmarks.module.css";
+import {
+  AGGREGATES,
+  aggregateTable,
+  efficiencyTable,
+  improvementTable,
+  printAggregates,
+  profileTable,
+} from "./tables";
+
+const HUES = 8;
+const DASHES = [undefined, "6 3", "2 3", "8 3 2 3"];
+
+interface FiguresProps {
+  query: StatisticsQuery;
+  result: StatisticsResult;
+}
+
+interface Group {
+  name: string;
+  color: string;
+  dash: string | undefined;
+}
+
+/** The statistics over environments and seeds, each with its own files. */
+export function Figures({ query, result }: FiguresProps) {
+  const scheme = useScheme();
+  const groups = useMemo(
+    () =>
+      result.groups.map(
+        ({ name }, index): Group => ({
+          name,
+          color: chooseCycleColor(index, scheme),
+          dash: DASHES[Math.floor(index / HUES) % DASHES.length],
+        }),
+      ),
+    [result.groups, scheme],
+  );
+  const common = { result, groups, request: { path: STATISTICS_PATH, body: query } };
+  return (
+    <>
+      <Aggregates {...common} />
+      <div className={classes.pair}>
+        <Profiles {...common} />
+        <Efficiency {...common} />
+      </div>
+      <Improvement {...common} />
+    </>
+  );
+}
+
+interface OneProps {
+  result: StatisticsResult;
+  groups: readonly Group[];
+  request: { path: string; body: unknown };
+}
+
+function describeScore({ method }: StatisticsResult): string {
+  const scale =
+    method.normalisation === null
+      ? "raw returns"
+      : `normalised by the ${method.normalisation.replace(/^([a-z]+-[a-z0-9-]+):/, "table $1:")}`;
+  return `Score of a run: ${method.score}; ${scale}.`;
+}
+
+function describeInterval({ method }: StatisticsResult, resamples = method.resamples): string {
+  const level = Number((100 * method.level).toPrecision(6));
+  return (
+    `${level} % stratified bootstrap intervals: ${resamples} resamples of the seeds within each ` +
+    `environment, RNG seed ${method.rng_seed}.`
+  );
+}
+
+function scoreLabel({ method }: StatisticsResult): string {
+  return method.normalisation === null ? "score" : "normalised score";
+}
+
+function Aggregates({ result, groups, request }: OneProps) {
+  const data = useMemo(() => aggregateTable(result), [result]);
+  const panels = AGGREGATES.filter(([name]) =>
+    result.groups.some((group) => group.aggregates[name] !== undefined),
+  ).map(([name, heading]) => ({
+    heading,
+    intervals: result.groups.map((group) => group.aggregates[name] ?? null),
+    // Fewer than three seeds have no interval: their scores are shown instead.
+    points: result.groups.map((group) =>
+      name === "iqm" && group.aggregates.iqm?.low === null
+        ? group.scores.map((one) => one.score)
+        : [],
+    ),
+  }));
+  const advice = result.groups.flatMap((group) =>
+    group.advice !== null && groups.length > 1 ? [`${group.name}: ${group.advice.sentence}`] : [],
+  );
+  return (
+    <Figure
+      title="Aggregate scores"
+      name="aggregates"
+      data={data}
+      printed={printAggregates(result)}
+      query={request}
+      caption={[`${describeScore(result)} ${describeInterval(result)}`, ...result.notes, ...advice]}
+    >
+      <IntervalFigure
+        label="Mean, median, interquartile mean and optimality gap of each group"
+        rows={groups}
+        panels={panels}
+      />
+    </Figure>
+  );
+}
+
+function Profiles({ result, groups, request }: OneProps) {
+  const data = useMemo(() => profileTable(result), [result]);
+  return (
+    <Figure
+      title="Performance profiles"
+      name="profiles"
+      data={data}
+      query={request}
+      caption={[
+        "Share of all runs with a score above each threshold; bands are pointwise. " +
+          describeInterval(result),
+      ]}
+    >
+      <LineFigure
+        label="Share of runs above each score"
+        x={result.thresholds}
+        xLabel={`${scoreLabel(result)} τ`}
+        yLabel="share of runs > τ"
+        range={[0, 1]}
+        lines={groups.map((group, i) => ({
+          name: group.name,
+          color: group.color,
+          ...(group.dash && { dash: group.dash }),
+          y: result.groups[i]?.profile?.share ?? [],
+          low: result.groups[i]?.profile?.low ?? null,
+          high: result.groups[i]?.profile?.high ?? null,
+        }))}
+      />
+    </Figure>
+  );
+}
+
+function Efficiency({ result, groups, request }: OneProps) {
+  const data = useMemo(() => efficiencyTable(result), [result]);
+  const falls = result.groups.filter((group) => new Set(group.efficiency?.n ?? []).size > 1);
+  return (
+    <Figure
+      title="Sample efficiency"
+      name="sample-efficiency"
+      data={data}
+      query={request}
+      caption={[
+        "IQM over env steps; each run counts from its first to its last evaluation, nothing is " +
+          `extrapolated. ${describeInterval(result, result.method.curve_resamples)}`,
+        ...(falls.length > 0
+          ? [
+              "The number of runs that a curve is over (n in the CSV) changes along it: " +
+                `${falls.map((group) => group.name).join(", ")}.`,
+            ]
+          : []),
+      ]}
+    >
+      <LineFigure
+        label="Interquartile mean over env steps"
+        x={result.grid}
+        xLabel="env steps"
+        xFormat={formatCompact}
+        yLabel={`IQM of the ${scoreLabel(result)}`}
+        lines={groups.map((group, i) => ({
+          name: group.name,
+          color: group.color,
+          ...(group.dash && { dash: group.dash }),
+          y: result.groups[i]?.efficiency?.iqm ?? [],
+          low: result.groups[i]?.efficiency?.low ?? null,
+          high: result.groups[i]?.efficiency?.high ?? null,
+        }))}
+      />
+    </Figure>
+  );
+}
+
+function Improvement({ result, groups, request }: OneProps) {
+  const data = useMemo(() => improvementTable(result), [result]);
+  if (result.pairs.length === 0)
+    return (
+      <Panel title="Probability of improvement">
+        <EmptyState small title="There are no two groups to compare">
+          {groups.length < 2
+            ? "All runs are one group: group them by a field that differs."
+            : "No two groups have an environment in common."}
+        </EmptyState>
+      </Panel>
+    );
+  const colors = new Map(groups.map((group) => [group.name, group.color]));
+  return (
+    <Figure
+      title="Probability of improvement"
+      name="probability-of-improvement"
+      data={data}
+      query={request}
+      caption={[
+        "How likely a run of the first group scores higher than one of the second: the mean over " +
+          `the environments that both have of P(X > Y) + P(X = Y) / 2. ${describeInterval(result)}`,
+      ]}
+    >
+      <IntervalFigure
+        label="Probability that the first group of each pair scores higher"
+        rows={result.pairs.map((pair) => ({
+          name: `${pair.first} > ${pair.second}`,
+          color: colors.get(pair.first) ?? "currentColor",
+        }))}
+        panels={[
+          {
+            heading: "P(first > second)",
+            intervals: result.pairs.map((pair) => pair.improvement),
+            mark: 0.5,
+            range: [0, 1],
+          },
+        ]}
+      />
+    </Figure>
+  );
+}

@@ -1,0 +1,116 @@
+import { useMemo } from "react";
+import { COMPARISON_PATH } from "@/api/statisticsQueries";
+import { formatScore, formatValue } from "@/lib/format";
+import { Dot } from "@/ui/Dot";
+import { Figure } from "@/ui/Figure";
+import figure from "@/ui/Figure.module.css";
+import classes from "./Compare.module.css";
+import type { PartProps } from "./ComparePage";
+import { type Member, scoreTable } from "./members";
+
+/** The final scores of the members, with the difference to the best of each environment. */
+export function Scores({ result, request, members }: PartProps & { members: readonly Member[] }) {
+  const data = useMemo(() => scoreTable(result), [result]);
+  const rows = result.members.flatMap((member, index) =>
+    (member.environments.length > 0 ? member.environments : [null]).map((scores) => ({
+      index,
+      member,
+      scores,
+    })),
+  );
+  const best = new Map<string, number>();
+  for (const { scores } of rows)
+    if (scores !== null)
+      best.set(
+        scores.environment,
+        Math.max(best.get(scores.environment) ?? Number.NEGATIVE_INFINITY, scores.mean),
+      );
+  return (
+    <Figure
+      table
+      title="Scores"
+      name="compared-scores"
+      data={data}
+      query={{ path: COMPARISON_PATH, body: request }}
+      caption={[
+        `Score of a run: ${result.method.score}, raw. Intervals of the IQM are 95 % bootstrap ` +
+          "intervals over the runs of a group.",
+        ...result.notes.filter((note) => !note.startsWith("Importance")),
+      ]}
+    >
+      <table className={figure.grid} aria-label="Scores">
+        <thead>
+          <tr>
+            <th scope="col">Run or group</th>
+            <th scope="col">Environment</th>
+            <th scope="col" data-number>
+              n
+            </th>
+            <th scope="col" data-number>
+              Mean
+            </th>
+            <th scope="col" data-number>
+              Less the best
+            </th>
+            <th scope="col" data-number>
+              IQM
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ index, member, scores }) => (
+            <tr key={`${index} ${scores?.environment}`}>
+              <th scope="row">
+                <span className={classes.name}>
+                  <Dot color={members[index]?.color ?? ""} />
+                  {member.name}
+                </span>
+              </th>
+              <td>{scores?.environment ?? <span className="faint">no evaluation yet</span>}</td>
+              <td data-number>
+                {scores?.n ?? 0}
+                {(scores?.n ?? 0) < member.run_ids.length && (
+                  <small> of {member.run_ids.length}</small>
+                )}
+              </td>
+              <td data-number>
+                {scores === null ? (
+                  "–"
+                ) : (
+                  <>
+                    {formatScore(scores.mean, scores.stdev)}
+                    {scores.stdev !== null && <small> ± {formatValue(scores.stdev, 2)}</small>}
+                  </>
+                )}
+              </td>
+              <td data-number>
+                {scores === null
+                  ? "–"
+                  : describeDifference(scores.mean - (best.get(scores.environment) ?? 0))}
+              </td>
+              <td data-number>
+                {scores === null ? (
+                  "–"
+                ) : (
+                  <>
+                    {formatValue(scores.iqm.value)}
+                    {scores.iqm.low !== null && (
+                      <small>
+                        {" "}
+                        [{formatValue(scores.iqm.low)}, {formatValue(scores.iqm.high)}]
+                      </small>
+                    )}
+                  </>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Figure>
+  );
+}
+
+function describeDifference(difference: number): string {
+  return difference === 0 ? "best" : formatValue(difference);
+}
