@@ -91,7 +91,8 @@ def read_history_of_whole_run(
         run_id, lambda run: run["state"] == "succeeded", 180, "the run succeeds"
     )
     assert [row["outcome"] for row in run["attempts"]].count("succeeded") == 1
-    assert len(run["attempts"]) == attempts, run["attempts"]
+    ends = [(row["outcome"], row["cause"], row["failure"]) for row in run["attempts"]]
+    assert len(ends) == attempts, f"{ends}\n{stack.log(worker)[-4_000:]}"
     spooled = sorted(
         {
             row
