@@ -191,7 +191,9 @@ def run_server(url: str, directory: Path) -> Iterator[Stack]:
     """Starts Valkey and one server process whose caps suffice for all clients."""
     valkey = Stack(directory)
     caps = {
-        "PALESTRA_DAEMONS": "false",
+        # The compactor keeps the tails short; the attempts have no supervisors to renew their leases.
+        "PALESTRA_LEASE_SECONDS": "3600",
+        "PALESTRA_RECLAIM_SECONDS": "3600",
         "PALESTRA_API_REQUESTS_PER_SECOND": "0",
         "PALESTRA_MAX_CONNECTIONS_PER_ADDRESS": "5000",
         "PALESTRA_SSE_STREAMS": "5000",
