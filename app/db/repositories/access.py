@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     ScalarSelect,
+    Select,
     String,
     Table,
     bindparam,
@@ -133,33 +134,50 @@ async def load_holders(
     session: Session, user_ids: Collection[str], project_id: str | None = None
 ) -> dict[str, Holder]:
     """Returns users that are not disabled, with their memberships by the project's name."""
-    users = select(UserRow).where(UserRow.id.in_(user_ids), UserRow.disabled_at.is_(None))
-    columns = (
-        MembershipRow.user_id,
-        MembershipRow.role,
-        ProjectRow.id,
-        ProjectRow.slug,
-        ProjectRow.name,
-        ProjectRow.archived_at.is_not(None),
-    )
-    query = (
-        select(*columns)
-        .join(ProjectRow, ProjectRow.id == MembershipRow.project_id)
-        .where(MembershipRow.user_id.in_(user_ids), ProjectRow.deleted_at.is_(None))
-        .order_by(ProjectRow.name, ProjectRow.id)
-    )
-    if project_id is not None:
-        query = query.where(ProjectRow.id == project_id)
+    values = {"user_ids": list(user_ids)}
     memberships: dict[str, list[Membership]] = {}
-    for user_id, role, owner, slug, name, archived in await session.execute(query):
+    found = await session.execute(
+        _select_memberships(in_one=project_id is not None), {**values, "owner_id": project_id}
+    )
+    for user_id, role, owner, slug, name, archived in found:
         membership = Membership(
             project_id=owner, slug=slug, name=name, role=Role(role), archived=archived
         )
         memberships.setdefault(user_id, []).append(membership)
     return {
         user.id: Holder(user, tuple(memberships.get(user.id, ())))
-        for user in await session.scalars(users)
+        for user in await session.scalars(_select_enabled_users(), values)
     }
+
+
+# Built once, since each request of a user executes them.
+@cache
+def _select_enabled_users() -> Select[UserRow]:
+    return select(UserRow).where(
+        UserRow.id.in_(bindparam("user_ids", expanding=True)), UserRow.disabled_at.is_(None)
+    )
+
+
+@cache
+def _select_memberships(*, in_one: bool) -> Select[str, str, str, str, str, bool]:
+    """Returns the memberships of users, or with `in_one` those in the project `owner_id`."""
+    query = (
+        select(
+            MembershipRow.user_id,
+            MembershipRow.role,
+            ProjectRow.id,
+            ProjectRow.slug,
+            ProjectRow.name,
+            ProjectRow.archived_at.is_not(None),
+        )
+        .join(ProjectRow, ProjectRow.id == MembershipRow.project_id)
+        .where(
+            MembershipRow.user_id.in_(bindparam("user_ids", expanding=True)),
+            ProjectRow.deleted_at.is_(None),
+        )
+        .order_by(ProjectRow.name, ProjectRow.id)
+    )
+    return query.where(ProjectRow.id == bindparam("owner_id")) if in_one else query
 
 
 async def has_password(session: Session) -> bool:
@@ -249,10 +267,16 @@ async def find_live_login(
 ) -> LoginSessionRow | None:
     """Returns a login that has not ended, was used recently and is within its maximum age."""
     return await session.scalar(
-        select(LoginSessionRow).where(
-            LoginSessionRow.secret_hash == secret_hash,
-            *build_live_login_conditions(idle_seconds, max_seconds),
-        )
+        _select_live_login(idle_seconds, max_seconds), {"given_hash": secret_hash}
+    )
+
+
+@cache
+def _select_live_login(idle_seconds: float, max_seconds: float) -> Select[LoginSessionRow]:
+    """Returns a statement that is built once, since each request of a browser executes it."""
+    return select(LoginSessionRow).where(
+        LoginSessionRow.secret_hash == bindparam("given_hash", type_=String()),
+        *build_live_login_conditions(idle_seconds, max_seconds),
     )
 
 

@@ -3,12 +3,16 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
     ScalarSelect,
+    Select,
+    String,
     and_,
+    bindparam,
     delete,
     exists,
     func,
@@ -39,9 +43,16 @@ async def find_live_token(session: Session, secret_hash: str) -> TokenRow | None
 
     The secret before a rotation matches too, until the chosen overlap has passed.
     """
-    before = (TokenRow.previous_hash == secret_hash) & (TokenRow.previous_until > db_now())
-    matches = or_(TokenRow.secret_hash == secret_hash, before)
-    return await session.scalar(select(TokenRow).where(matches, *_token_is_live()))
+    return await session.scalar(_select_live_token(), {"given_hash": secret_hash})
+
+
+@cache
+def _select_live_token() -> Select[TokenRow]:
+    """Returns a statement that is built once, since each request with a token executes it."""
+    given = bindparam("given_hash", type_=String())
+    before = (TokenRow.previous_hash == given) & (TokenRow.previous_until > db_now())
+    matches = or_(TokenRow.secret_hash == given, before)
+    return select(TokenRow).where(matches, *_token_is_live())
 
 
 async def list_live_tokens(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:
