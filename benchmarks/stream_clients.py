@@ -191,7 +191,7 @@ def run_server(url: str, directory: Path) -> Iterator[Stack]:
     """Starts Valkey and one server process whose caps suffice for all clients."""
     valkey = Stack(directory)
     caps = {
-        # The compactor keeps the tails short; the attempts have no supervisors to renew their leases.
+        # The compactor keeps tails short; the attempts have no supervisors to renew their leases.
         "PALESTRA_LEASE_SECONDS": "3600",
         "PALESTRA_RECLAIM_SECONDS": "3600",
         "PALESTRA_API_REQUESTS_PER_SECOND": "0",
