@@ -32,7 +32,7 @@ class Fault:
     expected: frozenset[str]
     agent: Mapping[str, Any] = field(default_factory=dict)
     env: Mapping[str, Any] = field(default_factory=dict)
-    env_steps: int = 100_000
+    env_steps: int = 40_960
 
 
 FAULTS: Final[Mapping[str, Fault]] = {
@@ -69,9 +69,9 @@ FAULTS: Final[Mapping[str, Fault]] = {
     ),
     "ppo-no-entropy": Fault(
         "cartpole-ppo",
-        "entropy coefficient 0, step size x20",
+        "entropy coefficient 0, step size x50",
         frozenset({"entropy_collapsed"}),
-        {"entropy_coefficient": 0.0, "learning_rate": 0.02},
+        {"entropy_coefficient": 0.0, "learning_rate": 0.05},
     ),
     "ppo-reward-scale": Fault(
         "cartpole-ppo",
@@ -82,21 +82,16 @@ FAULTS: Final[Mapping[str, Fault]] = {
     ),
     "ppo-passes": Fault(
         "cartpole-ppo",
-        "100 passes over a rollout, step size x5",
+        "30 passes over a rollout, step size x10",
         frozenset({"policy_steps_too_large"}),
-        {"passes": 100, "learning_rate": 0.005},
+        {"passes": 30, "learning_rate": 0.01},
+        env_steps=20_480,
     ),
     "a2c-step-size": Fault(
         "cartpole-a2c",
         "step size x100",
         frozenset({"entropy_collapsed", "explained_variance_negative"}),
         {"learning_rate": 0.2},
-    ),
-    "ppo-no-values": Fault(
-        "cartpole-ppo",
-        "value coefficient 0",
-        frozenset({"explained_variance_negative"}),
-        {"value_coefficient": 0.0},
     ),
     "ppo-huge-rewards": Fault(
         "cartpole-ppo",
@@ -145,6 +140,8 @@ def build_submission(name: str, env_steps: int | None = None) -> Submission:
     (path,) = list_preset_paths([fault.preset if fault else name])
     document = read_preset(path).submission.model_dump(mode="json")
     definition = document["definition"]
+    # Trainings are so short that compiling would take longer than it saves.
+    document["options"]["resources"]["compile"] = "eager"
     if fault is not None:
         definition["agent"] |= fault.agent
         definition["env"] |= fault.env

@@ -4,10 +4,12 @@ python -m benchmarks._health.train_one dqn-step-size --seed 0
 """
 
 import argparse
+import contextlib
 import json
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from benchmarks._health import environments
 from benchmarks._health.curves import read_training, to_json
@@ -29,6 +31,29 @@ class RecordSink:
         return len(self.kept)
 
 
+def train_definition(name: str, seed: int, env_steps: int | None, buckets: int) -> dict[str, Any]:
+    """Trains a definition; returns its curves and how it ended."""
+    environments.register()
+    submission, began = build_submission(name, env_steps), time.perf_counter()
+    sink, reason = RecordSink(), "diverged"
+    with (
+        tempfile.TemporaryDirectory(prefix="palestra-health-") as directory,
+        open_training(submission, seed, Path(directory), sink) as training,
+    ):
+        with contextlib.suppress(NumericalFailureError):
+            reason = str(train(training).reason)
+        training.recorder.close()
+    definition = submission.definition.model_dump(mode="json")
+    return {
+        "name": name,
+        "seed": seed,
+        "reason": reason,
+        "seconds": round(time.perf_counter() - began, 1),
+        "budget": definition["loop"]["env_steps"],
+        **to_json(read_training(definition, sink.kept, buckets)),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -38,27 +63,7 @@ def main() -> None:
     parser.add_argument("--env-steps", type=int, help="shorter than the definition")
     parser.add_argument("--buckets", type=int, default=400, help="most buckets of a series")
     options = parser.parse_args()
-    environments.register()
-    submission, began = build_submission(options.name, options.env_steps), time.perf_counter()
-    sink, reason = RecordSink(), ""
-    with (
-        tempfile.TemporaryDirectory(prefix="palestra-health-") as directory,
-        open_training(submission, options.seed, Path(directory), sink) as training,
-    ):
-        try:
-            reason = str(train(training).reason)
-        except NumericalFailureError:
-            reason = "diverged"
-        training.recorder.close()
-    definition = submission.definition.model_dump(mode="json")
-    line = {
-        "name": options.name,
-        "seed": options.seed,
-        "reason": reason,
-        "seconds": round(time.perf_counter() - began, 1),
-        "budget": definition["loop"]["env_steps"],
-        **to_json(read_training(definition, sink.kept, options.buckets)),
-    }
+    line = train_definition(options.name, options.seed, options.env_steps, options.buckets)
     print(json.dumps(line), flush=True)
 
 

@@ -131,6 +131,28 @@ def test_differential_entropy_is_not_judged() -> None:
     assert rules.check_entropy(record) is None
 
 
+@pytest.mark.parametrize(
+    ("explained", "loss", "is_found"),
+    [(-2.0, 0.25, False), (-2.0, 400.0, True), (-2.0, None, True), (-0.05, 400.0, False)],
+)
+def test_values_of_a_solved_task_explain_nothing_and_are_right(
+    explained: float, loss: float | None, is_found: bool
+) -> None:
+    series = {
+        "value__explained_variance": trace(explained),
+        "value__mean": trace(50.0),
+        "loss__value": None if loss is None else trace(loss),
+    }
+    record = with_series(**series)(make_healthy())
+    assert (rules.check_explained_variance(record) is not None) == is_found
+
+
+def test_one_rollout_far_below_zero_is_no_finding() -> None:
+    values = np.where(np.arange(40) % 5 == 0, -500.0, 0.8)
+    record = with_series(value__explained_variance=trace(values))(make_healthy())
+    assert rules.check_explained_variance(record) is None
+
+
 def test_series_that_rules_read() -> None:
     names = ["loss/td", "memory/size", "episode/return", "system/gpu0_util_percent", "system/cpu"]
     assert rules.list_series(names) == ["loss/td", "episode/return", "system/gpu0_util_percent"]
