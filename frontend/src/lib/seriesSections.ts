@@ -7,10 +7,20 @@ export interface Section {
 
 const FIRST = ["evaluation", "episode", "loss", "policy", "value", "q"];
 const LAST = ["time", "system"];
+/** Series that come first in their section; lengths of episodes come last. */
+const FIRST_NAMES = ["mean", "return", "median", "min", "max", "stdev"];
 
 function rank(prefix: string): number {
   if (FIRST.includes(prefix)) return FIRST.indexOf(prefix);
   return LAST.includes(prefix) ? 200 + LAST.indexOf(prefix) : 100;
+}
+
+/** Place of a series in its section; those of one place are in the order of their names. */
+function rankName(name: string): number {
+  const own = name.slice(name.indexOf("/") + 1);
+  if (own.startsWith("length")) return FIRST_NAMES.length + 1;
+  const first = FIRST_NAMES.indexOf(own);
+  return first < 0 ? FIRST_NAMES.length : first;
 }
 
 /**
@@ -34,6 +44,9 @@ export function sections(names: readonly string[], query: string | undefined): S
     const prefix = name.includes("/") ? (name.split("/")[0] as string) : "other";
     found.set(prefix, [...(found.get(prefix) ?? []), name]);
   }
-  const all = [...found].map(([prefix, members]) => ({ prefix, names: members.sort() }));
+  const all = [...found].map(([prefix, members]) => ({
+    prefix,
+    names: members.sort((a, b) => rankName(a) - rankName(b) || a.localeCompare(b)),
+  }));
   return all.sort((a, b) => rank(a.prefix) - rank(b.prefix) || a.prefix.localeCompare(b.prefix));
 }

@@ -115,7 +115,7 @@ function Scores({ experiment, shown, caption, notes }: ScoresProps) {
     <div className={classes.scores}>
       {advice && (
         <p className={classes.advice} data-enough={advice.enough}>
-          {advice.sentence}
+          {nameExperiments(advice.sentence)}
         </p>
       )}
       <ul className={classes.rows}>
@@ -131,11 +131,17 @@ function Scores({ experiment, shown, caption, notes }: ScoresProps) {
         ))}
       </ul>
       <p className={classes.caption}>
-        {caption}. Mark and bar: interquartile mean and its 95 % bootstrap interval over seeds.
-        {notes.map((note) => ` ${note}`)}
+        Score: {caption}. Mark and bar: interquartile mean and its 95 % bootstrap interval over
+        seeds.
+        {notes.map((note) => ` ${nameExperiments(note)}`)}
       </p>
     </div>
   );
+}
+
+/** Sentences of the server name a group by its field and value. */
+function nameExperiments(sentence: string): string {
+  return sentence.replaceAll("experiment=", "");
 }
 
 interface RowProps {

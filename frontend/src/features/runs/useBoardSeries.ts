@@ -38,7 +38,9 @@ export function useBoardSeries(runs: readonly Run[]): BoardSeries {
   const joined = [...new Set(key)].sort().join("\n");
   const names = useMemo(() => (joined === "" ? [] : joined.split("\n")), [joined]);
   const distances = details.flatMap((one) => (one.data ? [listMeasures(one.data.definition)] : []));
-  const every = Math.max(0, ...distances.map((one) => one.evaluateEvery ?? 0));
+  // Evaluations that are further apart than the closest ones have buckets of their own in any case.
+  const known = distances.flatMap((one) => one.evaluateEvery ?? []);
+  const every = known.length > 0 ? Math.min(...known) : 0;
   const counter = distances[0]?.counter ?? "env_step";
   const evaluations = useMemo(() => (every > 0 ? { counter, every } : null), [counter, every]);
   return {
