@@ -1,4 +1,4 @@
-"""The methods of `palestra.Client` that manage projects and their members."""
+"""The methods of `palestra.Client` that manage projects, their members and thresholds."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,11 @@ from palestra.contract.projects import (
     ProjectRequest,
     ProjectView,
 )
+from palestra.contract.thresholds import ThresholdDirection, ThresholdRequest, ThresholdView
 
 
 class ProjectMethods(ClientMethods):
-    """Projects and members."""
+    """Projects, members and thresholds."""
 
     def projects(self) -> Iterator[ProjectView]:
         """Yields the caller's projects by name; all of them for a server administrator."""
@@ -86,6 +87,40 @@ class ProjectMethods(ClientMethods):
     def remove_member(self, slug: str, user: str) -> None:
         """Removes a member; the member's experiments stay and their jobs continue."""
         self._connection.delete(f"{_path(slug)}/members/{encode_path_part(user)}")
+
+    def thresholds(self, slug: str) -> Iterator[ThresholdView]:
+        """Yields all thresholds of a project by name."""
+        return self._connection.pages(ThresholdView, f"{_path(slug)}/thresholds")
+
+    def set_threshold(
+        self,
+        slug: str,
+        name: str,
+        series: str,
+        value: float,
+        *,
+        direction: ThresholdDirection = ThresholdDirection.AT_LEAST,
+    ) -> ThresholdView:
+        """Declares a threshold of a project, or replaces the one of that name.
+
+        Lists of runs and experiments then filter and sort by `reached.NAME`, the env_step at which
+        a run first reached it, and by `reached.NAME.seconds`. Requires a maintainer with the scope
+        `admin`.
+
+        Args:
+            slug: The project.
+            name: Lower-case letters, digits and hyphens.
+            series: For example `evaluation/mean`.
+            value: A finite number.
+            direction: Whether values at or above it reach it, or values at or below it.
+        """
+        path = f"{_path(slug)}/thresholds/{encode_path_part(name)}"
+        body = ThresholdRequest(series=series, value=value, direction=direction)
+        return self._connection.send(ThresholdView, "PUT", path, body=body)[0]
+
+    def remove_threshold(self, slug: str, name: str) -> None:
+        """Removes a threshold and what was kept of its crossings; the curves stay."""
+        self._connection.delete(f"{_path(slug)}/thresholds/{encode_path_part(name)}")
 
 
 def _path(slug: str) -> str:

@@ -39,8 +39,9 @@ def declare_page_request(
 
 
 OF_LISTS: Final = (
-    ", another field of the filter, a member of the definition like `agent.lr`, or a series like "
-    "`evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`)"
+    ", another field of the filter, a member of the definition like `agent.lr`, a series like "
+    "`evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`), or a threshold of the project "
+    "like `reached.NAME` (`.env_step`, `.seconds`)"
 )
 """Describes the keys of the lists of runs and experiments."""
 LONGEST_KEY: Final = 200

@@ -7,6 +7,7 @@ import structlog
 from app.daemons.periodic import run_periodically
 from app.db.engine import Database
 from app.db.repositories import events as event_rows
+from app.db.repositories import stale_summaries as stale_rows
 from app.db.repositories import summaries as rows
 from app.services.curves import summaries
 
@@ -47,7 +48,7 @@ class Summariser:
             oldest, newest = await event_rows.read_bounds(session)
             last = min(newest, max(after, oldest - 1) + EVENTS)
             changes = await rows.list_changes(session, after, last)
-            stale = await rows.list_stale(session, _STALE)
+            stale = await stale_rows.list_stale(session, _STALE)
         if oldest > after + 1:
             stale = await self._mark_all(oldest - 1)
         run_ids = {change.run_id for change in changes}
@@ -62,6 +63,6 @@ class Summariser:
     async def _mark_all(self, event_id: int) -> list[str]:
         """Lets all runs be summarised anew, since events were deleted before they were read."""
         async with self._database.write() as session:
-            await rows.mark_stale(session)
+            await stale_rows.mark_all(session)
             await rows.set_progress(session, event_id)
-            return await rows.list_stale(session, _STALE)
+            return await stale_rows.list_stale(session, _STALE)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Table
+from sqlalchemy import Select, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from app.db.engine import Session
@@ -15,6 +15,21 @@ def insert_new(session: Session, model: type[Base], rows: list[dict[str, Any]]) 
     Add `returning` to the statement to learn which rows were inserted.
     """
     return _insert(session, model, rows).on_conflict_do_nothing()
+
+
+def insert_new_from(
+    session: Session, model: type[Base], columns: list[str], query: Select[Any]
+) -> Any:
+    """Returns an insert of the rows of a query that skips existing ones.
+
+    Args:
+        session: A writing session.
+        model: The table.
+        columns: Names of the columns of the query.
+        query: The rows; it needs a condition, without which SQLite reads `ON` as one of a join.
+    """
+    dialect = sqlite if session.get_bind().dialect.name == "sqlite" else postgresql
+    return dialect.insert(model).from_select(columns, query).on_conflict_do_nothing()
 
 
 def insert_or_update(

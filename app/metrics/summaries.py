@@ -3,7 +3,8 @@
 Statistics are over finite values: NaN and infinities are counted in `nonfinite` (and in `count`)
 and are never the last or the best value, and they cross no threshold. A series without a finite
 value has no last, best or mean. Points follow each other in the order of their records, evaluations
-in the order (env_step, update); points that a later attempt superseded must be left out.
+in the order (env_step, update); points that a later attempt superseded must be left out. The first
+crossing of a threshold is the one with the lowest env_step, so a point that arrives late counts.
 """
 
 import json
@@ -23,8 +24,21 @@ Goal = Literal["maximize", "minimize"]
 
 
 @dataclass(frozen=True, slots=True)
+class Threshold:
+    """A value that a series reaches: from below (`at_least`) or from above (`at_most`)."""
+
+    value: float
+    direction: Literal["at_least", "at_most"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class Crossing:
-    """Where a series first reached a threshold."""
+    """Where a series first reached a threshold.
+
+    Attributes:
+        env_step: The lowest one with a value that reaches it.
+        wall: Time of that point in seconds since the Unix epoch; the earliest of several.
+    """
 
     env_step: int
     wall: float
@@ -75,7 +89,7 @@ class SeriesSummary:
         env_steps: Ints,
         walls: Floats,
         values: Floats,
-        thresholds: Mapping[int, float] | None = None,
+        thresholds: Mapping[int, Threshold] | None = None,
     ) -> None:
         """Adds points that follow those before, each column of shape (points,).
 
@@ -83,7 +97,7 @@ class SeriesSummary:
             env_steps: Positions.
             walls: Times in seconds since the Unix epoch.
             values: Values, which may be NaN or infinite.
-            thresholds: Values of thresholds of the series by ID.
+            thresholds: Thresholds of the series by ID.
         """
         self.count += len(values)
         finite = np.isfinite(values)
@@ -95,8 +109,10 @@ class SeriesSummary:
         self._find_best(env_steps, values)
         self.recent = (*self.recent, *values[-RECENT:].tolist())[-RECENT:]
         for threshold_id, threshold in (thresholds or {}).items():
-            if threshold_id not in self.crossings:
-                self._find_crossing(threshold_id, threshold, env_steps, walls, values)
+            first = _find_crossing(threshold, env_steps, walls, values)
+            known = self.crossings.get(threshold_id)
+            if first is not None and (known is None or first < known):
+                self.crossings[threshold_id] = first
 
     def _find_best(self, env_steps: Ints, values: Floats) -> None:
         place = int(np.argmax(values) if self.goal == "maximize" else np.argmin(values))
@@ -106,13 +122,20 @@ class SeriesSummary:
         ):
             self.best, self.best_env_step = found, int(env_steps[place])
 
-    def _find_crossing(
-        self, threshold_id: int, threshold: float, env_steps: Ints, walls: Floats, values: Floats
-    ) -> None:
-        reached = values >= threshold if self.goal == "maximize" else values <= threshold
-        if reached.any():
-            place = int(np.argmax(reached))
-            self.crossings[threshold_id] = Crossing(int(env_steps[place]), float(walls[place]))
+
+def _find_crossing(
+    threshold: Threshold, env_steps: Ints, walls: Floats, values: Floats
+) -> Crossing | None:
+    reached = (
+        values >= threshold.value
+        if threshold.direction == "at_least"
+        else values <= threshold.value
+    )
+    if not reached.any():
+        return None
+    steps, times = env_steps[reached], walls[reached]
+    first = steps.min()
+    return Crossing(int(first), float(times[steps == first].min()))
 
 
 def read_recent(text: str) -> tuple[float, ...]:

@@ -11,7 +11,9 @@ A filter is a sequence of terms that must all hold, for example
 
 `FILTER_FIELDS` lists the fields. A field with a dot is a member of the definition (`agent.lr`), a
 field with a slash is a series of the run: its last value, or `evaluation/mean.best`, `.mean10`,
-`.last`, `.count`. `series.NAME` is a series without a slash in its name.
+`.last`, `.count`. `series.NAME` is a series without a slash in its name. `reached.NAME` is the
+env_step at which the run first reached a threshold of its project, `reached.NAME.seconds` the
+seconds since its first point; a run that has not reached it has neither.
 """
 
 import math
@@ -21,20 +23,24 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from palestra.contract.health import RULES
-from palestra.contract.names import SERIES_PATTERN
+from palestra.contract.names import SERIES_PATTERN, SLUG_PATTERN
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.states import RunState
 
 MAX_FILTER: Final = 1_000
 """Characters of a filter."""
 MAX_TERMS: Final = 32
+MAX_THRESHOLD_NAME: Final = 64
 MAX_VALUES: Final = 100
 """Values of one term."""
 
 Operator = Literal["is", "contains", "lt", "le", "gt", "ge"]
-Kind = Literal["text", "number", "time", "choice", "flag", "member", "series"]
-SeriesStatistic = Literal["last", "best", "mean10", "count"]
-STATISTICS: Final[tuple[SeriesStatistic, ...]] = ("last", "best", "mean10", "count")
+Kind = Literal["text", "number", "time", "choice", "flag", "member", "series", "threshold"]
+Statistic = Literal["last", "best", "mean10", "count", "env_step", "seconds"]
+STATISTICS: Final[tuple[Statistic, ...]] = ("last", "best", "mean10", "count")
+"""Of a series."""
+CROSSINGS: Final[tuple[Statistic, ...]] = ("env_step", "seconds")
+"""Of the first crossing of a threshold."""
 
 ANY_FINDING: Final = "any"
 """Value of the field `finding` for all rules."""
@@ -103,14 +109,14 @@ class Term:
     """One condition of a filter.
 
     Attributes:
-        field: Name of a field of `FILTER_FIELDS`, of a member of the definition or of a series;
-            empty for a word that names and IDs may contain.
+        field: Name of a field of `FILTER_FIELDS`, of a member of the definition, of a series or of
+            a threshold; empty for a word that names and IDs may contain.
         kind: Kind of the field.
         operator: How it is compared. A time `lt` an `Age` is younger than that.
         values: What it is compared with: several for `is` and `contains`, of which one must fit.
         position: Index of the term's first character in the filter.
         is_negated: Whether the condition must not hold.
-        statistic: Which statistic of a series.
+        statistic: Which statistic of a series, or of a crossing.
     """
 
     field: str
@@ -119,7 +125,7 @@ class Term:
     values: tuple[Value, ...]
     position: int
     is_negated: bool = False
-    statistic: SeriesStatistic = "last"
+    statistic: Statistic = "last"
 
 
 class FilterError(ValueError):
@@ -148,11 +154,13 @@ _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)(min|[smhdw])")
 _AGE_SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _MEMBER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _SERIES: Final = re.compile(SERIES_PATTERN)
+_THRESHOLD: Final = re.compile(SLUG_PATTERN)
 _OPERATORS: Final[dict[str, Operator]] = {
     ":": "is", ":~": "contains", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"
 }  # fmt: skip
 _ORDERS: Final = frozenset({"lt", "le", "gt", "ge"})
 _SERIES_PREFIX: Final = "series."
+_THRESHOLD_PREFIX: Final = "reached."
 
 
 def parse_filter(text: str, target: Target) -> tuple[Term, ...]:
@@ -179,7 +187,7 @@ def parse_filter(text: str, target: Target) -> tuple[Term, ...]:
     return tuple(terms)
 
 
-def parse_key(text: str, target: Target) -> tuple[str, Kind, SeriesStatistic]:
+def parse_key(text: str, target: Target) -> tuple[str, Kind, Statistic]:
     """Returns field, kind and statistic of a key by which lists are sorted, or a column of them.
 
     Raises:
@@ -232,14 +240,16 @@ def _read_word(text: str, position: int, start: int, *, is_negated: bool) -> tup
     return Term("", "text", "contains", (word.group(),), start, is_negated), word.end()
 
 
-def _classify(text: str, position: int, target: Target) -> tuple[str, Kind, SeriesStatistic]:
+def _classify(text: str, position: int, target: Target) -> tuple[str, Kind, Statistic]:
     known = FILTER_FIELDS.get(text)
     if known is not None and known.only in {None, target}:
         return text, known.kind, "last"
-    if "/" in text or text.startswith(_SERIES_PREFIX):
-        name, dot, end = text.removeprefix(_SERIES_PREFIX).rpartition(".")
-        found = next((one for one in STATISTICS if dot and one == end), None)
-        name = name if found else text.removeprefix(_SERIES_PREFIX)
+    if text.startswith(_THRESHOLD_PREFIX):
+        name, found = _split_statistic(text.removeprefix(_THRESHOLD_PREFIX), CROSSINGS)
+        if _THRESHOLD.match(name) and len(name) <= MAX_THRESHOLD_NAME:
+            return name, "threshold", found or "env_step"
+    elif "/" in text or text.startswith(_SERIES_PREFIX):
+        name, found = _split_statistic(text.removeprefix(_SERIES_PREFIX), STATISTICS)
         if _SERIES.match(name):
             return name, "series", found or "last"
     elif "." in text and _MEMBER.fullmatch(text) and len(text) <= 128:
@@ -247,6 +257,13 @@ def _classify(text: str, position: int, target: Target) -> tuple[str, Kind, Seri
     names = [name for name, one in FILTER_FIELDS.items() if one.only in {None, target}]
     message = f"is no field of this list{suggest_nearest(text[:64], names)}"
     raise FilterError("unknown_filter_field", message, position)
+
+
+def _split_statistic(text: str, statistics: tuple[Statistic, ...]) -> tuple[str, Statistic | None]:
+    """Returns a name and the statistic behind its last dot, if there is one."""
+    name, dot, end = text.rpartition(".")
+    found = next((one for one in statistics if dot and one == end), None)
+    return (text, None) if found is None else (name, found)
 
 
 def _check_operator(name: str, kind: Kind, operator: Operator, position: int) -> None:
@@ -258,13 +275,15 @@ def _check_operator(name: str, kind: Kind, operator: Operator, position: int) ->
         "time": operator in _ORDERS,
         "member": True,
         "series": operator != "contains",
+        "threshold": operator != "contains",
     }[kind]
     if not fits:
         allowed = {
             "text": ": or :~", "choice": ":", "flag": ":", "number": ":, <, <=, > or >=",
             "time": "<, <=, > or >=", "series": ":, <, <=, > or >=",
+            "threshold": ":, <, <=, > or >=",
         }[kind]  # fmt: skip
-        shown = "a series" if kind == "series" else name
+        shown = f"a {kind}" if kind in {"series", "threshold"} else name
         raise FilterError("filter_wrong_operator", f"{shown} takes {allowed}", position)
 
 
@@ -315,7 +334,7 @@ def _convert(kind: Kind, name: str, operator: Operator, value: str, position: in
         return value.lower() == "true" if kind == "flag" else value.lower()
     if kind == "time":
         return _convert_time(name, value, position)
-    if kind in {"number", "series"} or (kind == "member" and operator in _ORDERS):
+    if kind in {"number", "series", "threshold"} or (kind == "member" and operator in _ORDERS):
         return _convert_number(value, position)
     return value
 

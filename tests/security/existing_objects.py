@@ -129,6 +129,11 @@ CALLS = {
     "GET /projects/{slug}/members": Call(200, _ANY),
     "PUT /projects/{slug}/members/{user}": Call(200, _ANY, {"role": "viewer"}),
     "DELETE /projects/{slug}/members/{user}": Call(204, _ANY),
+    "GET /projects/{slug}/thresholds": Call(200, _ANY),
+    "PUT /projects/{slug}/thresholds/{threshold}": Call(
+        200, _ANY, {"series": "evaluation/mean", "value": 195}
+    ),
+    "DELETE /projects/{slug}/thresholds/{threshold}": Call(204, _ANY),
     "POST /events:poll": Call(
         200, body={"subscriptions": [{"project": "{project}", "after": 0}], "wait": 0}
     ),

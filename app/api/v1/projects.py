@@ -1,4 +1,4 @@
-"""Projects: list, create, read, change, archive, restore, delete; and their members.
+"""Projects: list, create, read, change, archive, restore, delete; their members and thresholds.
 
 The paths name the project as `{slug}`: an administrator of the server manages projects of which it
 is no member, so these requests are not limited to a project of the caller.
@@ -13,7 +13,8 @@ from app.api.deps import ReadSession, SettingsDep, WriteSession
 from app.api.paging import declare_page_request
 from app.api.strict_body import declare_json_body
 from app.domain.paging import PageRequest
-from app.services.projects import deletion, members, projects
+from app.services.projects import deletion, members, projects, thresholds
+from palestra.contract.names import SLUG_PATTERN
 from palestra.contract.projects import (
     DeletedProjectView,
     MembershipRequest,
@@ -22,6 +23,7 @@ from palestra.contract.projects import (
     ProjectRequest,
     ProjectView,
 )
+from palestra.contract.thresholds import ThresholdRequest, ThresholdView
 from palestra.contract.views import Page
 
 router = APIRouter(prefix="/projects", tags=["projects"])
@@ -31,6 +33,10 @@ DeletedPage = Annotated[
     PageRequest, Depends(declare_page_request("-deleted_at", ("deleted_at", "name")))
 ]
 ProjectSlug = Annotated[str, Path(max_length=64, description="Slug of the project.")]
+ThresholdName = Annotated[
+    str,
+    Path(max_length=64, pattern=SLUG_PATTERN, description="Name of the threshold: `reached.NAME`."),
+]
 UserName = Annotated[str, Path(max_length=64, description="Login name of the user.")]
 
 
@@ -143,3 +149,35 @@ async def remove_member(
 ) -> None:
     """Removes a member; the member's experiments stay and their jobs continue."""
     await members.remove(session, principal, slug, user)
+
+
+@router.get("/{slug}/thresholds")
+async def list_thresholds(
+    slug: ProjectSlug, principal: Reader, session: ReadSession
+) -> Page[ThresholdView]:
+    """Lists all thresholds of a project by name, with the numbers of runs that reached them."""
+    return await thresholds.list_thresholds(session, principal, slug)
+
+
+@router.put("/{slug}/thresholds/{threshold}", responses={409: {}})
+async def set_threshold(
+    slug: ProjectSlug,
+    threshold: ThresholdName,
+    principal: ProjectManager,
+    body: Annotated[ThresholdRequest, declare_json_body(ThresholdRequest)],
+    session: WriteSession,
+) -> ThresholdView:
+    """Declares a threshold of a series, or replaces the one of that name.
+
+    From then on each run's first crossing is kept, of earlier runs too: lists of runs and
+    experiments filter, sort and have columns by `reached.NAME` and `reached.NAME.seconds`.
+    """
+    return await thresholds.declare(session, principal, slug, threshold, body)
+
+
+@router.delete("/{slug}/thresholds/{threshold}", status_code=204)
+async def remove_threshold(
+    slug: ProjectSlug, threshold: ThresholdName, principal: ProjectManager, session: WriteSession
+) -> None:
+    """Removes a threshold and what was kept of its crossings; the curves stay."""
+    await thresholds.remove(session, principal, slug, threshold)

@@ -119,7 +119,8 @@ class ThresholdRow(Base):
     """A value of a series of which a project wants to know when each run first reaches it."""
 
     __tablename__ = "thresholds"
-    __table_args__ = (UniqueConstraint("project_id", "name"),)
+    # No ID is used twice: a crossing that is being computed never becomes one of another threshold.
+    __table_args__ = (UniqueConstraint("project_id", "name"), {"sqlite_autoincrement": True})
 
     id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
     project_id: Mapped[str] = mapped_column(
@@ -128,13 +129,21 @@ class ThresholdRow(Base):
     name: Mapped[str] = mapped_column(String(64))
     series: Mapped[str] = mapped_column(String(160))
     value: Mapped[float]
+    is_at_least: Mapped[bool]
+    """Whether values at or above it reach it; else values at or below it."""
 
 
 class ThresholdCrossingRow(Base):
     """When a run first reached a threshold."""
 
     __tablename__ = "threshold_crossings"
-    __table_args__ = (Index(None, "run_id"),)
+    __table_args__ = (
+        Index(None, "run_id"),
+        *(
+            Index(f"ix_threshold_crossings_{column}", "threshold_id", column, "run_id")
+            for column in ("env_step", "seconds")
+        ),
+    )
 
     threshold_id: Mapped[int] = mapped_column(
         BigInteger, ForeignKey("thresholds.id", ondelete="CASCADE"), primary_key=True
@@ -145,6 +154,8 @@ class ThresholdCrossingRow(Base):
     env_step: Mapped[int] = mapped_column(BigInteger)
     wall: Mapped[float]
     """Seconds since the Unix epoch, by the worker's clock."""
+    seconds: Mapped[float]
+    """Seconds since the run's first point."""
 
 
 class DefinitionMemberRow(Base):

@@ -9,7 +9,8 @@ from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow
 from app.db.models.summaries import DefinitionMemberRow
 from app.db.repositories.experiments import ExperimentKey
-from app.db.repositories.filter_conditions import ListScope, build_experiment_condition, select_mean
+from app.db.repositories.filter_conditions import build_experiment_condition
+from app.db.repositories.list_scope import ListScope
 from app.db.repositories.list_sorting import (
     KeyType,
     SortKey,
@@ -18,6 +19,7 @@ from app.db.repositories.list_sorting import (
     sort_page,
 )
 from app.db.repositories.run_lists import ListOrder, WantedPage
+from app.db.repositories.statistic_rows import Named, select_mean
 
 
 async def find_key_type(session: Session, order: ListOrder, scope: ListScope) -> KeyType:
@@ -44,8 +46,8 @@ async def list_page(session: Session, wanted: WantedPage) -> list[tuple[Experime
 
 
 async def _find_key(session: Session, order: ListOrder, scope: ListScope) -> SortKey:
-    if order.kind == "series":
-        mean = select_mean(scope.series.get(order.field, -1), order.statistic)
+    if order.kind in {"series", "threshold"}:
+        mean = select_mean(order, scope)
         return SortKey(mean, "number", is_nullable=True)
     if order.kind == "member":
         query = select(DefinitionMemberRow.number).where(
@@ -63,10 +65,10 @@ async def _find_key(session: Session, order: ListOrder, scope: ListScope) -> Sor
 
 
 async def load_means(
-    session: Session, keys: Sequence[ExperimentKey], order: ListOrder, scope: ListScope
+    session: Session, keys: Sequence[ExperimentKey], named: Named, scope: ListScope
 ) -> dict[ExperimentKey, float | None]:
     """Returns the mean of a statistic over the runs of each experiment."""
-    mean = select_mean(scope.series.get(order.field, -1), order.statistic)
+    mean = select_mean(named, scope)
     query = select(ExperimentRow.project_id, ExperimentRow.id, mean).where(
         tuple_(ExperimentRow.project_id, ExperimentRow.id).in_(keys)
     )

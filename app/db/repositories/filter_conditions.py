@@ -1,7 +1,6 @@
 """The terms of a filter as SQL conditions on runs and experiments."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from operator import ge, gt, le, lt
 from typing import Any, Final
@@ -20,24 +19,19 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy import any_ as sql_any
-from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.projects import UserRow
-from app.db.models.summaries import (
-    DefinitionMemberRow,
-    FindingRow,
-    SeriesSummaryRow,
-    SetupRow,
-)
+from app.db.models.summaries import DefinitionMemberRow, FindingRow, SetupRow
+from app.db.repositories.list_scope import ListScope
+from app.db.repositories.statistic_rows import Column, StatisticRows, find_rows, select_mean
 from app.domain.definition_members import write_text
 from app.domain.derived_states import EXPERIMENT_ORDER
-from palestra.contract.filters import ANY_FINDING, Age, Operator, SeriesStatistic, Term, Value
+from palestra.contract.filters import ANY_FINDING, Age, Operator, Term, Value
 from palestra.contract.states import RunState
 
-Column = InstrumentedAttribute[Any]
 Condition = ColumnElement[bool]
 
 _COMPARE: Final[Mapping[Operator, Any]] = {"lt": lt, "le": le, "gt": gt, "ge": ge}
@@ -63,29 +57,8 @@ OF_RUN: Final[Mapping[str, Column]] = {
     "started": RunRow.started_at,
     "finished": RunRow.finished_at,
 }
-STATISTICS: Final[Mapping[SeriesStatistic, Column]] = {
-    "last": SeriesSummaryRow.last,
-    "best": SeriesSummaryRow.best,
-    "mean10": SeriesSummaryRow.mean10,
-    "count": SeriesSummaryRow.points,
-}
 SETUP_FIELDS: Final = frozenset({"agent", "env", "project"})
 """Fields of which an index of summaries holds the values."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListScope:
-    """What the names in a filter mean, and what the caller may read.
-
-    Attributes:
-        project_ids: Projects that the caller may read; no row of another one is returned.
-        slugs: Slugs of these projects by ID.
-        series: IDs of the names of series; a name without summaries has none.
-    """
-
-    project_ids: Collection[str]
-    slugs: Mapping[str, str]
-    series: Mapping[str, int]
 
 
 def is_one_of(session: Session, column: Column, values: Sequence[str]) -> Condition:
@@ -123,38 +96,23 @@ def is_about_experiment(term: Term) -> bool:
     return term.field in OF_EXPERIMENT or term.kind in {"member", "flag"}
 
 
-def compare_statistic(term: Term, row: Any = SeriesSummaryRow) -> Condition:
-    """Returns the condition of a term on the statistic in `SeriesSummaryRow`, or an alias of it."""
-    return _compare(getattr(row, STATISTICS[term.statistic].key), term)
+def compare_statistic(term: Term, rows: StatisticRows) -> Condition:
+    """Returns the condition of a term on rows of its statistic."""
+    return rows.condition & _compare(rows.value, term)
 
 
-def has_summary(term: Term, name_id: int) -> Condition:
-    """Returns the condition that a run has a summary of a series that fits a term."""
-    row = aliased(SeriesSummaryRow)
-    return exists().where(
-        row.run_id == RunRow.id, row.name_id == name_id, compare_statistic(term, row)
-    )
-
-
-def select_mean(name_id: int, statistic: SeriesStatistic) -> Any:
-    """Returns the mean of a statistic over the runs of an experiment."""
-    return (
-        select(func.avg(STATISTICS[statistic]))
-        .join(RunRow, RunRow.id == SeriesSummaryRow.run_id)
-        .where(
-            RunRow.project_id == ExperimentRow.project_id,
-            RunRow.experiment_id == ExperimentRow.id,
-            SeriesSummaryRow.name_id == name_id,
-        )
-        .correlate(ExperimentRow)
-        .scalar_subquery()
-    )
+def _has_statistic(term: Term, scope: ListScope) -> Condition:
+    """Returns the condition that a run has a statistic that fits a term."""
+    rows = find_rows(term, scope)
+    if rows is None:
+        return false()
+    found = select(rows.run_id).where(rows.run_id == RunRow.id, compare_statistic(term, rows))
+    return found.correlate(RunRow).exists()
 
 
 def _build_for_run(term: Term, scope: ListScope) -> Condition:
-    if term.kind == "series":
-        name_id = scope.series.get(term.field)
-        return false() if name_id is None else has_summary(term, name_id)
+    if term.kind in {"series", "threshold"}:
+        return _has_statistic(term, scope)
     if term.field == "":
         return or_(
             *(RunRow.id.contains(str(one).lower(), autoescape=True) for one in term.values),
@@ -189,11 +147,8 @@ def _exists_experiment(condition: Condition) -> Condition:
 
 
 def _build_for_experiment(term: Term, scope: ListScope) -> Condition:
-    if term.kind == "series":
-        name_id = scope.series.get(term.field)
-        if name_id is None:
-            return false()
-        return _compare(select_mean(name_id, term.statistic), term)
+    if term.kind in {"series", "threshold"}:
+        return _compare(select_mean(term, scope), term)
     if term.field == "":
         return or_(
             *(

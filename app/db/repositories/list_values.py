@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from app.db.engine import Session
-from app.db.models.summaries import DefinitionMemberRow, SeriesSummaryRow
+from app.db.models.summaries import DefinitionMemberRow, SeriesSummaryRow, ThresholdCrossingRow
 from app.db.repositories.experiments import ExperimentKey, matches_experiments
 from app.db.repositories.value_lists import split_values
 
@@ -43,6 +43,38 @@ async def load_summaries(
         for some in split_values(run_ids)
         for row in await session.execute(
             query.where(stored.run_id.in_(some), stored.name_id.in_(series))
+        )
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """The first crossing of a threshold; the names are those of the statistics in filters."""
+
+    env_step: int
+    seconds: float
+
+
+async def load_crossings(
+    session: Session, run_ids: Collection[str], thresholds: Mapping[str, Collection[int]]
+) -> dict[tuple[str, str], Crossing]:
+    """Returns the first crossings of some thresholds by run and name.
+
+    Args:
+        session: A session.
+        run_ids: The runs.
+        thresholds: IDs of the thresholds by name.
+    """
+    names = {one: name for name, ids in thresholds.items() for one in ids}
+    if not names:
+        return {}
+    row = ThresholdCrossingRow
+    query = select(row.run_id, row.threshold_id, row.env_step, row.seconds)
+    return {
+        (run_id, names[threshold_id]): Crossing(env_step, seconds)
+        for some in split_values(run_ids)
+        for run_id, threshold_id, env_step, seconds in await session.execute(
+            query.where(row.run_id.in_(some), row.threshold_id.in_(names))
         )
     }
 

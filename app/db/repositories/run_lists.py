@@ -3,7 +3,8 @@
 What a list costs depends on how many runs fit. Up to `FEW` they are found first, by the most
 selective terms, and then sorted. If there are more, an index is walked in the order of the key
 until the page is full: that takes few steps where many rows fit. The index of a statistic holds the
-runs of each setup (project, agent and environment) apart, so terms on these cost nothing.
+runs of each setup (project, agent and environment) apart, so terms on these cost nothing. That of
+the crossings of thresholds holds those of each threshold apart.
 """
 
 from collections.abc import Sequence
@@ -11,16 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, exists, false, or_, select, union_all
-from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow
-from app.db.models.summaries import DefinitionMemberRow, SeriesSummaryRow, SetupRow
+from app.db.models.summaries import DefinitionMemberRow, SetupRow
 from app.db.repositories.filter_conditions import (
     OF_EXPERIMENT,
     SETUP_FIELDS,
-    STATISTICS,
-    ListScope,
     build_experiment_condition,
     build_run_condition,
     build_setup_condition,
@@ -28,6 +26,7 @@ from app.db.repositories.filter_conditions import (
     is_about_experiment,
     is_one_of,
 )
+from app.db.repositories.list_scope import ListScope
 from app.db.repositories.list_sorting import (
     KeyType,
     PageEnd,
@@ -36,13 +35,14 @@ from app.db.repositories.list_sorting import (
     find_run_key,
     sort_page,
 )
-from palestra.contract.filters import Kind, SeriesStatistic, Term
+from app.db.repositories.statistic_rows import StatisticRows, find_rows
+from palestra.contract.filters import Kind, Statistic, Term
 
 FEW: Final = 3_000
 """Runs that are sorted after they were found."""
 _EXPERIMENTS: Final = 1_000
-_SETUPS: Final = 60
-"""Setups whose runs are merged from the index; of more, all runs with the series are sorted."""
+_PARTITIONS: Final = 60
+"""Parts of an index whose runs are merged; of more, all runs with the value are sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,15 @@ class ListOrder:
     """The key of a list.
 
     Attributes:
-        field: Field, member of the definition, or series.
+        field: Field, member of the definition, series or threshold.
         kind: Which of these.
-        statistic: Which statistic of a series.
+        statistic: Which statistic of a series or of a crossing.
         is_descending: Whether the highest value comes first.
     """
 
     field: str
     kind: Kind
-    statistic: SeriesStatistic = "last"
+    statistic: Statistic = "last"
     is_descending: bool = False
 
 
@@ -99,11 +99,11 @@ async def list_page(session: Session, wanted: WantedPage) -> Listed:
     few = await find_few(session, terms, scope) if _needs_search(terms, order) else None
     if few is not None and not few:
         return []
-    if order.kind == "series":
-        name_id = scope.series.get(order.field)
+    if order.kind in {"series", "threshold"}:
+        rows = find_rows(order, scope)
         if few is not None:
-            return await _sort_few(session, few, name_id, wanted)
-        return await _walk_series(session, name_id, wanted)
+            return await _sort_few(session, few, rows, wanted)
+        return await _walk(session, rows, wanted)
     key = await _find_key(session, order, scope)
     query: Select[Any] = select(RunRow.id, key.expression)
     query = query.where(RunRow.project_id.in_(scope.project_ids))
@@ -167,7 +167,7 @@ async def find_few(session: Session, terms: Sequence[Term], scope: ListScope) ->
             query = query.where(condition)
     ids: set[str] | None = None
     for term in list(rest):
-        if term.kind == "series" and not term.is_negated:
+        if term.kind in {"series", "threshold"} and not term.is_negated:
             found = await _find_by_statistic(session, term, terms, scope)
             if found is not None:
                 ids = found if ids is None else ids & found
@@ -205,15 +205,12 @@ async def _find_by_statistic(
     session: Session, term: Term, terms: Sequence[Term], scope: ListScope
 ) -> set[str] | None:
     """Returns the runs whose statistic fits, of those setups that fit; `None` if many do."""
-    name_id = scope.series.get(term.field)
-    if name_id is None:
+    rows = find_rows(term, scope)
+    if rows is None:
         return set()
-    setups = await _list_setups(session, terms, scope)
-    query = select(SeriesSummaryRow.run_id).where(
-        SeriesSummaryRow.name_id == name_id,
-        SeriesSummaryRow.setup_id.in_(setups),
-        compare_statistic(term),
-    )
+    query = select(rows.run_id).where(compare_statistic(term, rows))
+    if term.kind == "series":
+        query = query.where(rows.partition.in_(await _list_setups(session, terms, scope)))
     found = set(await session.scalars(query.limit(FEW + 1)))
     return found if len(found) <= FEW else None
 
@@ -227,22 +224,21 @@ async def _list_setups(session: Session, terms: Sequence[Term], scope: ListScope
 
 
 async def _sort_few(
-    session: Session, runs: Sequence[str], name_id: int | None, wanted: WantedPage
+    session: Session, runs: Sequence[str], rows: StatisticRows | None, wanted: WantedPage
 ) -> Listed:
     order = wanted.order
-    value = STATISTICS[order.statistic]
-    query = select(SeriesSummaryRow.run_id, value).where(
-        SeriesSummaryRow.name_id == name_id,
-        is_one_of(session, SeriesSummaryRow.run_id, runs),
-        value.is_not(None),
-    )
-    values = dict((await session.execute(query)).all()) if name_id is not None else {}
+    values: dict[str, Any] = {}
+    if rows is not None:
+        query = select(rows.run_id, rows.value).where(
+            rows.condition, is_one_of(session, rows.run_id, runs), rows.value.is_not(None)
+        )
+        values = dict((await session.execute(query)).all())
     sign = -1 if order.is_descending else 1
     having = sorted(values, reverse=order.is_descending)
     having.sort(key=lambda run_id: sign * values[run_id])
     lacking = sorted(set(runs) - values.keys(), reverse=order.is_descending)
-    rows = [(run_id, values.get(run_id)) for run_id in (*having, *lacking)]
-    return [row for row in rows if _follows(row, wanted.after, order)][: wanted.limit + 1]
+    listed = [(run_id, values.get(run_id)) for run_id in (*having, *lacking)]
+    return [row for row in listed if _follows(row, wanted.after, order)][: wanted.limit + 1]
 
 
 def _follows(row: tuple[str, Any], after: PageEnd | None, order: ListOrder) -> bool:
@@ -256,36 +252,39 @@ def _follows(row: tuple[str, Any], after: PageEnd | None, order: ListOrder) -> b
     return bool(value < after.value if order.is_descending else value > after.value)
 
 
-async def _walk_series(session: Session, name_id: int | None, wanted: WantedPage) -> Listed:
-    rows: Listed = []
+async def _walk(session: Session, rows: StatisticRows | None, wanted: WantedPage) -> Listed:
+    listed: Listed = []
     after = wanted.after
-    if name_id is not None and (after is None or after.value is not None):
-        setups = await _list_setups(session, wanted.terms, wanted.scope)
-        if setups:
-            query = _merge_setups(setups, name_id, wanted)
-            rows = [(row[0], row[1]) for row in await session.execute(query)]
+    if rows is not None and (after is None or after.value is not None):
+        partitions = await _list_partitions(session, wanted)
+        if partitions:
+            query = _merge_partitions(rows, partitions, wanted)
+            listed = [(row[0], row[1]) for row in await session.execute(query)]
         after = None
-    if len(rows) > wanted.limit:
-        return rows
-    lacking = await _list_lacking(session, name_id, wanted, after)
-    return [*rows, *((run_id, None) for run_id in lacking)][: wanted.limit + 1]
+    if len(listed) > wanted.limit:
+        return listed
+    lacking = await _list_lacking(session, rows, wanted, after)
+    return [*listed, *((run_id, None) for run_id in lacking)][: wanted.limit + 1]
+
+
+async def _list_partitions(session: Session, wanted: WantedPage) -> Sequence[int]:
+    """Returns the parts of the index of the key that the page may have runs of."""
+    if wanted.order.kind == "threshold":
+        return wanted.scope.thresholds[wanted.order.field]
+    return await _list_setups(session, wanted.terms, wanted.scope)
 
 
 async def _list_lacking(
-    session: Session, name_id: int | None, wanted: WantedPage, after: PageEnd | None
+    session: Session, rows: StatisticRows | None, wanted: WantedPage, after: PageEnd | None
 ) -> Sequence[str]:
     """Returns the runs without the statistic, which follow all others."""
     query: Select[Any] = select(RunRow.id).where(
         RunRow.project_id.in_(wanted.scope.project_ids),
         *(build_run_condition(term, wanted.scope) for term in wanted.terms),
     )
-    if name_id is not None:
+    if rows is not None:
         query = query.where(
-            ~exists().where(
-                SeriesSummaryRow.run_id == RunRow.id,
-                SeriesSummaryRow.name_id == name_id,
-                STATISTICS[wanted.order.statistic].is_not(None),
-            )
+            ~exists().where(rows.run_id == RunRow.id, rows.condition, rows.value.is_not(None))
         )
     query = sort_page(
         query,
@@ -298,32 +297,33 @@ async def _list_lacking(
     return (await session.scalars(query)).all()
 
 
-def _merge_setups(setups: Sequence[int], name_id: int, wanted: WantedPage) -> Select[Any]:
-    """Returns the query of the first runs of all setups, each read in the order of its index."""
-    value = STATISTICS[wanted.order.statistic]
-    run_id: InstrumentedAttribute[str] = SeriesSummaryRow.run_id
-    base: Any = select(run_id, value.label("value")).where(
-        SeriesSummaryRow.name_id == name_id, value.is_not(None)
+def _merge_partitions(
+    rows: StatisticRows, partitions: Sequence[int], wanted: WantedPage
+) -> Select[Any]:
+    """Returns the query of the first runs of all parts, each read in the order of its index."""
+    run_id, partition = rows.run_id, rows.partition
+    base: Any = select(run_id, rows.value.label("value")).where(
+        rows.condition, rows.value.is_not(None)
     )
     conditions = [
         build_run_condition(term, wanted.scope)
         for term in wanted.terms
-        if term.field not in SETUP_FIELDS
+        if wanted.order.kind != "series" or term.field not in SETUP_FIELDS
     ]
     if conditions:
         base = base.join(RunRow, RunRow.id == run_id).where(*conditions)
-    key = SortKey(value, "number")
+    key = SortKey(rows.value, "number")
     options: dict[str, Any] = {
         "is_descending": wanted.order.is_descending,
         "limit": wanted.limit,
     }
-    setup_id = SeriesSummaryRow.setup_id
-    if len(setups) == 1 or len(setups) > _SETUPS:
-        mine = setup_id == setups[0] if len(setups) == 1 else setup_id.in_(setups)
+    if len(partitions) == 1 or len(partitions) > _PARTITIONS:
+        one = partition == partitions[0]
+        mine = one if len(partitions) == 1 else partition.in_(partitions)
         return sort_page(base.where(mine), key, run_id, after=wanted.after, **options)
     parts: list[Select[Any]] = []
-    for setup in setups:
-        part = sort_page(base.where(setup_id == setup), key, run_id, after=wanted.after, **options)
+    for place in partitions:
+        part = sort_page(base.where(partition == place), key, run_id, after=wanted.after, **options)
         limited: Any = part.subquery()
         parts.append(select(limited))
     merged: Any = union_all(*parts).subquery()

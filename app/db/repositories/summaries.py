@@ -1,13 +1,15 @@
 """Rows of the summaries of runs: how far they are, what they need, and what they hold."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple, cast
 
-from sqlalchemy import CursorResult, Table, and_, delete, func, insert, literal, or_, select, update
+from sqlalchemy import Table, and_, delete, or_, select, update
 
 from app.db.engine import Session
+from app.db.models.base import Base
 from app.db.models.curves import BlockRow, SeriesRow
 from app.db.models.events import EventRow
 from app.db.models.experiments import ExperimentRow, RunRow
@@ -20,11 +22,10 @@ from app.db.models.summaries import (
     ThresholdCrossingRow,
     ThresholdRow,
 )
+from app.db.repositories.stale_summaries import mark_stale
 from app.db.repositories.value_lists import split_values
 from app.db.upsert import build_insert, insert_new
 
-STALE: Final = -1
-"""Fence of runs that must be summarised anew."""
 _CHANGES: Final = ("points", "evaluation", "run")
 """Types of the events after which the summary of a run may differ."""
 _PROGRESS: Final = 1
@@ -69,6 +70,14 @@ class BlockPlace(NamedTuple):
     name: str
 
 
+class KeptCrossing(NamedTuple):
+    """The first crossing of a threshold as it is stored."""
+
+    env_step: int
+    wall: float
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class NewSummary:
     """What is written of a run."""
@@ -82,8 +91,8 @@ class NewSummary:
     """Whether rows that are not among `series` are deleted."""
     series: Mapping[str, Mapping[str, Any]]
     """Columns of the summary of each series by name."""
-    crossings: Sequence[Mapping[str, Any]]
-    """Columns of `ThresholdCrossingRow` but the run."""
+    crossings: Mapping[int, KeptCrossing]
+    """New or changed first crossings by the ID of the threshold."""
 
 
 async def read_progress(session: Session) -> int:
@@ -113,29 +122,6 @@ async def list_changes(session: Session, after: int, last: int) -> list[Change]:
         EventRow.type.in_(_CHANGES),
     )
     return [Change(run_id or "", kind) for run_id, kind in await session.execute(query)]
-
-
-async def list_stale(session: Session, limit: int) -> list[str]:
-    """Returns runs that must be summarised anew."""
-    query = select(RunSummaryRow.run_id).where(RunSummaryRow.fence == STALE)
-    return list(await session.scalars(query.order_by(RunSummaryRow.run_id).limit(limit)))
-
-
-async def mark_stale(session: Session, project_id: str | None = None) -> int:
-    """Lets the runs of a project, or all runs, be summarised anew; returns their number."""
-    known = select(RunSummaryRow.run_id)
-    missing = select(
-        RunRow.id, literal(STALE), literal(0), literal({}, RunSummaryRow.places.type)
-    ).where(RunRow.id.not_in(known))
-    statement = update(RunSummaryRow).values(fence=STALE, version=RunSummaryRow.version + 1)
-    if project_id is not None:
-        missing = missing.where(RunRow.project_id == project_id)
-        of_project = select(RunRow.id).where(RunRow.project_id == project_id)
-        statement = statement.where(RunSummaryRow.run_id.in_(of_project))
-    columns = ["run_id", "fence", "version", "places"]
-    await session.execute(insert(RunSummaryRow).from_select(columns, missing))
-    result = await session.execute(statement.execution_options(synchronize_session=False))
-    return result.rowcount if isinstance(result, CursorResult) else 0
 
 
 async def load_runs(session: Session, run_ids: Collection[str]) -> list[SummarisedRun]:
@@ -222,22 +208,23 @@ async def load_thresholds(
     return found
 
 
-async def load_crossed(session: Session, run_ids: Collection[str]) -> set[tuple[str, int]]:
-    """Returns which thresholds (run, ID of the threshold) runs have reached."""
-    columns = (ThresholdCrossingRow.run_id, ThresholdCrossingRow.threshold_id)
-    return {
-        (run_id, threshold_id)
-        for some in split_values(run_ids)
-        for run_id, threshold_id in await session.execute(
-            select(*columns).where(ThresholdCrossingRow.run_id.in_(some))
-        )
-    }
+async def load_crossings(
+    session: Session, run_ids: Collection[str]
+) -> dict[str, dict[int, KeptCrossing]]:
+    """Returns where runs first reached thresholds, by run and ID of the threshold."""
+    row = ThresholdCrossingRow
+    query = select(row.run_id, row.threshold_id, row.env_step, row.wall, row.seconds)
+    found: dict[str, dict[int, KeptCrossing]] = defaultdict(dict)
+    for some in split_values(run_ids):
+        for one in await session.execute(query.where(row.run_id.in_(some))):
+            found[one.run_id][one.threshold_id] = KeptCrossing(one.env_step, one.wall, one.seconds)
+    return found
 
 
-async def write(session: Session, summaries: Sequence[NewSummary]) -> int:
+async def write(session: Session, summaries: Sequence[NewSummary]) -> set[str]:
     """Writes the summaries of runs that no other process has changed meanwhile.
 
-    Returns the number of runs.
+    Returns the IDs of these runs.
     """
     taken = [one for one in summaries if await _advance(session, one)]
     names = await _find_names(session, {name for one in taken for name in one.series})
@@ -261,17 +248,32 @@ async def write(session: Session, summaries: Sequence[NewSummary]) -> int:
         for name, columns in one.series.items()
     ]
     if rows:
-        await session.execute(_build_replacement(session.get_bind().dialect.name), rows)
-    crossings = [{**row, "run_id": one.run.id} for one in taken for row in one.crossings]
+        dialect = session.get_bind().dialect.name
+        await session.execute(_build_replacement(dialect, SeriesSummaryRow), rows)
+    await _write_crossings(session, taken)
+    return {one.run.id for one in taken}
+
+
+async def _write_crossings(session: Session, taken: Sequence[NewSummary]) -> None:
+    wanted = {threshold_id for one in taken for threshold_id in one.crossings}
+    # One that was removed since it was read has no crossings any more.
+    query = select(ThresholdRow.id).where(ThresholdRow.id.in_(wanted))
+    present = set(await session.scalars(query)) if wanted else set()
+    crossings = [
+        {"run_id": one.run.id, "threshold_id": threshold_id, **kept._asdict()}
+        for one in taken
+        for threshold_id, kept in one.crossings.items()
+        if threshold_id in present
+    ]
     if crossings:
-        await session.execute(insert_new(session, ThresholdCrossingRow, crossings))
-    return len(taken)
+        dialect = session.get_bind().dialect.name
+        await session.execute(_build_replacement(dialect, ThresholdCrossingRow), crossings)
 
 
 @cache
-def _build_replacement(dialect: str) -> Any:
-    """Returns the statement that adds or replaces summaries of series."""
-    table = cast("Table", SeriesSummaryRow.__table__)
+def _build_replacement(dialect: str, model: type[Base]) -> Any:
+    """Returns the statement that adds rows of a table or replaces them."""
+    table = cast("Table", model.__table__)
     statement = build_insert(dialect, table)
     keys = [column.name for column in table.primary_key]
     replaced = {
@@ -340,16 +342,25 @@ async def find_setup(session: Session, project_id: str, agent: str, env: str) ->
 
 
 async def move(session: Session, run_ids: Any, setup_id: int) -> None:
-    """Gives the summaries of runs another setup; `run_ids` is a query of their IDs."""
+    """Gives the summaries of runs another setup, and lets the runs be summarised anew.
+
+    Their crossings are removed, since thresholds belong to projects. A summary that is being
+    computed with the setup of before is not written any more.
+
+    Args:
+        session: A writing session.
+        run_ids: Query of the IDs of the runs.
+        setup_id: The setup.
+    """
     await session.execute(
         update(SeriesSummaryRow)
         .where(SeriesSummaryRow.run_id.in_(run_ids))
         .values(setup_id=setup_id)
         .execution_options(synchronize_session=False)
     )
-
-
-async def count_stale(session: Session) -> int:
-    """Returns how many runs wait to be summarised anew."""
-    query = select(func.count()).where(RunSummaryRow.fence == STALE)
-    return await session.scalar(query) or 0
+    await session.execute(
+        delete(ThresholdCrossingRow)
+        .where(ThresholdCrossingRow.run_id.in_(run_ids))
+        .execution_options(synchronize_session=False)
+    )
+    await mark_stale(session, RunSummaryRow.run_id.in_(run_ids))

@@ -18,12 +18,17 @@ from app.db.repositories import compaction as content_rows
 from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import summaries as rows
 from app.db.repositories.blocks import Tail
-from app.db.repositories.summaries import NewSummary, SummarisedRun, SummaryState
+from app.db.repositories.summaries import (
+    KeptCrossing,
+    NewSummary,
+    SummarisedRun,
+    SummaryState,
+)
 from app.metrics import blocks, point_tables
 from app.metrics.columns import Columns
 from app.metrics.fence_chain import Chain
 from app.metrics.sort_records import VIRTUAL, parse_evaluation_series
-from app.metrics.summaries import Goal, SeriesSummary, read_recent
+from app.metrics.summaries import Crossing, Goal, SeriesSummary, Threshold, read_recent
 from app.services.curves import series, stored_curves
 from palestra.contract.definition import SupervisedEvaluation
 from palestra.contract.telemetry import Evaluation
@@ -31,6 +36,8 @@ from palestra.contract.upgrade import load_definition
 
 AT_ONCE: Final = 25
 """Runs of one transaction."""
+_ROUNDS: Final = 5
+"""Times that the summary of a run is computed if other processes write it meanwhile."""
 _BLOCKS_AT_ONCE: Final = 16
 _RL: Final = "rl"
 
@@ -44,22 +51,20 @@ class _Work:
     is_anew: bool
     minimised: str | None
     """Metric of evaluations whose best value is the lowest."""
-    thresholds: Mapping[str, Mapping[int, float]]
-    """Values of thresholds by series and ID."""
+    thresholds: Mapping[str, Mapping[int, Threshold]]
+    """Thresholds by series and ID."""
     places: dict[str, int] = field(default_factory=dict)
     first_wall: float | None = None
     series: dict[str, SeriesSummary] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
-    known_crossings: set[int] = field(default_factory=set)
+    stored_crossings: Mapping[int, KeptCrossing] = field(default_factory=dict)
 
     def add(self, name: str, columns: Columns) -> None:
         if not len(columns):
             return
         first = float(columns.wall.min())
         self.first_wall = first if self.first_wall is None else min(first, self.first_wall)
-        self.get(name).add(
-            columns.env_step, columns.wall, columns.value, self._list_thresholds(name)
-        )
+        self.get(name).add(columns.env_step, columns.wall, columns.value, self.thresholds.get(name))
 
     def get(self, name: str) -> SeriesSummary:
         self.changed.add(name)
@@ -90,25 +95,20 @@ class _Work:
                 np.array(steps, np.int64),
                 np.array(walls, np.float64),
                 np.array(values, np.float64),
-                self._list_thresholds(name),
+                self.thresholds.get(name),
             )
             first = min(walls)
             self.first_wall = first if self.first_wall is None else min(first, self.first_wall)
 
-    def _list_thresholds(self, name: str) -> Mapping[int, float]:
-        return {
-            threshold_id: value
-            for threshold_id, value in self.thresholds.get(name, {}).items()
-            if threshold_id not in self.known_crossings
-        }
-
     def build(self) -> NewSummary:
         written = {name: _write(self.series[name]) for name in self.changed if name in self.series}
-        crossings = [
-            {"threshold_id": threshold_id, "env_step": one.env_step, "wall": one.wall}
-            for name in written
-            for threshold_id, one in self.series[name].crossings.items()
-        ]
+        # All of them: the run's first point may be an earlier one now.
+        crossings = {
+            threshold_id: KeptCrossing(one.env_step, one.wall, one.wall - (self.first_wall or 0.0))
+            for summary in self.series.values()
+            for threshold_id, one in summary.crossings.items()
+        }
+        crossings = dict(crossings.items() - self.stored_crossings.items())
         return NewSummary(
             self.run, self.state, self.places, self.first_wall, self.is_anew, written, crossings
         )
@@ -143,11 +143,16 @@ async def summarise(
     every = list(dict.fromkeys(run_ids))
     for first in range(0, len(every), AT_ONCE):
         some = every[first : first + AT_ONCE]
-        async with database.read() as session:
-            found = await _compute(session, some, frozenset(evaluated))
-        if found:
+        for _ in range(_ROUNDS):
+            async with database.read() as session:
+                found = await _compute(session, some, frozenset(evaluated))
+            if not found:
+                break
             async with database.write() as session:
-                total += await rows.write(session, found)
+                written = await rows.write(session, found)
+            total += len(written)
+            # What another process wrote meanwhile may lack records that this one has read.
+            some = [one.run.id for one in found if one.run.id not in written]
     return total
 
 
@@ -174,9 +179,10 @@ async def _begin(session: Session, runs: Sequence[SummarisedRun]) -> list[_Work]
     works = []
     for run in runs:
         state = states.get(run.id)
-        of_series: dict[str, dict[int, float]] = {}
+        of_series: dict[str, dict[int, Threshold]] = {}
         for one in thresholds[run.project_id]:
-            of_series.setdefault(one.series, {})[one.id] = one.value
+            threshold = Threshold(one.value, "at_least" if one.is_at_least else "at_most")
+            of_series.setdefault(one.series, {})[one.id] = threshold
         work = _Work(
             run,
             state,
@@ -194,12 +200,12 @@ async def _restore(session: Session, works: Sequence[_Work]) -> None:
     ids = [work.run.id for work in works]
     known = await rows.load_series(session, ids)
     with_thresholds = [work.run.id for work in works if work.thresholds]
-    crossed = await rows.load_crossed(session, with_thresholds)
+    crossed = await rows.load_crossings(session, with_thresholds)
     for work in works:
         assert work.state is not None
         work.places = dict(work.state.places)
         work.first_wall = work.state.first_wall
-        work.known_crossings = {one for run_id, one in crossed if run_id == work.run.id}
+        work.stored_crossings = crossed[work.run.id]
         work.series = {
             name: SeriesSummary(
                 work.find_goal(name),
@@ -208,6 +214,11 @@ async def _restore(session: Session, works: Sequence[_Work]) -> None:
                 row.best,
                 row.best_env_step,
                 read_recent(row.recent),
+                {
+                    threshold_id: Crossing(kept.env_step, kept.wall)
+                    for threshold_id in work.thresholds.get(name, ())
+                    if (kept := work.stored_crossings.get(threshold_id)) is not None
+                },
             )
             for name, row in known[work.run.id].items()
         }
@@ -239,7 +250,7 @@ async def _add_new(session: Session, works: Sequence[_Work]) -> None:
         if any(_is_old(work, tail) for tail in mine):
             work.is_anew = True
             work.series, work.places, work.first_wall = {}, {}, None
-            work.known_crossings = set()
+            work.stored_crossings = {}
             continue
         # While a batch that is summarised is not in a block, no later one is.
         if not any(tail.last_seq <= work.places.get(tail.attempt_id, -1) for tail in mine):

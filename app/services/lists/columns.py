@@ -10,7 +10,6 @@ from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.repositories import experiment_lists, experiments
 from app.db.repositories import list_values as rows
 from app.db.repositories.experiments import ExperimentKey
-from app.db.repositories.run_lists import ListOrder
 from app.services.lists.requests import ListColumn, ListRequest
 from palestra.contract.resources import ExperimentView, RunView
 
@@ -56,11 +55,13 @@ async def add_to_runs(
         return list(views)
     keys = [(row.project_id, row.experiment_id) for row in found]
     of_experiments = await _load_experiments(session, keys, columns)
-    summaries = await rows.load_summaries(
-        session,
-        [view.id for view in views],
-        {request.scope.series[one.field]: one.field for one in columns if _is_known(one, request)},
-    )
+    run_ids = [view.id for view in views]
+    scope = request.scope
+    named = {one.field for one in columns if one.kind == "series"} & scope.series.keys()
+    summaries: dict[tuple[str, str], Any] = {
+        **await rows.load_summaries(session, run_ids, {scope.series[one]: one for one in named}),
+        **await rows.load_crossings(session, run_ids, scope.thresholds),
+    }
     return [
         view.model_copy(
             update={
@@ -74,17 +75,13 @@ async def add_to_runs(
     ]
 
 
-def _is_known(column: ListColumn, request: ListRequest) -> bool:
-    return column.kind == "series" and column.field in request.scope.series
-
-
 def _read_run(
     column: ListColumn,
     view: RunView,
     of_experiment: Mapping[str, JsonValue],
-    summaries: Mapping[tuple[str, str], rows.Summary],
+    summaries: Mapping[tuple[str, str], rows.Summary | rows.Crossing],
 ) -> JsonValue:
-    if column.kind == "series":
+    if column.kind in {"series", "threshold"}:
         summary = summaries.get((view.id, column.field))
         return None if summary is None else getattr(summary, column.statistic)
     if column.field in _OF_RUN:
@@ -121,9 +118,8 @@ async def add_to_experiments(
     keys = [(row.project_id, row.id) for row in found]
     values = await _load_experiments(session, keys, columns)
     for column in columns:
-        if column.kind == "series":
-            order = ListOrder(column.field, column.kind, column.statistic)
-            means = await experiment_lists.load_means(session, keys, order, request.scope)
+        if column.kind in {"series", "threshold"}:
+            means = await experiment_lists.load_means(session, keys, column, request.scope)
             for key, mean in means.items():
                 values[key][column.name] = mean
     return [

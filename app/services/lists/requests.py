@@ -6,7 +6,8 @@ from typing import Final
 
 from app.db.engine import Session
 from app.db.repositories import list_names
-from app.db.repositories.filter_conditions import ListScope
+from app.db.repositories import thresholds as threshold_rows
+from app.db.repositories.list_scope import ListScope
 from app.db.repositories.run_lists import ListOrder
 from app.domain.errors import InvalidError
 from app.domain.principal import Principal
@@ -20,7 +21,7 @@ from palestra.contract.filters import (
     FILTER_FIELDS,
     FilterError,
     Kind,
-    SeriesStatistic,
+    Statistic,
     Target,
     Term,
     parse_filter,
@@ -43,7 +44,7 @@ class ListColumn:
     name: str
     field: str
     kind: Kind
-    statistic: SeriesStatistic
+    statistic: Statistic
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ async def resolve(
     found_columns = _read_columns(columns, target)
     names = _list_names("series", terms, order, found_columns)
     series = await list_names.find_series(session, principal.project_ids, names)
+    thresholds = await _find_thresholds(session, principal, terms, order, found_columns)
     await _check_series(session, principal, terms, set(series))
     await _check_members(session, principal, terms)
     slugs = {
@@ -102,7 +104,27 @@ async def resolve(
         for one in principal.memberships
         if one.project_id in principal.project_ids
     }
-    return ListRequest(terms, order, found_columns, ListScope(principal.project_ids, slugs, series))
+    scope = ListScope(principal.project_ids, slugs, series, thresholds)
+    return ListRequest(terms, order, found_columns, scope)
+
+
+async def _find_thresholds(
+    session: Session,
+    principal: Principal,
+    terms: Sequence[Term],
+    order: ListOrder,
+    columns: Sequence[ListColumn],
+) -> dict[str, tuple[int, ...]]:
+    names = _list_names("threshold", terms, order, columns)
+    if not names:
+        return {}
+    found = await threshold_rows.find_ids(session, principal.project_ids, names)
+    for term in terms:
+        if term.kind == "threshold" and term.field not in found:
+            known = await threshold_rows.list_names(session, principal.project_ids)
+            message = f"is a threshold of no project{suggest_nearest(term.field, known)}"
+            raise _refuse("unknown_filter_field", message, term.position)
+    return found
 
 
 def _list_names(
@@ -125,8 +147,8 @@ def _read_order(sort: str, target: Target) -> ListOrder:
         raise InvalidError(
             "invalid_sort",
             f"sort must be one of {', '.join(sorted(set(names) - _UNSORTED))}, a member of the "
-            "definition like agent.lr, or a series like evaluation/mean.best, with - in front to "
-            f"reverse{suggest_nearest(key[:64], names)}",
+            "definition like agent.lr, a series like evaluation/mean.best, or a threshold like "
+            f"reached.NAME, with - in front to reverse{suggest_nearest(key[:64], names)}",
             pointer="query/sort",
         )
     return ListOrder(field, kind, statistic, is_descending=sort.startswith("-"))

@@ -33,6 +33,7 @@ LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
     "/projects": lambda client: client.projects(),
     "/projects:deleted": lambda client: client.deleted_projects(),
     "/projects/{slug}/members": lambda client: client.members("lab"),
+    "/projects/{slug}/thresholds": lambda client: client.thresholds("lab"),
     "/account/sessions": lambda client: client.login_sessions(),
     "/tokens": lambda client: client.tokens(),
     "/invitations": lambda client: client.invitations(),

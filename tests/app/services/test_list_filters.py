@@ -155,7 +155,12 @@ async def test_every_key_orders_all_runs_in_pages(
             assert having == in_order, f"{sign}{key}"
 
 
-async def list_experiments(world: World, text: str, sort: str = "name") -> list[ExperimentView]:
+async def list_experiments(
+    world: World,
+    text: str,
+    sort: str = "name",
+    columns: tuple[str, ...] = ("evaluation/mean.best", "agent.gamma"),
+) -> list[ExperimentView]:
     found: list[ExperimentView] = []
     cursor: str | None = None
     while True:
@@ -163,7 +168,7 @@ async def list_experiments(world: World, text: str, sort: str = "name") -> list[
             page = await experiment_list.list_experiments(
                 session,
                 world.admin,
-                ExperimentFilter(filter=text, columns=("evaluation/mean.best", "agent.gamma")),
+                ExperimentFilter(filter=text, columns=columns),
                 PageRequest(sort=sort, limit=1, cursor=cursor),
             )
         found += page.items
@@ -257,7 +262,7 @@ async def test_random_pages_of_many_setups_are_those_of_one_list(
 ) -> None:
     chooser = random.Random(5)
     for setups in (60, 1):
-        monkeypatch.setattr(run_lists, "_SETUPS", setups)
+        monkeypatch.setattr(run_lists, "_PARTITIONS", setups)
         for sort in ("-evaluation/mean.best", "loss/td"):
             whole = await name_runs(listed, sort=sort)
             limit = chooser.randint(1, 3)

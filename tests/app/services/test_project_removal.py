@@ -86,7 +86,11 @@ async def _limit_and_reserve_the_pool(live_run: AttemptWithStore) -> None:
     begin = datetime.now(UTC) + timedelta(days=1)
     async with live_run.database.write() as session:
         pool_id = await session.scalar(select(PoolRow.id).where(PoolRow.name == "default"))
-        session.add(ThresholdRow(project_id=project_id, name="ten", series="loss", value=10.0))
+        session.add(
+            ThresholdRow(
+                project_id=project_id, name="ten", series="loss", value=10.0, is_at_least=True
+            )
+        )
         session.add(QuotaRow(pool_id=pool_id, project_id=project_id, subject="", running=100))
         session.add(
             PoolWindowRow(

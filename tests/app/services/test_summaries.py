@@ -9,7 +9,7 @@ from sqlalchemy import select
 from app.daemons.summariser import Summariser
 from app.db.engine import Database
 from app.db.models import EventRow, SeriesNameRow, SeriesSummaryRow, SummaryProgressRow
-from app.db.repositories import summaries as rows
+from app.db.repositories import stale_summaries
 from app.services.telemetry import compaction
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
@@ -97,7 +97,7 @@ async def test_any_history_gives_the_summaries_of_the_points_that_count(
     assert {name for name in found if not name.startswith("evaluation/")} <= wanted.keys()
     assert await summariser.tick() == 0
     async with live_run.database.write() as session:
-        assert await rows.mark_stale(session) == 1
+        assert await stale_summaries.mark_all(session) == 1
     assert await summariser.tick() == 1
     assert await read(live_run.database, run) == found
 

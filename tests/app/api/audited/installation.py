@@ -24,6 +24,20 @@ PROJECTS = (
     ),
     *(
         AuditedCall(
+            route=f"{method} /projects/{{slug}}/thresholds/{{threshold}}",
+            action=f"threshold.{action}",
+            about="solved",
+            at={"slug": "lab", "threshold": "solved"},
+            body=body,
+            in_project="{lab}",
+        )
+        for method, action, body in (
+            ("PUT", "create", {"series": "evaluation/mean", "value": 195}),
+            ("DELETE", "delete", None),
+        )
+    ),
+    *(
+        AuditedCall(
             route=f"{method} /projects/{{slug}}{verb}",
             action=f"project.{action}",
             about="{lab}",

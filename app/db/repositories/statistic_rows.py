@@ -1,0 +1,99 @@
+"""The rows that hold what lists sort by: summaries of series, and crossings of thresholds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from sqlalchemy import ColumnElement, Float, case, cast, func, null, select
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.models.summaries import SeriesSummaryRow, ThresholdCrossingRow
+from app.db.repositories.list_scope import ListScope
+from palestra.contract.filters import Kind, Statistic
+
+Column = InstrumentedAttribute[Any]
+
+STATISTICS: Final[Mapping[Statistic, Column]] = {
+    "last": SeriesSummaryRow.last,
+    "best": SeriesSummaryRow.best,
+    "mean10": SeriesSummaryRow.mean10,
+    "count": SeriesSummaryRow.points,
+    "env_step": ThresholdCrossingRow.env_step,
+    "seconds": ThresholdCrossingRow.seconds,
+}
+
+
+class Named(Protocol):
+    """A term, a key or a column of a list."""
+
+    @property
+    def field(self) -> str:
+        """Name of the series or threshold."""
+
+    @property
+    def kind(self) -> Kind:
+        """What the name is of."""
+
+    @property
+    def statistic(self) -> Statistic:
+        """Which statistic of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticRows:
+    """Rows of a statistic, at most one for each run.
+
+    Attributes:
+        run_id: The run.
+        value: The statistic, which may be NULL.
+        condition: Condition of the rows of the series or threshold.
+        partition: Column within whose values an index is in the order of the statistic.
+    """
+
+    run_id: Column
+    value: Column
+    condition: ColumnElement[bool]
+    partition: Column
+
+
+def find_rows(named: Named, scope: ListScope) -> StatisticRows | None:
+    """Returns the rows of a statistic; `None` if the caller's projects have nothing of the name."""
+    value = STATISTICS[named.statistic]
+    if named.kind == "threshold":
+        row = ThresholdCrossingRow
+        ids = scope.thresholds.get(named.field)
+        if ids is None:
+            return None
+        return StatisticRows(row.run_id, value, row.threshold_id.in_(ids), row.threshold_id)
+    name_id = scope.series.get(named.field)
+    if name_id is None:
+        return None
+    is_of_series = SeriesSummaryRow.name_id == name_id
+    return StatisticRows(SeriesSummaryRow.run_id, value, is_of_series, SeriesSummaryRow.setup_id)
+
+
+def select_mean(named: Named, scope: ListScope) -> Any:
+    """Returns the mean of a statistic over the runs of an experiment.
+
+    Of a crossing it is NULL unless all of the runs have reached the threshold: the mean over those
+    that have would favour experiments of which some runs never reach it.
+    """
+    rows = find_rows(named, scope)
+    if rows is None:
+        return select(null()).scalar_subquery()
+    # PostgreSQL answers decimals for the mean of whole numbers.
+    mean: Any = func.avg(cast(rows.value, Float(53)))
+    if named.kind == "threshold":
+        mean = case((func.count(rows.run_id) == func.count(), mean))
+    return (
+        select(mean)
+        .select_from(RunRow)
+        .outerjoin(rows.run_id.class_, (rows.run_id == RunRow.id) & rows.condition)
+        .where(
+            RunRow.project_id == ExperimentRow.project_id,
+            RunRow.experiment_id == ExperimentRow.id,
+        )
+        .correlate(ExperimentRow)
+        .scalar_subquery()
+    )
