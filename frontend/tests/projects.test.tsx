@@ -48,6 +48,15 @@ const pools = [
   },
   { name: "teaching", projects: [], paused_at: null, slots: 2, free_slots: 2 },
 ];
+const THRESHOLD = {
+  name: "solved",
+  series: "evaluation/mean",
+  value: 195,
+  direction: "at_least",
+  runs: 3,
+  pending_runs: 2,
+};
+let thresholds: object[] = [];
 let deleted: object[] = [];
 let projects = [project("lab")];
 
@@ -62,7 +71,7 @@ function open(path: string, permissions: string[], ofServer: string[] = []): voi
     scopes: [],
   };
   vi.stubGlobal("fetch", (url: string, init: RequestInit) => {
-    const changes = ["POST", "PATCH", "DELETE"].includes(init.method ?? "");
+    const changes = ["POST", "PUT", "PATCH", "DELETE"].includes(init.method ?? "");
     if (changes) sent.push(`${init.method} ${url} ${init.body ?? ""}`.trim());
     if (changes && refusal !== null)
       return Promise.resolve(new Response(JSON.stringify(refusal), { status: 409 }));
@@ -74,13 +83,15 @@ function open(path: string, permissions: string[], ofServer: string[] = []): voi
         ? { items: pools, next_cursor: null }
         : pathname.endsWith("/session")
           ? session
-          : pathname.endsWith("/members")
-            ? { items: [], next_cursor: null }
-            : slug !== undefined
-              ? (projects.find((one) => one.slug === slug) ?? projects[0])
-              : changes
-                ? projects[0]
-                : { items: projects, next_cursor: null };
+          : pathname.endsWith("/thresholds")
+            ? { items: thresholds, next_cursor: null }
+            : pathname.endsWith("/members")
+              ? { items: [], next_cursor: null }
+              : slug !== undefined
+                ? (projects.find((one) => one.slug === slug) ?? projects[0])
+                : changes
+                  ? projects[0]
+                  : { items: projects, next_cursor: null };
     return Promise.resolve(new Response(JSON.stringify(body ?? {}), { status: body ? 200 : 404 }));
   });
   window.history.replaceState(null, "", path);
@@ -91,6 +102,7 @@ beforeEach(() => {
   sent.length = 0;
   refusal = null;
   deleted = [];
+  thresholds = [];
   projects = [project("lab")];
   window.localStorage.clear();
 });
@@ -184,6 +196,35 @@ describe("the settings of a project", () => {
         'PATCH /api/v1/projects/lab {"name":"Motion","description":"Walking"}',
       ]),
     );
+  });
+
+  it("declare, show and remove thresholds", async () => {
+    thresholds = [THRESHOLD];
+    open("/p/lab/settings", ["project.settings"]);
+    const table = await screen.findByRole("table", { name: "Thresholds" });
+    expect(within(table).getByText("at least 195")).toBeInTheDocument();
+    expect(screen.getByText("2 runs still to be compared")).toBeInTheDocument();
+    const address = within(table).getByRole("link", { name: "solved" }).getAttribute("href");
+    expect(address).toContain("/p/lab/runs?sort=reached.solved");
+    await userEvent.click(screen.getByRole("button", { name: "Declare…" }));
+    const dialog = await screen.findByRole("dialog", { name: "Declare a threshold" });
+    const submit = within(dialog).getByRole("button", { name: "Declare", hidden: true });
+    expect(submit).toBeDisabled();
+    await userEvent.type(within(dialog).getByLabelText(/^Name/), "small-loss");
+    await userEvent.clear(within(dialog).getByLabelText(/^Series/));
+    await userEvent.type(within(dialog).getByLabelText(/^Series/), "loss");
+    await userEvent.click(within(dialog).getByText("At most the value"));
+    await userEvent.type(within(dialog).getByLabelText(/^Value/), "-0.5");
+    await userEvent.click(submit);
+    await waitFor(() =>
+      expect(sent).toEqual([
+        'PUT /api/v1/projects/lab/thresholds/small-loss {"series":"loss","value":-0.5,' +
+          '"direction":"at_most"}',
+      ]),
+    );
+    await userEvent.click(within(table).getByRole("button", { name: "Remove…" }));
+    await userEvent.click(await screen.findByRole("button", { name: "Remove", hidden: true }));
+    await waitFor(() => expect(sent[1]).toBe("DELETE /api/v1/projects/lab/thresholds/solved"));
   });
 
   it("leave the storage limit to administrators, with the reason", async () => {

@@ -119,6 +119,8 @@ async def _make_objects(shared: AppServer, side: str) -> Objects:
         made["enrolment_id"] = (await client.post(path, json=body)).json()["id"]
         path = f"/api/v1/pools/{side}/windows"
         made["window_id"] = (await client.post(path, json=WINDOW)).json()["id"]
+        path, body = f"/api/v1/projects/{side}/thresholds/solved", {"series": "loss", "value": 1}
+        made["threshold"] = (await client.put(path, json=body)).json()["name"]
     async with shared.client("maintainer" if ours else "foreign") as client:
         path = f"/api/v1/projects/{side}/service-accounts"
         answer = await client.post(path, json={"name": f"robot-{side}"})

@@ -33,7 +33,8 @@ DeletedPage = Annotated[
     PageRequest, Depends(declare_page_request("-deleted_at", ("deleted_at", "name")))
 ]
 ProjectSlug = Annotated[str, Path(max_length=64, description="Slug of the project.")]
-ThresholdName = Annotated[
+ThresholdName = Annotated[str, Path(max_length=64, description="Name of the threshold.")]
+NewThresholdName = Annotated[
     str,
     Path(max_length=64, pattern=SLUG_PATTERN, description="Name of the threshold: `reached.NAME`."),
 ]
@@ -162,7 +163,7 @@ async def list_thresholds(
 @router.put("/{slug}/thresholds/{threshold}", responses={409: {}})
 async def set_threshold(
     slug: ProjectSlug,
-    threshold: ThresholdName,
+    threshold: NewThresholdName,
     principal: ProjectManager,
     body: Annotated[ThresholdRequest, declare_json_body(ThresholdRequest)],
     session: WriteSession,

@@ -48,7 +48,7 @@ async def load_summaries(
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class CrossingValues:
     """The first crossing of a threshold; the names are those of the statistics in filters."""
 
     env_step: int
@@ -57,7 +57,7 @@ class Crossing:
 
 async def load_crossings(
     session: Session, run_ids: Collection[str], thresholds: Mapping[str, Collection[int]]
-) -> dict[tuple[str, str], Crossing]:
+) -> dict[tuple[str, str], CrossingValues]:
     """Returns the first crossings of some thresholds by run and name.
 
     Args:
@@ -71,7 +71,7 @@ async def load_crossings(
     row = ThresholdCrossingRow
     query = select(row.run_id, row.threshold_id, row.env_step, row.seconds)
     return {
-        (run_id, names[threshold_id]): Crossing(env_step, seconds)
+        (run_id, names[threshold_id]): CrossingValues(env_step, seconds)
         for some in split_values(run_ids)
         for run_id, threshold_id, env_step, seconds in await session.execute(
             query.where(row.run_id.in_(some), row.threshold_id.in_(names))

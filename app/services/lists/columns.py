@@ -79,7 +79,7 @@ def _read_run(
     column: ListColumn,
     view: RunView,
     of_experiment: Mapping[str, JsonValue],
-    summaries: Mapping[tuple[str, str], rows.Summary | rows.Crossing],
+    summaries: Mapping[tuple[str, str], rows.Summary | rows.CrossingValues],
 ) -> JsonValue:
     if column.kind in {"series", "threshold"}:
         summary = summaries.get((view.id, column.field))

@@ -1763,6 +1763,53 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/projects/{slug}/thresholds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Thresholds
+         * @description Lists all thresholds of a project by name, with the numbers of runs that reached them.
+         */
+        get: operations["list_thresholds"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{slug}/thresholds/{threshold}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set Threshold
+         * @description Declares a threshold of a series, or replaces the one of that name.
+         *
+         *     From then on each run's first crossing is kept, of earlier runs too: lists of runs and
+         *     experiments filter, sort and have columns by `reached.NAME` and `reached.NAME.seconds`.
+         */
+        put: operations["set_threshold"];
+        post?: never;
+        /**
+         * Remove Threshold
+         * @description Removes a threshold and what was kept of its crossings; the curves stay.
+         */
+        delete: operations["remove_threshold"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/projects/{slug}:archive": {
         parameters: {
             query?: never;
@@ -7294,6 +7341,16 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        /** Page[ThresholdView] */
+        Page_ThresholdView_: {
+            /** Items */
+            items: components["schemas"]["ThresholdView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
         /** Page[TokenView] */
         Page_TokenView_: {
             /** Items */
@@ -11564,6 +11621,50 @@ export interface components {
             records: (components["schemas"]["Points"] | components["schemas"]["Table"] | components["schemas"]["Episodes"] | components["schemas"]["Evaluation"] | components["schemas"]["EpochStatsRecord"] | components["schemas"]["LogLines"] | components["schemas"]["SystemMetrics"] | components["schemas"]["SnapshotWritten"] | components["schemas"]["Note"])[];
         };
         /**
+         * ThresholdDirection
+         * @description Which values reach a threshold.
+         * @enum {string}
+         */
+        ThresholdDirection: "at_least" | "at_most";
+        /**
+         * ThresholdRequest
+         * @description What a threshold is about; another value replaces the crossings that were kept.
+         */
+        ThresholdRequest: {
+            /** @default at_least */
+            direction: components["schemas"]["ThresholdDirection"];
+            /**
+             * Series
+             * @description For example `evaluation/mean`.
+             */
+            series: string;
+            /** Value */
+            value: number;
+        };
+        /**
+         * ThresholdView
+         * @description A threshold; lists filter and sort by it as `reached.NAME` and `reached.NAME.seconds`.
+         */
+        ThresholdView: {
+            direction: components["schemas"]["ThresholdDirection"];
+            /** Name */
+            name: string;
+            /**
+             * Pending Runs
+             * @description Runs of the project whose curves have not been compared with it yet.
+             */
+            pending_runs: number;
+            /**
+             * Runs
+             * @description Runs of the project that have reached it.
+             */
+            runs: number;
+            /** Series */
+            series: string;
+            /** Value */
+            value: number;
+        };
+        /**
          * TokenRequest
          * @description A new API token.
          */
@@ -14058,7 +14159,7 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, name, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
+                /** @description One of created_at, name, another field of the filter, a member of the definition like `agent.lr`, a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`), or a threshold of the project like `reached.NAME` (`.env_step`, `.seconds`); with `-` in front to reverse. */
                 sort?: string;
                 state?: components["schemas"]["RunState"] | null;
                 agent?: string | null;
@@ -14434,7 +14535,7 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
+                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`), or a threshold of the project like `reached.NAME` (`.env_step`, `.seconds`); with `-` in front to reverse. */
                 sort?: string;
                 /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
                 filter?: string;
@@ -18960,7 +19061,7 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, name, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
+                /** @description One of created_at, name, another field of the filter, a member of the definition like `agent.lr`, a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`), or a threshold of the project like `reached.NAME` (`.env_step`, `.seconds`); with `-` in front to reverse. */
                 sort?: string;
                 state?: components["schemas"]["RunState"] | null;
                 agent?: string | null;
@@ -19364,7 +19465,7 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
+                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`), or a threshold of the project like `reached.NAME` (`.env_step`, `.seconds`); with `-` in front to reverse. */
                 sort?: string;
                 /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
                 filter?: string;
@@ -20119,7 +20220,7 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
+                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`), or a threshold of the project like `reached.NAME` (`.env_step`, `.seconds`); with `-` in front to reverse. */
                 sort?: string;
                 /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
                 filter?: string;
@@ -21221,6 +21322,270 @@ export interface operations {
             };
         };
     };
+    list_thresholds: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug of the project. */
+                slug: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_ThresholdView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_threshold: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug of the project. */
+                slug: string;
+                /** @description Name of the threshold: `reached.NAME`. */
+                threshold: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ThresholdRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ThresholdView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_threshold: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug of the project. */
+                slug: string;
+                /** @description Name of the threshold. */
+                threshold: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     archive_project: {
         parameters: {
             query?: never;
@@ -21638,7 +22003,7 @@ export interface operations {
                 limit?: number;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, or a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`); with `-` in front to reverse. */
+                /** @description One of created_at, seed, env_step, another field of the filter, a member of the definition like `agent.lr`, a series like `evaluation/mean.best` (`.last`, `.best`, `.mean10`, `.count`), or a threshold of the project like `reached.NAME` (`.env_step`, `.seconds`); with `-` in front to reverse. */
                 sort?: string;
                 /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
                 filter?: string;

@@ -41,6 +41,8 @@ export type PoolShares = Schemas["PoolSharesView"];
 export type UsageReport = Schemas["UsageReport"];
 export type UsageGroup = Required<Schemas["UsageGroup"]>;
 export type PoolOccupancy = Schemas["PoolOccupancy"];
+export type Threshold = Schemas["ThresholdView"];
+export type ThresholdRequest = Schemas["ThresholdRequest"];
 export type PoolWindow = Schemas["PoolWindowView"];
 export type PoolWindowRequest = Partial<Schemas["PoolWindowRequest"]> &
   Pick<Schemas["PoolWindowRequest"], "kind" | "start" | "end">;

@@ -119,3 +119,26 @@ async def test_a_project_is_deleted_and_restored(palestra: Command) -> None:
     assert (code, out) == (0, "restored project attic; it is archived\n")
     code, _, err = await palestra("projects", "undelete", "attic")
     assert (code, "no such deleted project" in err) == (1, True)
+
+
+async def test_thresholds_are_set_listed_used_and_removed(palestra: Command) -> None:
+    of_loss = ("default", "small-loss", "loss", "--at-most", "--", "-0.5")
+    code, out, err = await palestra("thresholds", "set", *of_loss)
+    assert (code, err) == (0, "")
+    assert "filtered and sorted by reached.small-loss" in out
+    code, out, _ = await palestra("thresholds", "list", "default")
+    (row,) = [line for line in out.splitlines() if line.startswith("small-loss")]
+    assert "at most -0.5" in row
+    used = ("--filter", "reached.small-loss<5", "--sort", "reached.small-loss")
+    assert (await palestra("runs", *used))[0] == 0
+    code, _, err = await palestra("thresholds", "set", "default", "Solved", "loss", "1")
+    assert code != 0
+    assert "path/threshold" in err or "threshold" in err
+    code, _, err = await palestra("thresholds", "set", "default", "solved", "a b", "1")
+    assert (code, "series" in err) == (2, True)
+    assert (await palestra("thresholds", "remove", "default", "small-loss"))[1] == (
+        "removed small-loss\n"
+    )
+    code, _, err = await palestra("runs", *used)
+    assert code != 0
+    assert "threshold of no project" in err

@@ -9,8 +9,9 @@ import { GeneralSettings } from "./GeneralSettings";
 import { ProjectPools } from "./ProjectPools";
 import classes from "./Projects.module.css";
 import { StorageSettings } from "./StorageSettings";
+import { Thresholds } from "./Thresholds";
 
-/** The settings of a project: name, storage limit, pools, archiving and deletion. */
+/** The settings of a project: name, storage limit, pools, thresholds, archiving and deletion. */
 export function ProjectSettingsPage({ slug }: { slug: string }) {
   const query = useQuery(projectQuery(slug));
   const right = useProjectRight("project.settings", slug);
@@ -44,6 +45,7 @@ export function ProjectSettingsPage({ slug }: { slug: string }) {
               <ProjectPools project={project} />
             </div>
           </div>
+          <Thresholds slug={project.slug} right={right} />
           <EndOfProject project={project} right={right} />
         </>
       )}

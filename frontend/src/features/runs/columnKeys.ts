@@ -1,13 +1,13 @@
-/** What the keys of columns mean: fields of runs, members of definitions, statistics of series. */
+/** What the keys of columns mean: fields of runs, members of definitions, series, thresholds. */
 
-export type ColumnKind = "field" | "member" | "series";
+export type ColumnKind = "field" | "member" | "series" | "threshold";
 
 export interface ColumnKey {
   key: string;
   kind: ColumnKind;
   /** Heading, without the statistic. */
   title: string;
-  /** Statistic of a series. */
+  /** Statistic of a series, or of the first crossing of a threshold. */
   statistic: string | null;
   isNumber: boolean;
   width: number;
@@ -49,8 +49,11 @@ const WORDS: Readonly<Record<string, string>> = {
   best: "best",
   mean10: "mean",
   count: "count",
+  env_step: "env_step",
+  seconds: "seconds",
 };
 const SERIES_PREFIX = "series.";
+const THRESHOLD_PREFIX = "reached.";
 
 /** A statistic in a word: `mean10` is the mean of the last ten values. */
 export function nameStatistic(statistic: string): string {
@@ -73,6 +76,18 @@ export function describeKey(key: string): ColumnKey {
       width: field.width,
       isGroupable: field.isGroupable ?? false,
     };
+  if (key.startsWith(THRESHOLD_PREFIX)) {
+    const [name = "", statistic = "env_step"] = key.slice(THRESHOLD_PREFIX.length).split(".");
+    return {
+      key,
+      kind: "threshold",
+      title: `reached ${name}`,
+      statistic,
+      isNumber: true,
+      width: 136,
+      isGroupable: false,
+    };
+  }
   if (key.includes("/") || key.startsWith(SERIES_PREFIX)) {
     const written = key.startsWith(SERIES_PREFIX) ? key.slice(SERIES_PREFIX.length) : key;
     const dot = written.lastIndexOf(".");

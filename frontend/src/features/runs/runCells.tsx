@@ -4,6 +4,7 @@ import type { Run } from "@/api/types";
 import {
   formatAge,
   formatCompact,
+  formatDuration,
   formatMoment,
   formatValue,
   nameCause,
@@ -63,9 +64,16 @@ export function showCell(run: Run, key: string, color: (runId: string) => string
     return <span title={formatMoment(value as string | null)}>{formatAge(value as string)}</span>;
   if (key === "env_step" || key === "update" || key === "episode")
     return <span title={String(value)}>{formatCompact(value as number)}</span>;
-  if (describeKey(key).kind === "series")
+  const { kind, statistic } = describeKey(key);
+  if (kind === "series" || kind === "threshold")
     return typeof value === "number" ? (
-      <span title={String(value)}>{formatValue(value)}</span>
+      <span title={String(value)}>
+        {statistic === "env_step"
+          ? formatCompact(value)
+          : statistic === "seconds"
+            ? formatDuration(value)
+            : formatValue(value)}
+      </span>
     ) : (
       <Nothing />
     );
