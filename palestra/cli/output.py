@@ -13,6 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from palestra.contract.pools import WorkerView
 from palestra.contract.resources import BacklogView
 from palestra.contract.work_order import Failure
 
@@ -173,6 +174,14 @@ def describe_backlog(backlog: BacklogView | None) -> str:
     Empty if all are uploaded.
     """
     return "" if backlog is None else remove_control_characters(backlog.message)
+
+
+def describe_clock(worker: WorkerView) -> str:
+    """Returns by how many seconds a worker's clock is wrong; an empty text if it is not."""
+    if not worker.has_wrong_clock or worker.clock_skew_seconds is None:
+        return ""
+    side = "ahead of" if worker.clock_skew_seconds > 0 else "behind"
+    return f"clock {abs(worker.clock_skew_seconds):.0f} s {side} the server's"
 
 
 def shorten(text: str, most: int = 90) -> str:

@@ -12,6 +12,7 @@ from palestra.cli.output import (
     build_table,
     describe_backlog,
     describe_cause,
+    describe_clock,
     emit_json,
     emit_json_line,
     fail_usage,
@@ -299,10 +300,11 @@ def workers(server: Server = None, token_file: TokenFile = None, json: Json = Fa
             row.pool,
             row.host,
             f"{sum(slot.job_id is not None for slot in row.slots)}/{len(row.slots)}",
+            describe_clock(row),
         )
         for row in rows
     ]
-    return show(build_table(("worker", "state", "pool", "host", "slots"), cells))
+    return show(build_table(("worker", "state", "pool", "host", "slots", "notes"), cells))
 
 
 def provenance(

@@ -153,6 +153,14 @@ class WorkerView(View):
     """
     secret_since: datetime | None = None
     """When it first used its present secret; `null` if that was never rotated."""
+    clock_skew_seconds: float | None = None
+    """Seconds by which its clock is ahead of the server's, as of the latest heartbeat; negative if
+    it is behind, `null` if the worker did not say.
+    """
+    has_wrong_clock: bool = False
+    """Whether the clocks differ by more than five minutes: the wall times of its points are wrong,
+    everything else is not affected.
+    """
 
 
 class EnrolmentTokenRequest(Document):

@@ -7,6 +7,7 @@ from pydantic import Field
 from palestra.contract.catalogue import Catalogue
 from palestra.contract.documents import Document
 from palestra.contract.names import Name, Title
+from palestra.contract.telemetry import WallTime
 from palestra.contract.work_order import AttemptId, WorkerId
 
 
@@ -76,6 +77,10 @@ class WorkerHeartbeat(Document):
         tuple[Annotated[int, Field(ge=0, le=4_095)], ...], Field(max_length=4_096)
     ] = ()
     """Slots whose lock is held on the worker's machine: by an attempt, or by a claim under way."""
+    wall: WallTime | None = None
+    """Time at which it was sent, by which the server finds a wrong clock; `null` from workers of
+    earlier versions.
+    """
 
 
 class WorkerHeartbeatAnswer(Document):

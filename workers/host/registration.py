@@ -147,6 +147,7 @@ class WorkerHost:
             ),
             dead_attempts=tuple(attempt.attempt_id for attempt in attempts.dead),
             busy_slots=self._slots.busy_indices(),
+            wall=time.time(),
         )
         try:
             answer = self._api.heartbeat(self.worker_id, heartbeat)

@@ -64,3 +64,5 @@ class WorkerRow(Base):
     """
     registered_at: Mapped[Created]
     last_heartbeat_at: Mapped[Created]
+    clock_skew_seconds: Mapped[float | None]
+    """Seconds by which its clock was ahead of the database's at the latest heartbeat."""

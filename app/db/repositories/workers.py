@@ -126,10 +126,12 @@ def _select_for_claim() -> Select[WorkerRow]:
     return query.execution_options(populate_existing=True)
 
 
-async def touch(session: Session, worker_id: str) -> None:
-    """Stores the time of a heartbeat."""
+async def touch(session: Session, worker_id: str, clock_skew: float | None = None) -> None:
+    """Stores the time of a heartbeat, and by how many seconds the worker's clock is ahead."""
     statement = (
-        update(WorkerRow).where(WorkerRow.id == worker_id).values(last_heartbeat_at=db_now())
+        update(WorkerRow)
+        .where(WorkerRow.id == worker_id)
+        .values(last_heartbeat_at=db_now(), clock_skew_seconds=clock_skew)
     )
     await session.execute(statement.execution_options(synchronize_session=False))
 

@@ -16,6 +16,8 @@ from app.services.views.columns import build_view, columns_of
 from palestra.contract.permissions import Permission
 from palestra.contract.pools import SecretRotation, SlotView, WorkerView
 
+TOLERATED_SKEW: Final = 300.0
+"""Seconds by which the clocks of worker and server may differ."""
 _ROTATION_SINCE: Final = 2
 """Version of the contract since which workers take a new secret with a heartbeat."""
 
@@ -57,7 +59,8 @@ async def build_worker_views(
             WorkerView,
             {
                 **columns_of(row, "id", "name", "pool", "host", "version", "gpus", "secret_since"),
-                **columns_of(row, "registered_at", "last_heartbeat_at"),
+                **columns_of(row, "registered_at", "last_heartbeat_at", "clock_skew_seconds"),
+                "has_wrong_clock": abs(row.clock_skew_seconds or 0.0) > TOLERATED_SKEW,
                 "state": derive_worker_state(
                     silence[row.id], row.silent_seconds, draining=row.draining
                 ),

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from app.db import clock
 from app.db.engine import QUEUE, Session, announce
 from app.db.models.workers import WorkerRow
 from app.db.repositories import attempts as attempt_rows
@@ -42,7 +43,7 @@ async def record_heartbeat(
     await confirm_own(session, principal, worker_id)
     worker = await find_own(session, worker_id)
     silent = (await rows.measure_silence(session, [worker.id]))[worker.id]
-    await rows.touch(session, worker.id)
+    await rows.touch(session, worker.id, await _measure_skew(session, body))
     mine = {
         attempt.id for attempt in await attempt_rows.list_live_for_workers(session, [worker.id])
     }
@@ -58,6 +59,16 @@ async def record_heartbeat(
         order="drain" if worker.draining else "continue",
         secret=await _derive_next_secret(session, principal, worker),
     )
+
+
+async def _measure_skew(session: Session, body: WorkerHeartbeat) -> float | None:
+    """Returns by how many seconds the worker's clock is ahead; `None` if it did not say.
+
+    The way of the message is part of it: some milliseconds, or seconds on a bad network.
+    """
+    if body.wall is None:
+        return None
+    return body.wall - (await clock.now(session)).timestamp()
 
 
 async def _derive_next_secret(

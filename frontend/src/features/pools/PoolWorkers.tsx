@@ -9,6 +9,7 @@ import { IconDots } from "@/ui/icons";
 import { ListFrame, type LoadedQuery } from "@/ui/ListFrame";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/StateBadge";
+import { WrongClock } from "@/ui/WrongClock";
 import classes from "./Pools.module.css";
 import { usePoolAction } from "./usePoolRefresh";
 
@@ -89,6 +90,7 @@ function workerColumns(act: (worker: Worker, verb: WorkerVerb) => void): Column<
         <span className={classes.name}>
           <b className="clip">{worker.name}</b>
           <span className="muted clip">{worker.host !== worker.name && worker.host}</span>
+          <WrongClock worker={worker} />
         </span>
       ),
     },

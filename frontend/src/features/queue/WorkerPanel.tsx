@@ -3,6 +3,7 @@ import type { Job, Worker } from "@/api/types";
 import { formatAge, formatBytes, formatMoment, shortenId } from "@/lib/format";
 import { Panel } from "@/ui/Page";
 import { StateBadge } from "@/ui/StateBadge";
+import { WrongClock } from "@/ui/WrongClock";
 import { describeJobPlace, JobName } from "./JobName";
 import classes from "./Queue.module.css";
 
@@ -44,6 +45,7 @@ export function WorkerPanel({ worker, jobs }: { worker: Worker; jobs: ReadonlyMa
         <span title={formatMoment(worker.last_heartbeat_at)}>
           last heartbeat {formatAge(worker.last_heartbeat_at)}
         </span>
+        <WrongClock worker={worker} />
       </div>
     </Panel>
   );
