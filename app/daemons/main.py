@@ -10,6 +10,7 @@ from app.daemons.judge import Judge
 from app.daemons.pool_recorder import PoolRecorder
 from app.daemons.reaper import Reaper
 from app.daemons.remover import ProjectRemover
+from app.daemons.space_returner import SpaceReturner
 from app.daemons.start_estimator import StartEstimator
 from app.daemons.summariser import Summariser
 from app.db.engine import Database
@@ -44,8 +45,8 @@ async def run(database: Database, settings: Settings, bus: Bus) -> None:
             group.create_task(dispatcher.run(bus))
             recorder, estimator = PoolRecorder(database), StartEstimator(database)
             curves, summariser = CurveCompactor(database), Summariser(database)
-            judge = Judge(database)
-            for daemon in (reaper, compactor, curves, summariser, judge, remover):
+            judge, returner = Judge(database), SpaceReturner(database)
+            for daemon in (reaper, compactor, curves, summariser, judge, remover, returner):
                 group.create_task(daemon.run())
             group.create_task(recorder.run())
             group.create_task(estimator.run())

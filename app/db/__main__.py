@@ -1,4 +1,4 @@
-"""`python -m app.db upgrade`: brings the database to the schema of this code."""
+"""`python -m app.db upgrade | vacuum`: the schema of the database, and the space of its file."""
 
 import argparse
 import sys
@@ -8,7 +8,9 @@ from pathlib import Path
 from app.db.engine import DatabaseUrlError
 from app.db.migrate import upgrade
 from app.db.startup_check import DatabaseStartError
-from app.settings import SettingsError, load_settings
+from app.db.vacuum import vacuum
+from app.settings import Settings, SettingsError, load_settings
+from palestra.contract.sizes import format_size
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,7 +18,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m app.db", description="Administers Palestra's database.", allow_abbrev=False
     )
-    parser.add_argument("command", choices=["upgrade"], help="apply the missing migrations")
+    parser.add_argument(
+        "command",
+        choices=["upgrade", "vacuum"],
+        help="upgrade applies the missing migrations; vacuum rewrites an SQLite file without the "
+        "space of deleted rows, while no server uses it",
+    )
     parser.add_argument("--config", type=Path, help="TOML file with settings")
     parser.add_argument("--data-dir")
     parser.add_argument("--database-url")
@@ -26,13 +33,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
             {"data_dir": values.data_dir, "database_url": values.database_url}, config=values.config
         )
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        version = upgrade(settings.database)
+        said = _vacuum(settings) if values.command == "vacuum" else _upgrade(settings)
     except (SettingsError, DatabaseUrlError) as error:
         return _fail(str(error), 2)
     except DatabaseStartError as error:
         return _fail(str(error), 1)
-    sys.stdout.write(f"database at version {version}\n")
+    sys.stdout.write(f"{said}\n")
     return 0
+
+
+def _upgrade(settings: Settings) -> str:
+    return f"database at version {upgrade(settings.database, progress=_tell)}"
+
+
+def _vacuum(settings: Settings) -> str:
+    done = vacuum(settings.database)
+    return f"database file: {format_size(done.before)} before, {format_size(done.after)} now"
+
+
+def _tell(sentence: str) -> None:
+    sys.stderr.write(f"palestra db: {sentence}\n")
+    sys.stderr.flush()
 
 
 def _fail(sentence: str, exit_code: int) -> int:

@@ -1,6 +1,6 @@
 """Brings a database to the schema of this code, with the steps in `migrations/`."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,11 @@ from app.db.startup_check import DatabaseStartError, extract_first_line, refuse_
 _UPGRADE_LOCK: Final = 0x70616C_7570
 
 
-def upgrade(url: str, revision: str = "head") -> str:
+Tell = Callable[[str], None]
+"""Is called with a sentence about how far a step is."""
+
+
+def upgrade(url: str, revision: str = "head", *, progress: Tell | None = None) -> str:
     """Applies the missing steps in one transaction each; returns the schema's version.
 
     If two processes upgrade at the same time, one waits for the other.
@@ -27,6 +31,7 @@ def upgrade(url: str, revision: str = "head") -> str:
     Args:
         url: `sqlite:///FILE` or `postgresql://USER:PASSWORD@HOST/NAME`.
         revision: Version to upgrade to.
+        progress: Is told each step, and how far those are that move much data.
 
     Raises:
         DatabaseUrlError: If `url` is not a valid database URL.
@@ -35,20 +40,21 @@ def upgrade(url: str, revision: str = "head") -> str:
     """
     try:
         with _connection(url) as connection:
-            return _upgrade(connection, revision)
+            return _upgrade(connection, revision, progress)
     except (SQLAlchemyError, OSError) as error:
         raise DatabaseStartError(
             f"the database cannot be upgraded: {extract_first_line(error)}"
         ) from None
 
 
-def _upgrade(connection: Connection, revision: str) -> str:
+def _upgrade(connection: Connection, revision: str, progress: Tell | None) -> str:
     found = read_version(connection)
     if found is not None:
         refuse_newer(found)
     connection.commit()
     configuration = build_config()
     configuration.attributes["connection"] = connection
+    configuration.attributes["progress"] = progress if found is not None else None
     command.upgrade(configuration, revision)
     return read_version(connection) or ""
 
@@ -99,5 +105,7 @@ def _sync_engine(url: str) -> Engine:
 def _prepare(connection: Any, _record: Any) -> None:
     # The driver must not begin transactions: a migration is applied completely or not at all.
     connection.isolation_level = None
+    # Of a file without tables; others need `app.db.vacuum`. It lets the daemon return free pages.
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")

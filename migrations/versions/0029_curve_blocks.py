@@ -10,6 +10,7 @@ Revises: 0028
 import sqlalchemy as sa
 from alembic import op
 
+from migrations.progress import tell_progress
 from migrations.types import big_key, instant
 
 revision = "0029"
@@ -18,6 +19,7 @@ branch_labels = None
 depends_on = None
 
 _AXES = ("env_step", "update", "episode", "wall")
+_AT_ONCE = 20_000
 
 
 def upgrade() -> None:
@@ -92,16 +94,26 @@ def upgrade() -> None:
 
 
 def _copy_blocks() -> None:
-    op.execute(
-        "INSERT INTO curve_blocks (series_id, attempt_id, fence, first_seq, last_seq, points, "
-        "env_step_low, env_step_high, update_low, update_high, episode_low, episode_high, "
-        "wall_low, wall_high, levels, content) "
-        "SELECT blocks.series_id, blocks.attempt_id, blocks.fence, blocks.first_seq, "
-        "COALESCE(batches.last_seq, blocks.first_seq), blocks.points, 0, 0, 0, 0, 0, 0, 0, 0, -1, "
-        "blocks.content FROM series_blocks AS blocks LEFT JOIN telemetry_batches AS batches "
-        "ON batches.attempt_id = blocks.attempt_id "
-        "AND batches.first_seq = blocks.first_seq ORDER BY blocks.id"
-    )
+    connection = op.get_bind()
+    total = connection.scalar(sa.text("SELECT COUNT(*) FROM series_blocks")) or 0
+    last = connection.scalar(sa.text("SELECT MAX(id) FROM series_blocks")) or 0
+    copied = 0
+    for low in range(0, last, _AT_ONCE):
+        copied += connection.execute(
+            sa.text(
+                "INSERT INTO curve_blocks (series_id, attempt_id, fence, first_seq, last_seq, "
+                "points, env_step_low, env_step_high, update_low, update_high, episode_low, "
+                "episode_high, wall_low, wall_high, levels, content) "
+                "SELECT blocks.series_id, blocks.attempt_id, blocks.fence, blocks.first_seq, "
+                "COALESCE(batches.last_seq, blocks.first_seq), blocks.points, "
+                "0, 0, 0, 0, 0, 0, 0, 0, -1, blocks.content FROM series_blocks AS blocks "
+                "LEFT JOIN telemetry_batches AS batches ON batches.attempt_id = blocks.attempt_id "
+                "AND batches.first_seq = blocks.first_seq "
+                "WHERE blocks.id > :low AND blocks.id <= :high ORDER BY blocks.id"
+            ),
+            {"low": low, "high": low + _AT_ONCE},
+        ).rowcount
+        tell_progress(f"{copied:,} of {total:,} blocks of curves copied")
 
 
 def _complete_events() -> None:

@@ -1,6 +1,6 @@
 """Commands that replace their process by a program of the server or the worker.
 
-`palestra server | daemons | worker`, `palestra db upgrade`, `palestra login-link`; also what
+`palestra server | daemons | worker`, `palestra db ...`, `palestra login-link`; also what
 `palestra audit verify` needs.
 
 The command's process turns into that program, so its signals, exit code and standard streams are
@@ -35,6 +35,7 @@ def register(app: typer.Typer) -> None:
     app.command(**RAW)(worker)
     app.command(name="login-link", **RAW)(login_link)
     database.command(**RAW)(upgrade)
+    database.command(**RAW)(vacuum)
     app.add_typer(database, name="db")
 
 
@@ -58,11 +59,20 @@ def worker(context: typer.Context) -> None:
 
 def upgrade(context: typer.Context) -> None:
     """Applies the missing migrations to the database."""
-    become(
-        "app.db",
-        "server",
-        ["upgrade", *(argument for argument in context.args if argument != "--json")],
-    )
+    _keep_database("upgrade", context)
+
+
+def vacuum(context: typer.Context) -> None:
+    """Rewrites the SQLite file without the space of deleted rows; stop the server first.
+
+    Needed once for files of earlier versions: the server returns such space by itself then.
+    """
+    _keep_database("vacuum", context)
+
+
+def _keep_database(command: str, context: typer.Context) -> NoReturn:
+    arguments = (argument for argument in context.args if argument != "--json")
+    become("app.db", "server", [command, *arguments])
 
 
 def login_link(context: typer.Context) -> None:
