@@ -210,6 +210,27 @@ describe("two tabs of a browser", () => {
     expect([one.seen, other.seen]).toEqual([[1], [1, 2]]);
   });
 
+  it("take a second connection where they follow more than one may carry", async () => {
+    const { connections, first, second } = browser();
+    const scopes = Array.from({ length: 70 }, (_, number) => scope(number, `r${number}`));
+    scopes.forEach(({ made }, number) => void (number % 2 ? first : second).open(made));
+    await settle();
+    expect(connections.map((one) => one.body.subscriptions.length)).toEqual([64, 6]);
+    const runs = connections.map((one) => one.body.subscriptions.map(({ runs: [run] }) => run));
+    expect(new Set(runs.flat()).size).toBe(70);
+    connections[1]?.send(event(100, "5"));
+    await settle();
+    const reader = scopes[Number(runs[1]?.[5]?.slice(1))];
+    expect(reader?.seen).toEqual([100]);
+    expect(scopes.flatMap(({ seen }) => seen)).toEqual([100]);
+    connections[1]?.end();
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(connections).toHaveLength(3);
+    expect(connections[0]?.isOpen).toBe(true);
+    expect(newest(connections).body.subscriptions).toHaveLength(6);
+    expect(cursors(newest(connections))[5]).toBe(100);
+  });
+
   it("are dropped when they crash, and join again when they were only frozen", async () => {
     const { connections, worker, first } = browser();
     const { made, seen } = scope(0);

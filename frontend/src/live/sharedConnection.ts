@@ -1,5 +1,5 @@
 /**
- * One connection for the scopes of all tabs: a stream, or long polls where a proxy holds back the
+ * One connection for the scopes of all tabs (several where they have very many): a stream, or long polls where a proxy holds back the
  * stream. Each follower has its own cursor, after which the server resumes, so a connection can be
  * opened anew at any time without gap or overlap.
  */
@@ -21,6 +21,8 @@ const POLL_SECONDS = 25;
 const POLL_SILENCE = 1000 * POLL_SECONDS + 15_000;
 /** Time after which a stream is tried again where only polls got through. */
 const POLLING = 600_000;
+/** The server takes so many subscriptions of one connection. */
+const MOST_OF_ONE = 64;
 const STREAM_PATH = "/api/v1/events:stream";
 const POLL_PATH = "/api/v1/events:poll";
 
@@ -75,14 +77,16 @@ export class SharedConnection {
         this.#set({ ...this.#status, state: "connecting", attempt: 0 });
       const abort = new AbortController();
       this.#abort = abort;
-      void this.#run(abort);
+      const all = [...this.#followers];
+      for (let first = 0; first < all.length; first += MOST_OF_ONE)
+        void this.#run(abort, new Set(all.slice(first, first + MOST_OF_ONE)));
     }, GATHER_MS);
   }
 
-  async #run(abort: AbortController): Promise<void> {
-    for (let attempt = 0; !abort.signal.aborted; attempt += 1) {
+  async #run(abort: AbortController, group: Set<Follower>): Promise<void> {
+    for (let attempt = 0; !abort.signal.aborted && group.size > 0; attempt += 1) {
       this.#retryAfter = null;
-      const received = await this.#session(abort).catch(() => false);
+      const received = await this.#session(abort, group).catch(() => false);
       if (abort.signal.aborted) return;
       if (received) attempt = 0;
       this.#set({ ...this.#status, state: "reconnecting", attempt: attempt + 1 });
@@ -91,22 +95,22 @@ export class SharedConnection {
   }
 
   /** Runs one connection until it ends. Returns whether the server accepted it. */
-  async #session(abort: AbortController): Promise<boolean> {
+  async #session(abort: AbortController, group: Set<Follower>): Promise<boolean> {
     const connection = new AbortController();
     const leave = () => connection.abort();
     abort.signal.addEventListener("abort", leave);
     try {
       return Date.now() < this.#pollsUntil
-        ? await this.#poll(connection)
-        : await this.#stream(connection);
+        ? await this.#poll(connection, group)
+        : await this.#stream(connection, group);
     } finally {
       abort.signal.removeEventListener("abort", leave);
       connection.abort();
     }
   }
 
-  async #stream(connection: AbortController): Promise<boolean> {
-    const followers = [...this.#followers];
+  async #stream(connection: AbortController, group: Set<Follower>): Promise<boolean> {
+    const followers = [...group];
     let isOpen = false;
     let watchdog: ReturnType<typeof setTimeout> | undefined;
     const watch = (milliseconds: number) => {
@@ -120,7 +124,7 @@ export class SharedConnection {
     };
     watch(FIRST_BYTES);
     try {
-      const response = await this.#send(STREAM_PATH, followers, {}, connection.signal);
+      const response = await this.#send(STREAM_PATH, group, {}, connection.signal);
       if (response === null) return false;
       if (response.body === null) return this.#switchToPolls();
       for await (const message of readMessages(response.body, received)) {
@@ -141,12 +145,12 @@ export class SharedConnection {
     return true;
   }
 
-  async #poll(connection: AbortController): Promise<boolean> {
-    const followers = [...this.#followers];
+  async #poll(connection: AbortController, group: Set<Follower>): Promise<boolean> {
+    const followers = [...group];
     while (Date.now() < this.#pollsUntil) {
       const more = { wait: this.#status.state === "live" ? POLL_SECONDS : 0 };
       const watchdog = setTimeout(() => connection.abort(), POLL_SILENCE);
-      const answer = await this.#send(POLL_PATH, followers, more, connection.signal)
+      const answer = await this.#send(POLL_PATH, group, more, connection.signal)
         .then((response) => response?.json() as Promise<Polled> | undefined)
         .finally(() => clearTimeout(watchdog));
       if (answer === undefined) return false;
@@ -166,12 +170,13 @@ export class SharedConnection {
   /** Sends a request for the followers; returns `null` if it was refused. */
   async #send(
     path: string,
-    followers: readonly Follower[],
+    group: Set<Follower>,
     more: object,
     signal: AbortSignal,
   ): Promise<Response | null> {
     const headers: Record<string, string> = { "content-type": "application/json" };
     if (this.csrfToken !== null) headers["x-csrf-token"] = this.csrfToken;
+    const followers = [...group];
     const subscriptions = followers.map((one) => one.subscription);
     const response = await this.#transport.fetch(path, {
       method: "POST",
@@ -188,7 +193,10 @@ export class SharedConnection {
     // A project that is gone must not end the updates of the other pages.
     if (refused !== null && followers.length > 1) {
       const follower = followers[refused];
-      if (follower !== undefined) this.#followers.delete(follower);
+      if (follower !== undefined) {
+        group.delete(follower);
+        this.#followers.delete(follower);
+      }
     }
     return null;
   }
