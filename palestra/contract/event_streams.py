@@ -17,6 +17,7 @@ EventType = Literal[
     "worker",
     "pool",
     "snapshot",
+    "artifact",
     "evaluation",
     "points",
     "log",

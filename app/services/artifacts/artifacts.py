@@ -9,12 +9,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.db.engine import Database, Session
 from app.db.models.artifacts import ArtifactRow
+from app.db.models.experiments import RunRow
 from app.db.repositories import artifacts as rows
 from app.db.repositories import attempts as attempt_rows
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
 from app.services.artifacts.blob_store import BlobStore, ReceivedContent
+from app.services.events import event_log
 from app.services.projects import storage_limits
 from app.services.runs import runs
 from app.services.snapshots import snapshots
@@ -96,8 +98,8 @@ async def _declare(
         await session.flush()
         if artifact.blob_id is None and not folder:
             await storage_limits.check_upload(session, run.project_id, declaration.size)
-        if artifact.blob_id is not None and folder:
-            await snapshots.attach_file(session, run, artifact)
+        if artifact.blob_id is not None:
+            await _note_stored(session, run, artifact)
     return build_view(artifact)
 
 
@@ -147,10 +149,24 @@ async def _keep(
     }
     artifact.blob_id = await rows.add_blob(session, row)
     await session.flush()
-    if artifact.folder:
-        run = (await batches.open_writer(session, attempt_id)).runs[artifact.run_id]
-        await snapshots.attach_file(session, run, artifact)
+    run = (await batches.open_writer(session, attempt_id)).runs[artifact.run_id]
+    await _note_stored(session, run, artifact)
     return artifact
+
+
+async def _note_stored(session: Session, run: RunRow, artifact: ArtifactRow) -> None:
+    """Records that the content of an artifact is there; of a snapshot once it is complete."""
+    if artifact.folder:
+        await snapshots.attach_file(session, run, artifact)
+        return
+    event_log.record(
+        session,
+        "artifact",
+        build_view(artifact),
+        project_id=run.project_id,
+        experiment_id=run.experiment_id,
+        run_id=run.id,
+    )
 
 
 async def _expecting(session: Session, attempt_id: str, artifact_id: str) -> ArtifactRow:

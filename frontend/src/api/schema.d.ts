@@ -11204,7 +11204,7 @@ export interface components {
              * @description Types of events; empty follows all.
              * @default []
              */
-            types: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats" | "moved")[];
+            types: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "artifact" | "evaluation" | "points" | "log" | "stats" | "moved")[];
         };
         /**
          * SupervisedDefinition
@@ -12315,6 +12315,12 @@ export interface components {
              * @default []
              */
             live_attempts: string[];
+            /**
+             * Wall
+             * @description Time at which it was sent, by which the server finds a wrong clock; `null` from workers of
+             *     earlier versions.
+             */
+            wall?: number | null;
         };
         /**
          * WorkerHeartbeatAnswer
@@ -12346,8 +12352,21 @@ export interface components {
          * @description A worker with its state, its slots and what it reported.
          */
         WorkerView: {
+            /**
+             * Clock Skew Seconds
+             * @description Seconds by which its clock is ahead of the server's, as of the latest heartbeat; negative if
+             *     it is behind, `null` if the worker did not say.
+             */
+            clock_skew_seconds?: number | null;
             /** Gpus */
             gpus: components["schemas"]["Gpu"][];
+            /**
+             * Has Wrong Clock
+             * @description Whether the clocks differ by more than five minutes: the wall times of its points are wrong,
+             *     everything else is not affected.
+             * @default false
+             */
+            has_wrong_clock: boolean;
             /** Host */
             host: string;
             /** Id */
@@ -13839,7 +13858,7 @@ export interface operations {
                 after?: number | null;
                 run?: string[];
                 experiment?: string[];
-                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats" | "moved")[];
+                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "artifact" | "evaluation" | "points" | "log" | "stats" | "moved")[];
             };
             header?: {
                 /** @description Sent by browsers; takes precedence over `after`. */
@@ -18957,7 +18976,7 @@ export interface operations {
                 after?: number | null;
                 run?: string[];
                 experiment?: string[];
-                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "evaluation" | "points" | "log" | "stats" | "moved")[];
+                type?: ("experiment" | "run" | "job" | "attempt" | "worker" | "pool" | "snapshot" | "artifact" | "evaluation" | "points" | "log" | "stats" | "moved")[];
             };
             header?: {
                 /** @description Sent by browsers; takes precedence over `after`. */

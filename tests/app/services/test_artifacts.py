@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from sqlalchemy import select
 
+from app.db.models import EventRow
 from app.domain.errors import ConflictError, DomainError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest
 from app.services.artifacts import artifacts
@@ -321,3 +323,30 @@ async def test_a_video_has_the_env_step_of_its_evaluation(live_run: AttemptWithS
     assert [item.id for item in page.items] == [declared.id]
     with pytest.raises(ConflictError):
         await live_run.declare("000000000010-episode-0.mp4", b"video", kind="video", env_step=20)
+
+
+async def read_artifact_events(live_run: AttemptWithStore) -> list[tuple[str | None, str]]:
+    """Returns run and name of each event of a stored file, all of which say so."""
+    async with live_run.database.read() as session:
+        query = select(EventRow).where(EventRow.type == "artifact").order_by(EventRow.id)
+        found = (await session.scalars(query)).all()
+    assert all(event.data["stored"] for event in found)
+    return [(event.run_id, event.data["name"]) for event in found]
+
+
+async def test_each_stored_file_is_one_event_but_those_of_snapshots(
+    live_run: AttemptWithStore,
+) -> None:
+    await live_run.declare("weights", b"w")
+    assert await read_artifact_events(live_run) == [], "nothing is stored yet"
+    await live_run.put("weights", b"w")
+    await live_run.declare("weights", b"w")
+    await live_run.put("same", b"w")
+    await live_run.write_snapshot(100)
+    video = await live_run.declare("episode.mp4", b"v", kind="video", env_step=5)
+    with pytest.raises(InvalidError):
+        await live_run.upload(video.id, b"other")
+    run = live_run.run_id
+    assert await read_artifact_events(live_run) == [(run, "weights"), (run, "same")]
+    await live_run.upload(video.id, b"v")
+    assert (await read_artifact_events(live_run))[2:] == [(run, "episode.mp4")]

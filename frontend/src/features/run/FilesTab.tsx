@@ -14,9 +14,6 @@ import { Panel } from "@/ui/Page";
 import classes from "./FilesTab.module.css";
 import { SnapshotsPanel } from "./SnapshotsPanel";
 
-/** Polling interval, since uploads create no event of the live stream. */
-const POLL_MS = 10_000;
-
 /** Snapshots, exports and other files of the run, to download. */
 export function FilesTab({ run }: { run: RunDetail }) {
   return (
@@ -94,8 +91,7 @@ function Download({ file }: { file: Artifact }) {
 }
 
 function Files({ run }: { run: RunDetail }) {
-  const working = run.jobs.some((job) => ["starting", "running"].includes(job.state));
-  const query = useQuery({ ...filesQuery(run.id), refetchInterval: working ? POLL_MS : false });
+  const query = useQuery(filesQuery(run.id));
   const problem = findQueryError(query);
   const rows = (query.data ?? []).filter((row) => row.kind !== "snapshot");
   return (

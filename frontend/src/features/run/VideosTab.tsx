@@ -13,16 +13,11 @@ import { Panel } from "@/ui/Page";
 import classes from "./VideosTab.module.css";
 import { listVideos, type Video } from "./videos";
 
-/** Polling interval, since uploads create no event of the live stream. */
-const POLL_MS = 10_000;
 const HOOK = "hooks:\n  - name: video\n    every_evaluations: 5\n    episode: best";
 
 /** Recorded episodes, newest first. */
 export function VideosTab({ run }: { run: RunDetail }) {
-  const files = useQuery({
-    ...videosQuery(run.id),
-    refetchInterval: run.state === "running" ? POLL_MS : false,
-  });
+  const files = useQuery(videosQuery(run.id));
   const evaluations = useQuery(evaluationsQuery(run.id));
   const videos = useMemo(
     () => listVideos(files.data ?? [], evaluations.data ?? []),

@@ -34,6 +34,10 @@ export function useLiveRun(run: RunDetail, search: RunSearch, origin: number | u
     () => void client.invalidateQueries({ queryKey: keys.snapshots(id) }),
     1000,
   );
+  const stored = useThrottle(() => {
+    for (const queryKey of [keys.files(id), keys.videos(id)])
+      void client.invalidateQueries({ queryKey });
+  }, 1000);
   const names = useMemo(
     () =>
       series.data
@@ -63,7 +67,12 @@ export function useLiveRun(run: RunDetail, search: RunSearch, origin: number | u
       );
     } else if (event.type === "log") log.append(event.data as unknown as LogPage);
     else if (event.type === "snapshot") saved();
-    else if (event.type === "job" || event.type === "attempt") detail();
+    else if (event.type === "artifact") stored();
+    else if (event.type === "job" || event.type === "attempt") {
+      detail();
+      // What was stored before the stream followed the run is in the list by now.
+      stored();
+    }
   };
   const onNewFence = () => {
     detail();
@@ -71,8 +80,8 @@ export function useLiveRun(run: RunDetail, search: RunSearch, origin: number | u
     void client.invalidateQueries({ queryKey: keys.evaluations(id) });
   };
   const refresh = () => {
-    for (const queryKey of [keys.run(id), keys.evaluations(id), keys.snapshots(id)]) {
-      void client.invalidateQueries({ queryKey, exact: true });
+    for (const part of [keys.run, keys.evaluations, keys.snapshots, keys.files, keys.videos]) {
+      void client.invalidateQueries({ queryKey: part(id), exact: true });
     }
     log.reload();
   };
@@ -87,6 +96,13 @@ export function useLiveRun(run: RunDetail, search: RunSearch, origin: number | u
     onResync: refresh,
     onLoaded: refresh,
   });
+  // Exports and evaluations of a run that has ended still store files.
+  useLive(
+    LIVE.has(run.state) ? null : `files of ${id}`,
+    null,
+    { run: id, type: ["artifact", "job", "attempt"] },
+    { onEvents: (events) => events.forEach(onEvent), onResync: refresh },
+  );
   // A move is an event of the experiment; the run, read again, is in the other project then.
   useLive(
     `moves of ${run.experiment_id}`,
