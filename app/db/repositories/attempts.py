@@ -312,22 +312,6 @@ async def load_backlogs_by_job(
     return dict((await session.execute(query)).all())
 
 
-async def load_backlogs_by_run(
-    session: Session, run_ids: Collection[str]
-) -> dict[str, dict[str, Any] | None]:
-    """Returns what the live attempts that train the given runs have not uploaded, by run."""
-    query = select(AttemptRunRow.run_id, AttemptRow.backlog).join(
-        AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id
-    )
-    return dict(
-        (
-            await session.execute(
-                query.where(AttemptRunRow.run_id.in_(run_ids), AttemptRunRow.live_training)
-            )
-        ).all()
-    )
-
-
 async def _free_runs(session: Session, attempt_id: str) -> Sequence[AttemptRunRow]:
     """Permits another training attempt of an attempt's runs; returns these, by run ID."""
     statement = (

@@ -3,13 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Select, func, literal_column, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 from sqlalchemy.sql import ColumnElement
 
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
-from app.db.models.experiments import RunRow
 from app.db.repositories.experiments import ExperimentKey, matches_experiments
 from app.db.repositories.keyset_pages import select_page
 from app.domain.paging import Keyset
@@ -43,26 +42,6 @@ async def list_page(
     return (await session.scalars(select_page(query, keys, COLUMNS, EvaluationRow.id))).all()
 
 
-async def load_latest(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
-    """Returns the evaluation at the latest position of each run's history, by run.
-
-    Of several evaluations at that position, the newest one is returned.
-    """
-    return {
-        row.run_id: row for row in await session.scalars(_first_of_runs(run_ids, order=_FARTHEST))
-    }
-
-
-async def load_best(session: Session, run_ids: Collection[str]) -> dict[str, EvaluationRow]:
-    """Returns the evaluation with the highest finite mean return of each run, by run.
-
-    Of several evaluations with that return, the one at the latest position is returned.
-    """
-    found = EvaluationRow.score.is_not(None)
-    query = _first_of_runs(run_ids, found, order=(EvaluationRow.score.desc(), *_FARTHEST))
-    return {row.run_id: row for row in await session.scalars(query)}
-
-
 async def load_job_progress(session: Session, job_id: str) -> tuple[int, frozenset[str]]:
     """Returns how many evaluations a job has made, and of which snapshots."""
     query = (
@@ -83,33 +62,6 @@ async def list_latest_scores(
     mine = matches_experiments(EvaluationRow.project_id, EvaluationRow.experiment_id, keys)
     rows = await session.scalars(_first_of_each(mine, order=_FARTHEST))
     return [(row.project_id, row.experiment_id, row.score) for row in rows if row.score is not None]
-
-
-def _first_of_runs(
-    run_ids: Collection[str],
-    *conditions: ColumnElement[bool],
-    order: tuple[ColumnElement[Any], ...],
-) -> Select[EvaluationRow]:
-    """Returns the query of the first evaluation of each run, found at the end of an index.
-
-    Numbering all evaluations of the runs would take longer with each that they have.
-    """
-    first = (
-        select(EvaluationRow.id)
-        .where(
-            EvaluationRow.run_id == RunRow.id,
-            # The conditions of the indexes, without parameters: else they would not be used.
-            ~EvaluationRow.superseded,
-            EvaluationRow.source == literal_column(f"'{EvaluationSource.EVALUATION.value}'"),
-            *conditions,
-        )
-        .order_by(*order)
-        .limit(1)
-        .correlate(RunRow)
-        .scalar_subquery()
-    )
-    chosen = select(first).where(RunRow.id.in_(run_ids))
-    return select(EvaluationRow).where(EvaluationRow.id.in_(chosen))
 
 
 def _first_of_each(

@@ -330,13 +330,3 @@ def _merge_partitions(
     key = SortKey(merged.c.value, "number")
     query: Select[Any] = select(merged.c.run_id, merged.c.value)
     return sort_page(query, key, merged.c.run_id, after=None, **options)
-
-
-async def load_runs(
-    session: Session, keys: Sequence[tuple[str, Any]], scope: ListScope
-) -> list[RunRow]:
-    """Returns the rows of listed runs that the caller may read, in their order."""
-    run_ids = [run_id for run_id, _ in keys]
-    query = select(RunRow).where(RunRow.id.in_(run_ids), RunRow.project_id.in_(scope.project_ids))
-    found = {row.id: row for row in await session.scalars(query)}
-    return [found[run_id] for run_id in run_ids if run_id in found]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import and_, case, func, insert, select, update
+from sqlalchemy import and_, func, insert, select, update
 from sqlalchemy.orm import InstrumentedAttribute, aliased
 
 from app.db.clock import db_now
@@ -140,25 +140,6 @@ def sort_newest_first(snapshots: Collection[SnapshotRow]) -> list[SnapshotRow]:
     return sorted(
         snapshots, key=lambda one: (one.fence, one.env_step, one.update, one.seq), reverse=True
     )
-
-
-async def load_progress(
-    session: Session, run_ids: Collection[str]
-) -> dict[str, tuple[int | None, int | None]]:
-    """Returns, per run, the env_step of the newest snapshot and of the newest stored snapshot.
-
-    Snapshots of the run's history count, superseded ones do not.
-    """
-    stored = func.max(
-        case((SnapshotRow.state == SnapshotState.VERIFIED.value, SnapshotRow.env_step))
-    )
-    mine = (SnapshotRow.run_id.in_(run_ids), SnapshotRow.superseded.is_(False))
-    rows = await session.execute(
-        select(SnapshotRow.run_id, func.max(SnapshotRow.env_step), stored)
-        .where(*mine)
-        .group_by(SnapshotRow.run_id)
-    )
-    return {run_id: (written, verified) for run_id, written, verified in rows}
 
 
 async def list_files(session: Session, snapshot_ids: Collection[str]) -> Sequence[SnapshotFileRow]:

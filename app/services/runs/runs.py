@@ -6,7 +6,7 @@ from app.db.engine import Session
 from app.db.models.experiments import RunRow
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
-from app.db.repositories import run_lists
+from app.db.repositories import listed_runs, run_lists
 from app.db.repositories import workers as worker_rows
 from app.db.repositories.list_sorting import read_place
 from app.db.repositories.run_lists import WantedPage
@@ -47,7 +47,9 @@ async def list_runs(
     place = read_place(after, key_type)
     page = WantedPage(terms, found.order, found.scope, place, request.limit)
     keys = await run_lists.list_page(session, page)
-    shown = await run_lists.load_runs(session, keys[: request.limit], found.scope)
+    run_ids = [run_id for run_id, _ in keys[: request.limit]]
+    # Rights are not taken from copies in summaries.
+    shown = await listed_runs.load_runs(session, run_ids, principal.project_ids)
     views = await columns.add_to_runs(session, await run_views(session, shown), shown, found)
     return Page(items=views, next_cursor=pages.find_next(keys, request))
 

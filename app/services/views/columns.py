@@ -17,5 +17,23 @@ def build_view(kind: type[_View], values: Mapping[str, Any]) -> _View:
     return kind.model_validate(values, strict=False)
 
 
+def construct(kind: type[_View], values: dict[str, Any]) -> _View:
+    """Returns a view of values that are valid already.
+
+    It is `model_construct` of a view without aliases and private members, which looks for the value
+    of each field in a loop: of 200 evaluations that takes longer than to read them.
+
+    Args:
+        kind: The view.
+        values: All of its fields.
+    """
+    view = kind.__new__(kind)
+    object.__setattr__(view, "__dict__", {name: values[name] for name in kind.model_fields})
+    object.__setattr__(view, "__pydantic_fields_set__", set(kind.model_fields))
+    object.__setattr__(view, "__pydantic_extra__", None)
+    object.__setattr__(view, "__pydantic_private__", None)
+    return view
+
+
 def columns_of(row: object, *names: str) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}

@@ -9,12 +9,9 @@ from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import RunRow
 from app.db.models.summaries import FindingRow
 from app.db.repositories import access as access_rows
-from app.db.repositories import attempts as attempt_rows
-from app.db.repositories import evaluations as evaluation_rows
-from app.db.repositories import experiments as experiment_rows
 from app.db.repositories import findings as finding_rows
-from app.db.repositories import snapshots as snapshot_rows
-from app.services.views.columns import build_view, columns_of
+from app.db.repositories import listed_runs
+from app.services.views.columns import build_view, columns_of, construct
 from app.services.views.login_names import load_login_names
 from palestra.contract import telemetry
 from palestra.contract.definition import LoopSpec, SupervisedLoop
@@ -43,24 +40,22 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
     if not rows:
         return []
     ids = [row.id for row in rows]
-    latest = await evaluation_rows.load_latest(session, ids)
-    best = await evaluation_rows.load_best(session, ids)
-    stored = await experiment_rows.load_definitions(
+    evaluations = await listed_runs.load_evaluations(session, ids)
+    stored = await listed_runs.load_definitions(
         session, {(row.project_id, row.experiment_id) for row in rows}
     )
     loops = {key: _read_loop(raw) for key, raw in stored.items()}
     users = await load_login_names(session, {row.created_by for row in rows})
     slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
-    progress = await snapshot_rows.load_progress(session, ids)
-    backlogs = await attempt_rows.load_backlogs_by_run(session, ids)
+    progress = await listed_runs.load_progress(session, ids)
+    backlogs = await listed_runs.load_backlogs(session, ids)
     findings = await finding_rows.load(session, ids)
-    evaluations = {row.id: (latest.get(row.id), best.get(row.id)) for row in rows}
     return [
         _run_view(
             row,
             {"created_by": users[row.created_by], "project": slugs[row.project_id]},
             loops[row.project_id, row.experiment_id],
-            *evaluations[row.id],
+            *evaluations.get(row.id, (None, None)),
             saved=progress.get(row.id, (None, None)),
             backlog=backlogs.get(row.id),
             findings=findings.get(row.id, ()),
@@ -154,8 +149,6 @@ def build_evaluation_view(row: EvaluationRow) -> EvaluationView:
     The record was validated when it was stored and is again when it is read, the view is not.
     """
     record = telemetry.Evaluation.model_validate_json(row.body)
-    return EvaluationView.model_construct(
-        **{name: getattr(record, name) for name in _RECORDED},
-        returns=list(record.returns),
-        **columns_of(row, *_STORED),
-    )
+    values = {name: getattr(record, name) for name in _RECORDED}
+    values["returns"] = list(record.returns)
+    return construct(EvaluationView, {**values, **columns_of(row, *_STORED)})

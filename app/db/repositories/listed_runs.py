@@ -1,0 +1,201 @@
+"""What lists show of their runs, by statements that are built once for each dialect.
+
+A list of 100 runs spent more time on building statements with 100 parameters, and on objects of
+the mapper, than the database took to answer.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Select,
+    String,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    select,
+    union,
+)
+from sqlalchemy import any_ as sql_any
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.db.engine import Session
+from app.db.models.curves import EvaluationRow
+from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.models.jobs import AttemptRow, AttemptRunRow
+from app.db.models.snapshots import SnapshotRow
+from app.db.repositories.built_statements import fetch
+from app.db.repositories.experiments import ExperimentKey
+from app.domain.definition_members import write_text
+from palestra.contract.names import EvaluationSource
+from palestra.contract.states import SnapshotState
+
+_FARTHEST: Final = (
+    EvaluationRow.env_step.desc(), EvaluationRow.update.desc(), EvaluationRow.id.desc(),
+)  # fmt: skip
+_RUN: Final = (
+    "id", "project_id", "experiment_id", "seed", "replicate", "fence", "state", "cause", "failure",
+    "job_id", "resume_quality", "env_step", "update", "episode", "env_steps_per_second",
+    "created_by", "created_at", "started_at", "finished_at",
+)  # fmt: skip
+_EVALUATION: Final = (
+    "id", "run_id", "job_id", "attempt_id", "snapshot_id", "superseded", "created_at", "body",
+    "score", "env_step", "update",
+)  # fmt: skip
+
+
+async def load_runs(
+    session: Session, run_ids: Sequence[str], project_ids: Collection[str]
+) -> list[Any]:
+    """Returns those of some runs that belong to some projects, in the order of `run_ids`.
+
+    The rows have the columns of `RunRow` that lists show, under the same names.
+    """
+    rows = await _fetch(session, _select_runs, run_ids)
+    found = {row.id: row for row in rows if row.project_id in project_ids}
+    return [found[run_id] for run_id in run_ids if run_id in found]
+
+
+async def load_evaluations(
+    session: Session, run_ids: Sequence[str]
+) -> dict[str, tuple[Any, Any | None]]:
+    """Returns the latest and the best evaluation of each run that has any.
+
+    The latest one is that at the latest position of the run's history, the best one that with the
+    highest finite mean return. Of several the one at the latest position is taken, then the newest.
+    """
+    of_run: dict[str, list[Any]] = {}
+    for row in await _fetch(session, _select_evaluations, run_ids):
+        of_run.setdefault(row.run_id, []).append(row)
+    return {run_id: (max(rows, key=_place), _find_best(rows)) for run_id, rows in of_run.items()}
+
+
+def _place(row: Any) -> tuple[int, int, str]:
+    return row.env_step, row.update, row.id
+
+
+def _find_best(rows: Iterable[Any]) -> Any | None:
+    scored = [row for row in rows if row.score is not None]
+    return max(scored, key=lambda row: (row.score, *_place(row)), default=None)
+
+
+async def load_progress(
+    session: Session, run_ids: Sequence[str]
+) -> dict[str, tuple[int | None, int | None]]:
+    """Returns, per run, the env_step of the newest snapshot and of the newest stored snapshot.
+
+    Snapshots of the run's history count, superseded ones do not.
+    """
+    rows = await _fetch(session, _select_progress, run_ids)
+    return {run_id: (written, verified) for run_id, written, verified in rows}
+
+
+async def load_backlogs(
+    session: Session, run_ids: Sequence[str]
+) -> dict[str, Mapping[str, Any] | None]:
+    """Returns what the live attempts that train the runs have not uploaded, by run."""
+    return dict([tuple(row) for row in await _fetch(session, _select_backlogs, run_ids)])
+
+
+async def load_definitions(
+    session: Session, keys: Collection[ExperimentKey]
+) -> dict[ExperimentKey, str]:
+    """Returns the stored definitions of experiments."""
+    projects, ids = (sorted(set(some)) for some in zip(*keys, strict=True)) if keys else ([], [])
+    rows = await _fetch(session, _select_definitions, ids, projects=projects)
+    return {(row.project_id, row.id): row.definition for row in rows}
+
+
+async def _fetch(
+    session: Session, build: Any, ids: Sequence[str], **more: Sequence[str]
+) -> Sequence[Any]:
+    dialect = session.get_bind().dialect.name
+    lists = {"ids": list(ids), **more}
+    if dialect != "sqlite":
+        return await fetch(session, build(dialect), **lists)
+    return await fetch(
+        session, build(dialect), **{name: write_text(some) for name, some in lists.items()}
+    )
+
+
+def _is_asked(
+    dialect: str, column: InstrumentedAttribute[Any], parameter: str = "ids"
+) -> ColumnElement[bool]:
+    """Returns the condition that a column is one of the values of a parameter."""
+    if dialect == "sqlite":
+        asked = func.json_each(bindparam(parameter, type_=String)).table_valued("value")
+        return column.in_(select(asked.c.value))
+    return column == sql_any(bindparam(parameter, type_=ARRAY(String)))
+
+
+def _list_columns(row: type[Any], names: Iterable[str]) -> list[Any]:
+    return [getattr(row, name).label(name) for name in names]
+
+
+@cache
+def _select_runs(dialect: str) -> Select[Any]:
+    return select(*_list_columns(RunRow, _RUN)).where(_is_asked(dialect, RunRow.id))
+
+
+@cache
+def _select_evaluations(dialect: str) -> Select[Any]:
+    latest = _first_of_run(order=_FARTHEST)
+    best = _first_of_run(
+        EvaluationRow.score.is_not(None), order=(EvaluationRow.score.desc(), *_FARTHEST)
+    )
+    asked = _is_asked(dialect, RunRow.id)
+    chosen: Any = union(select(latest).where(asked), select(best).where(asked))
+    return select(*_list_columns(EvaluationRow, _EVALUATION)).where(EvaluationRow.id.in_(chosen))
+
+
+def _first_of_run(*conditions: ColumnElement[bool], order: tuple[ColumnElement[Any], ...]) -> Any:
+    """Returns the ID of the first evaluation of a run, found at the end of an index.
+
+    Numbering all evaluations of the runs would take longer with each that they have.
+    """
+    return (
+        select(EvaluationRow.id)
+        .where(
+            EvaluationRow.run_id == RunRow.id,
+            # The conditions of the indexes, without parameters: else they would not be used.
+            ~EvaluationRow.superseded,
+            EvaluationRow.source == literal_column(f"'{EvaluationSource.EVALUATION.value}'"),
+            *conditions,
+        )
+        .order_by(*order)
+        .limit(literal_column("1"))
+        .correlate(RunRow)
+        .scalar_subquery()
+    )
+
+
+@cache
+def _select_progress(dialect: str) -> Select[Any]:
+    is_stored = SnapshotRow.state == literal_column(f"'{SnapshotState.VERIFIED.value}'")
+    stored = func.max(case((is_stored, SnapshotRow.env_step)))
+    return (
+        select(SnapshotRow.run_id, func.max(SnapshotRow.env_step), stored)
+        .where(_is_asked(dialect, SnapshotRow.run_id), ~SnapshotRow.superseded)
+        .group_by(SnapshotRow.run_id)
+    )
+
+
+@cache
+def _select_backlogs(dialect: str) -> Select[Any]:
+    return (
+        select(AttemptRunRow.run_id, AttemptRow.backlog)
+        .join(AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id)
+        .where(_is_asked(dialect, AttemptRunRow.run_id), AttemptRunRow.live_training)
+    )
+
+
+@cache
+def _select_definitions(dialect: str) -> Select[Any]:
+    row = ExperimentRow
+    return select(row.project_id, row.id, row.definition).where(
+        _is_asked(dialect, row.project_id, "projects"), _is_asked(dialect, row.id)
+    )
