@@ -2,8 +2,8 @@
 
 No version before this one wrote to the tables, so they are made anew.
 
-Revision: 0031
-Revises: 0030
+Revision: 0032
+Revises: 0031
 """
 
 import sqlalchemy as sa
@@ -11,8 +11,8 @@ from alembic import op
 
 from migrations.types import big_key
 
-revision = "0031"
-down_revision = "0030"
+revision = "0032"
+down_revision = "0031"
 branch_labels = None
 depends_on = None
 
