@@ -22,10 +22,10 @@ def _render(kind: str, item: Any, _context: AutogenContext) -> str | Literal[Fal
     return False
 
 
-def _tell_step(*, step: Any, **_: Any) -> None:
-    tell = context.config.attributes.get("progress")
-    if tell is not None and step.is_upgrade:
-        tell(f"step {step.up_revision_id} is applied: {step.up_revision.doc}")
+def _report_step(*, step: Any, **_: Any) -> None:
+    report = context.config.attributes.get("progress")
+    if report is not None and step.is_upgrade:
+        report(f"step {step.up_revision_id} is applied: {step.up_revision.doc}")
 
 
 context.configure(
@@ -34,7 +34,7 @@ context.configure(
     transactional_ddl=True,
     transaction_per_migration=True,
     render_item=_render,
-    on_version_apply=_tell_step,
+    on_version_apply=_report_step,
 )
 with context.begin_transaction():
     context.run_migrations()

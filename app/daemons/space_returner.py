@@ -45,18 +45,17 @@ class SpaceReturner:
         Returns:
             The number of pages.
         """
-        found = await self._count()
-        if found is None or found.free < BEGIN_AT:
+        before = now = await self._count()
+        if before is None or now is None or before.free < BEGIN_AT:
             return 0
-        before = found
-        while found is not None and found.free > KEPT:
+        while now.free > KEPT:
             async with self._database.write() as session:
-                await rows.give_back(session, min(STEP, found.free - KEPT))
+                await rows.give_back(session, min(STEP, now.free - KEPT))
             await asyncio.sleep(PAUSE)
-            found, previous = await self._count(), found
-            if found is None or found.total >= previous.total:
+            last, now = now, await self._count() or now
+            if now.total >= last.total:
                 break
-        pages = before.total - (before.total if found is None else found.total)
+        pages = before.total - now.total
         _log.info("space_returner.returned", bytes=pages * before.size)
         return pages
 

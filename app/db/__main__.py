@@ -33,17 +33,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             {"data_dir": values.data_dir, "database_url": values.database_url}, config=values.config
         )
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        said = _vacuum(settings) if values.command == "vacuum" else _upgrade(settings)
+        sentence = _vacuum(settings) if values.command == "vacuum" else _upgrade(settings)
     except (SettingsError, DatabaseUrlError) as error:
         return _fail(str(error), 2)
     except DatabaseStartError as error:
         return _fail(str(error), 1)
-    sys.stdout.write(f"{said}\n")
+    sys.stdout.write(f"{sentence}\n")
     return 0
 
 
 def _upgrade(settings: Settings) -> str:
-    return f"database at version {upgrade(settings.database, progress=_tell)}"
+    return f"database at version {upgrade(settings.database, progress=_report)}"
 
 
 def _vacuum(settings: Settings) -> str:
@@ -51,7 +51,7 @@ def _vacuum(settings: Settings) -> str:
     return f"database file: {format_size(done.before)} before, {format_size(done.after)} now"
 
 
-def _tell(sentence: str) -> None:
+def _report(sentence: str) -> None:
     sys.stderr.write(f"palestra db: {sentence}\n")
     sys.stderr.flush()
 

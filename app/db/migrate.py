@@ -19,11 +19,11 @@ from app.db.startup_check import DatabaseStartError, extract_first_line, refuse_
 _UPGRADE_LOCK: Final = 0x70616C_7570
 
 
-Tell = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 """Is called with a sentence about how far a step is."""
 
 
-def upgrade(url: str, revision: str = "head", *, progress: Tell | None = None) -> str:
+def upgrade(url: str, revision: str = "head", *, progress: ReportProgress | None = None) -> str:
     """Applies the missing steps in one transaction each; returns the schema's version.
 
     If two processes upgrade at the same time, one waits for the other.
@@ -47,7 +47,7 @@ def upgrade(url: str, revision: str = "head", *, progress: Tell | None = None) -
         ) from None
 
 
-def _upgrade(connection: Connection, revision: str, progress: Tell | None) -> str:
+def _upgrade(connection: Connection, revision: str, progress: ReportProgress | None) -> str:
     found = read_version(connection)
     if found is not None:
         refuse_newer(found)

@@ -10,7 +10,7 @@ Revises: 0028
 import sqlalchemy as sa
 from alembic import op
 
-from migrations.progress import tell_progress
+from migrations.progress import report_progress
 from migrations.types import big_key, instant
 
 revision = "0029"
@@ -113,7 +113,7 @@ def _copy_blocks() -> None:
             ),
             {"low": low, "high": low + _AT_ONCE},
         ).rowcount
-        tell_progress(f"{copied:,} of {total:,} blocks of curves copied")
+        report_progress(f"{copied:,} of {total:,} blocks of curves copied")
 
 
 def _complete_events() -> None:

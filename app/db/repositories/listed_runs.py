@@ -11,7 +11,6 @@ from typing import Any, Final
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
-    Select,
     String,
     bindparam,
     case,
@@ -137,12 +136,12 @@ def _list_columns(row: type[Any], names: Iterable[str]) -> list[Any]:
 
 
 @cache
-def _select_runs(dialect: str) -> Select[Any]:
+def _select_runs(dialect: str) -> Any:
     return select(*_list_columns(RunRow, _RUN)).where(_is_asked(dialect, RunRow.id))
 
 
 @cache
-def _select_evaluations(dialect: str) -> Select[Any]:
+def _select_evaluations(dialect: str) -> Any:
     latest = _first_of_run(order=_FARTHEST)
     best = _first_of_run(
         EvaluationRow.score.is_not(None), order=(EvaluationRow.score.desc(), *_FARTHEST)
@@ -174,7 +173,7 @@ def _first_of_run(*conditions: ColumnElement[bool], order: tuple[ColumnElement[A
 
 
 @cache
-def _select_progress(dialect: str) -> Select[Any]:
+def _select_progress(dialect: str) -> Any:
     is_stored = SnapshotRow.state == literal_column(f"'{SnapshotState.VERIFIED.value}'")
     stored = func.max(case((is_stored, SnapshotRow.env_step)))
     return (
@@ -185,7 +184,7 @@ def _select_progress(dialect: str) -> Select[Any]:
 
 
 @cache
-def _select_backlogs(dialect: str) -> Select[Any]:
+def _select_backlogs(dialect: str) -> Any:
     return (
         select(AttemptRunRow.run_id, AttemptRow.backlog)
         .join(AttemptRow, AttemptRow.id == AttemptRunRow.attempt_id)
@@ -194,7 +193,7 @@ def _select_backlogs(dialect: str) -> Select[Any]:
 
 
 @cache
-def _select_definitions(dialect: str) -> Select[Any]:
+def _select_definitions(dialect: str) -> Any:
     row = ExperimentRow
     return select(row.project_id, row.id, row.definition).where(
         _is_asked(dialect, row.project_id, "projects"), _is_asked(dialect, row.id)

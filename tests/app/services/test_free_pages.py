@@ -124,9 +124,9 @@ async def test_a_file_of_an_earlier_version_is_rewritten_once(tmp_path: Path) ->
 def test_the_upgrade_tells_how_far_the_copying_of_curves_is(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     url = f"sqlite:///{path}"
-    said: list[str] = []
-    upgrade(url, "0028", progress=said.append)
-    assert said == [], "a new database has nothing to wait for"
+    sentences: list[str] = []
+    upgrade(url, "0028", progress=sentences.append)
+    assert sentences == [], "a new database has nothing to wait for"
     connection = sqlite3.connect(path)
     connection.executemany(
         "INSERT INTO series_blocks (id, series_id, attempt_id, fence, first_seq, points, content) "
@@ -135,13 +135,13 @@ def test_the_upgrade_tells_how_far_the_copying_of_curves_is(tmp_path: Path) -> N
     )
     connection.commit()
     connection.close()
-    upgrade(url, "0029", progress=said.append)
-    assert said[:3] == [
+    upgrade(url, "0029", progress=sentences.append)
+    assert sentences[:3] == [
         "1 of 3 blocks of curves copied",
         "2 of 3 blocks of curves copied",
         "3 of 3 blocks of curves copied",
     ]
-    assert said[3].startswith("step 0029 is applied: Curves are stored")
+    assert sentences[3].startswith("step 0029 is applied: Curves are stored")
     connection = sqlite3.connect(path)
     assert connection.execute("SELECT COUNT(*), MAX(first_seq) FROM curve_blocks").fetchall() == [
         (3, 3)
