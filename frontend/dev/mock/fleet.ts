@@ -33,6 +33,7 @@ export function workers(): t.Worker[] {
     version: "0.1.0",
     registered_at: new Date(Date.now() - 7.2e6).toISOString(),
     last_heartbeat_at: new Date().toISOString(),
+    has_wrong_clock: false,
   };
   const gpu = (index: number) => ({ index, name: "NVIDIA H200", uuid: "", memory_mib: 143_771 });
   return [
@@ -53,6 +54,8 @@ export function workers(): t.Worker[] {
       state: "online",
       slots: [2, 3, 4, 5, 6, 7, 80, 81].map((i, index) => ({ ...slot(i), index })),
       gpus: [gpu(0), gpu(1)],
+      has_wrong_clock: true,
+      clock_skew_seconds: -754,
     },
     {
       ...base,
