@@ -73,7 +73,7 @@ async def save(page: Page, title: str, item: str) -> bytes:
 async def ask_again(page: Page, title: str) -> Any:
     """Sends the query that stands below a figure; returns the server's answer."""
     figure = page.get_by_role("figure", name=title, exact=True)
-    text = await figure.locator("code").first.get_attribute("title")
+    text = await figure.locator("figcaption code").first.get_attribute("title")
     assert text is not None
     address, body = text.removeprefix("POST ").split(" ", 1)
     script = """async ([address, body]) => {
