@@ -50,7 +50,7 @@ async def record_heartbeat(
     for attempt_id in body.dead_attempts:
         if attempt_id in mine:
             await endings.end_as_lost(session, attempt_id, Cause.WORKER_LOST, f"worker:{worker.id}")
-    await _end_unlisted_attempts(session, worker, body, settings)
+    await _end_unlisted_attempts(session, worker, body, settings, silent)
     if silent > worker.silent_seconds:
         announce(session, QUEUE)
         await session.refresh(worker)
@@ -88,20 +88,30 @@ async def _derive_next_secret(
 
 
 async def _end_unlisted_attempts(
-    session: Session, worker: WorkerRow, body: WorkerHeartbeat, settings: Settings
+    session: Session,
+    worker: WorkerRow,
+    body: WorkerHeartbeat,
+    settings: Settings,
+    silent: float,
 ) -> None:
     """Ends the attempts that are live on the server but missing in the worker's heartbeat.
 
     A claim whose answer was lost leaves such an attempt. An attempt that is just being claimed has
     the locks of its slots, and a live supervisor renews its lease; a heartbeat may have been
-    under way while the claim was committed.
+    under way while the claim was committed, for as long as the server was slow. The worker wrote it
+    after the one before had arrived, so it lists every attempt that was known by then.
+
+    Args:
+        silent: Seconds since the heartbeat before.
     """
+    grace = max(silent, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds)
     unheard = await attempt_rows.list_silent_for_worker(
-        session, worker.id, AttemptState.STARTING, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds
+        session, worker.id, AttemptState.STARTING, grace
     )
     unheard = [one for one in unheard if not set(list_slots(one)) <= set(body.busy_slots)]
+    grace = max(silent, _RENEWALS_OF_GRACE * settings.renew_seconds)
     left = await attempt_rows.list_silent_for_worker(
-        session, worker.id, AttemptState.RUNNING, _RENEWALS_OF_GRACE * settings.renew_seconds
+        session, worker.id, AttemptState.RUNNING, grace
     )
     for attempt in (*unheard, *left):
         if attempt.id not in body.live_attempts:

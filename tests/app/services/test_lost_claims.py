@@ -134,6 +134,9 @@ async def test_three_lost_claim_answers_do_not_fail_the_job(world: World, worker
         await world.claim(job.id, worker, attempt=number)
         advance_clock(30)
         await world.send_heartbeat(worker, live=[])
+        starting = (await world.job(job.id)).state
+        assert starting is JobState.STARTING, "the worker may have written it before the claim"
+        await world.send_heartbeat(worker, live=[])
         assert (await world.job(job.id)).state is JobState.QUEUED
         advance_clock(60)
         await world.send_heartbeat(worker)
