@@ -99,10 +99,8 @@ async def _end_unlisted_attempts(
     A claim whose answer was lost leaves such an attempt. An attempt that is just being claimed has
     the locks of its slots, and a live supervisor renews its lease; a heartbeat may have been
     under way while the claim was committed, for as long as the server was slow. The worker wrote it
-    after the one before had arrived, so it lists every attempt that was known by then.
-
-    Args:
-        silent: Seconds since the heartbeat before.
+    after the one before had arrived, `silent` seconds ago, so it lists every attempt that was known
+    by then.
     """
     grace = max(silent, _HEARTBEATS_OF_GRACE * settings.heartbeat_seconds)
     unheard = await attempt_rows.list_silent_for_worker(
