@@ -91,9 +91,9 @@ export function ParallelFigure({ label, axes, lines, height = 320 }: ParallelFig
               <text
                 key={text}
                 className={classes.faint}
-                x={SIDE + index * step - 5}
+                x={SIDE + index * step + (index === axes.length - 1 ? 6 : -5)}
                 y={places[index]?.at(value)}
-                textAnchor="end"
+                textAnchor={index === axes.length - 1 ? "start" : "end"}
                 dominantBaseline="middle"
               >
                 {text}

@@ -56,7 +56,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
     {
       id: "runs",
       header: "Runs",
-      width: 200,
+      width: 160,
       hide: "narrow",
       cell: (row) => <StateCounts counts={row.runs} />,
     },
