@@ -16,13 +16,12 @@ const FOCUS_REACH = 18;
 /** uPlot's options for a plot. Reads the theme's colours from the page. */
 export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): uPlot.Options {
   const props = latest.current;
-  const css = getComputedStyle(host);
-  const color = (name: string) => css.getPropertyValue(name).trim();
+  const { ink, line } = readColors(props.scheme, host);
   const yFormat = (y: number) => (latest.current.yFormat ?? ((v: number) => formatValue(v, 4)))(y);
   const axis: uPlot.Axis = {
-    stroke: color("--ink-3"),
+    stroke: ink,
     font: FONT,
-    grid: { stroke: color("--line"), width: 1 },
+    grid: { stroke: line, width: 1 },
     ticks: { show: false },
   };
   return {
@@ -80,7 +79,7 @@ export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): u
           spanGaps: !one.gaps,
           points: one.dots
             ? { show: true, size: 5, fill: one.color, stroke: one.color }
-            : { show: !one.edge, filter: drawSinglePoint },
+            : { show: hasSinglePoint, filter: findSinglePoint },
         }),
       ),
     ],
@@ -98,16 +97,35 @@ export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): u
   };
 }
 
-/** Draws the point of a series of one point, which has no line. */
-function drawSinglePoint(u: uPlot, index: number): number[] {
+/** Whether a line has one point only, which is drawn, since a line through it is not. */
+function hasSinglePoint(u: uPlot, index: number): boolean {
+  return findSinglePoint(u, index) !== null;
+}
+
+function findSinglePoint(u: uPlot, index: number): number[] | null {
+  if (u.series[index]?.width === 0) return null;
   const column = u.data[index] ?? [];
   let found = -1;
   for (let i = 0; i < column.length; i += 1) {
     if (column[i] === null || column[i] === undefined) continue;
-    if (found >= 0) return [];
+    if (found >= 0) return null;
     found = i;
   }
-  return found < 0 ? [] : [found];
+  return found < 0 ? null : [found];
+}
+
+const colors = new Map<PlotProps["scheme"], { ink: string; line: string }>();
+
+/** The theme's colours. They are read once: reading them while charts are made costs a layout. */
+function readColors(scheme: PlotProps["scheme"], host: HTMLElement): { ink: string; line: string } {
+  const known = colors.get(scheme);
+  if (known !== undefined) return known;
+  const css = getComputedStyle(host);
+  const color = (name: string) => css.getPropertyValue(name).trim();
+  const read = { ink: color("--ink-3"), line: color("--line") };
+  // Another scheme may be on its way to the page, so its colours are not kept.
+  if (document.documentElement.dataset.mantineColorScheme === scheme) colors.set(scheme, read);
+  return read;
 }
 
 function buildYScale(latest: RefObject<PlotProps>): uPlot.Scale {
