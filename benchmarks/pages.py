@@ -223,6 +223,7 @@ def measure(stack: Stack, content: Content, minutes: float) -> bool:
     pages = {
         "home": ("/", "main"),
         "experiments": ("/p/default/experiments", "tbody tr"),
+        "runs": ("/p/default/runs", "table[aria-label=Runs] tbody a"),
         "queue": ("/p/default/queue", "[aria-posinset]"),
         "run of many points": (f"/p/default/runs/{content.long_run}", "canvas"),
     }

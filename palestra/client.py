@@ -17,6 +17,7 @@ from palestra.project_methods import ProjectMethods
 from palestra.record_methods import RecordMethods
 from palestra.token_methods import TokenMethods
 from palestra.usage_methods import UsageMethods
+from palestra.view_methods import ViewMethods
 
 
 class Client(
@@ -31,6 +32,7 @@ class Client(
     RecordMethods,
     TokenMethods,
     UsageMethods,
+    ViewMethods,
 ):
     """A client of one server with one token. Thread-safe; usable as a context manager.
 

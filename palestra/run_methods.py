@@ -1,6 +1,7 @@
 """The methods of `palestra.Client` that read runs and the records of their attempts."""
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from palestra.client_methods import PAGE_SIZE, ClientMethods
 from palestra.connection import encode_path_part
@@ -15,6 +16,8 @@ from palestra.contract.resources import (
     RunView,
     SnapshotView,
 )
+from palestra.contract.run_batches import RunsActed, RunsAction, RunSelection, RunVerb
+from palestra.contract.run_lists import RunGroupView, RunKeysView
 from palestra.contract.states import FINAL_RUN_STATES, RunState
 from palestra.contract.statistics import StatisticsQuery, StatisticsResult
 
@@ -53,6 +56,72 @@ class RunMethods(ClientMethods):
             "limit": PAGE_SIZE,
         }
         return self._connection.pages(RunView, f"{self._within}/runs", wanted)
+
+    def run_keys(self) -> RunKeysView:
+        """Returns the keys that filters, orders, columns and groups of runs may name."""
+        return self._connection.get(RunKeysView, f"{self._within}/runs:keys")
+
+    def run_groups(
+        self,
+        by: Sequence[str] = (),
+        *,
+        metric: str = "evaluation/mean.last",
+        filter: str = "",  # noqa: A002 - the name of the parameter of the API
+        user: str | None = None,
+        sort: str = "-mean",
+    ) -> Iterator[RunGroupView]:
+        """Yields groups of runs with the mean of a metric and its standard error.
+
+        Args:
+            by: Keys whose values the runs of a group share, for example `agent` and `agent.lr`;
+                without one all runs are a group.
+            metric: A series with its statistic, or a field of runs that is a number.
+            filter: A filter of the runs.
+            user: Login name of the submitter; `me` is the token's user.
+            sort: `mean`, `n`, `runs` or `name`, with a minus in front for descending order.
+        """
+        wanted = {
+            "by": list(by),
+            "metric": metric,
+            "filter": filter or None,
+            "user": user,
+            "sort": sort,
+            "limit": PAGE_SIZE,
+        }
+        return self._connection.pages(RunGroupView, f"{self._within}/runs:groups", wanted)
+
+    def act_on_runs(
+        self,
+        action: RunVerb,
+        selection: RunSelection,
+        *,
+        origin: Literal["newest", "start"] = "newest",
+        reason: str = "",
+        dry_run: bool = False,
+    ) -> RunsActed:
+        """Pauses, resumes, cancels or retries many runs, by as many requests as needed.
+
+        Args:
+            action: What to do with each run.
+            selection: Named runs, or all that fit a filter.
+            origin: Where a retry starts: at the newest verified snapshot, or at the beginning.
+            reason: Kept in the audit log.
+            dry_run: Counts the runs and changes none.
+        """
+        request = RunsAction(
+            action=action, selection=selection, origin=origin, reason=reason, dry_run=dry_run
+        )
+        path = f"{self._within}/runs:act"
+        first = part = self._connection.post(RunsActed, path, request)
+        done, refused = list(part.done), list(part.refused)
+        while part.next_after is not None:
+            request = request.model_copy(update={"after": part.next_after})
+            part = self._connection.post(RunsActed, path, request)
+            done += part.done
+            refused += part.refused
+        return first.model_copy(
+            update={"done": tuple(done), "refused": tuple(refused), "next_after": None}
+        )
 
     def run(self, run_id: str) -> RunDetail:
         """Returns a run with its attempts and jobs."""

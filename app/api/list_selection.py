@@ -25,16 +25,19 @@ class ListSelection:
     columns: tuple[str, ...]
 
 
+Filter = Annotated[
+    str,
+    Query(
+        max_length=MAX_FILTER,
+        description="Terms that must all hold, for example `agent:ppo env:~Ant "
+        "evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`.",
+    ),
+]
+
+
 async def read_list_selection(
     user: SubmittedBy,
-    filter: Annotated[  # noqa: A002 - the name of the parameter
-        str,
-        Query(
-            max_length=MAX_FILTER,
-            description="Terms that must all hold, for example `agent:ppo env:~Ant "
-            "evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`.",
-        ),
-    ] = "",
+    filter: Filter = "",  # noqa: A002 - the name of the parameter
     columns: Annotated[
         tuple[Annotated[str, Query(max_length=LONGEST_KEY)], ...],
         Query(
@@ -47,3 +50,43 @@ async def read_list_selection(
 
 
 Selected = Annotated[ListSelection, Depends(read_list_selection)]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSelection:
+    """Runs by who submitted them and by a filter, the keys of groups, and a metric.
+
+    Attributes:
+        user: Login name; `None` for all users.
+        filter: See `palestra.contract.filters`.
+        by: Keys whose values the runs of a group share.
+        metric: Key of the values whose mean is returned.
+    """
+
+    user: str | None
+    filter: str
+    by: tuple[str, ...]
+    metric: str
+
+
+async def read_group_selection(
+    user: SubmittedBy,
+    filter: Filter = "",  # noqa: A002 - the name of the parameter
+    by: Annotated[
+        tuple[Annotated[str, Query(max_length=LONGEST_KEY)], ...],
+        Query(
+            max_length=4,
+            description="Fields such as `agent`, `env` or `state`, or members of the definition "
+            "such as `agent.lr`; without one all runs are one group.",
+        ),
+    ] = (),
+    metric: Annotated[
+        str,
+        Query(
+            max_length=LONGEST_KEY,
+            description="A series with its statistic, or a field that is a number.",
+        ),
+    ] = "evaluation/mean.last",
+) -> GroupSelection:
+    """Reads which runs are grouped, and how."""
+    return GroupSelection(user, filter, by, metric)

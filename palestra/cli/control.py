@@ -30,10 +30,12 @@ from palestra.cli.selected_jobs import (
     Yes,
     act_on_selection,
 )
+from palestra.cli.selected_runs import RunFilter, RunsRequest, act_on_runs
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.job_batches import JobVerb
 from palestra.contract.resources import CancelledJobView, JobView
+from palestra.contract.run_batches import RunVerb
 from palestra.contract.states import FINAL_JOB_STATES, JobState
 from palestra.errors import ConflictError, NotFoundError
 
@@ -91,6 +93,7 @@ def pause(
     pool: Pool = None,
     priority_class: Class = None,
     state: State = None,
+    filters: RunFilter = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     server: Server = None,
@@ -104,6 +107,7 @@ def pause(
         pool=pool,
         priority_class=priority_class,
         states=tuple(state or ()),
+        filters=filters,
         dry_run=dry_run,
         is_confirmed=yes,
     )
@@ -126,6 +130,7 @@ def resume(
     pool: Pool = None,
     priority_class: Class = None,
     state: State = None,
+    filters: RunFilter = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     server: Server = None,
@@ -139,6 +144,7 @@ def resume(
         pool=pool,
         priority_class=priority_class,
         states=tuple(state or ()),
+        filters=filters,
         dry_run=dry_run,
         is_confirmed=yes,
     )
@@ -149,21 +155,41 @@ def resume(
 
 
 def retry(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run that failed or was cancelled.")],
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="[RUN]", help="A run that failed or was cancelled. Or --filter."),
+    ] = None,
     origin: Annotated[
         Literal["newest", "start"],
         typer.Option("--from", help="Go on from the newest verified snapshot, or begin anew."),
     ] = "newest",
     reason: Reason = "",
     allow_code_change: CodeChange = False,
+    filters: RunFilter = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Trains a failed run again, from its newest snapshot or, if it has none, from the start."""
+    if (run is None) is (filters is None):
+        fail_usage("give a run, or --filter with --yes for all runs that fit")
     with connect(server, token_file) as client:
+        if filters is not None:
+            wanted = RunsRequest(
+                verb=RunVerb.RETRY,
+                filters=filters,
+                dry_run=dry_run,
+                is_confirmed=yes,
+                as_json=json,
+                reason=reason,
+                origin=origin,
+            )
+            return act_on_runs(client, wanted)
+        assert run is not None
         job = client.retry(run, origin=origin, allow_code_change=allow_code_change, reason=reason)
-        emit_json(job) if json else say(f"queued  {job.id}")
+    return emit_json(job) if json else say(f"queued  {job.id}")
 
 
 def cancel(
@@ -174,6 +200,7 @@ def cancel(
     pool: Pool = None,
     priority_class: Class = None,
     state: State = None,
+    filters: RunFilter = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     server: Server = None,
@@ -187,6 +214,7 @@ def cancel(
         pool=pool,
         priority_class=priority_class,
         states=tuple(state or ()),
+        filters=filters,
         dry_run=dry_run,
         is_confirmed=yes,
     )
@@ -253,8 +281,20 @@ def _act_on_targets(
     targets: Sequence[str] | None,
     options: SelectionOptions,
 ) -> None:
-    """Acts on the named objects, or on all jobs that the options select."""
+    """Acts on the named objects, or on all jobs or runs that the options select."""
     verb = request.verb
+    if options.filters is not None:
+        if targets or options.has_filter:
+            fail_usage("give --filter alone: its terms select the runs, for example user:me")
+        wanted = RunsRequest(
+            verb=RunVerb(verb.value),
+            filters=options.filters,
+            dry_run=options.dry_run,
+            is_confirmed=options.is_confirmed,
+            as_json=request.as_json,
+            reason=request.reason,
+        )
+        return act_on_runs(client, wanted)
     if options.has_filter:
         if targets:
             fail_usage("give IDs, or options that select jobs, not both")

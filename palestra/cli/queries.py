@@ -24,6 +24,7 @@ from palestra.cli.output import (
     show,
     show_ids,
 )
+from palestra.cli.run_groups import GroupOptions, show_groups
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.client import Client
 from palestra.contract.filters import FilterError, Target, parse_filter
@@ -142,12 +143,40 @@ def runs(
     columns: Columns = "",
     limit: Limit = 50,
     ids: Ids = False,
+    group: Annotated[
+        str,
+        typer.Option(
+            "--group",
+            metavar="KEYS",
+            help="Groups by fields or members of the definition instead, e.g. agent,agent.lr, "
+            "with the mean of --metric.",
+        ),
+    ] = "",
+    metric: Annotated[
+        str,
+        typer.Option(
+            metavar="KEY", help="With --group: the series and its statistic, or env_step."
+        ),
+    ] = "evaluation/mean.last",
     project: Project = None,
     server: Server = None,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Lists runs, newest first unless --sort is given."""
+    """Lists runs, newest first unless --sort is given, or groups of them with --group."""
+    if group:
+        wanted = GroupOptions(
+            by=_split(group),
+            metric=metric,
+            filters=_check_filter(filters, "runs"),
+            user=_person(user, mine=mine),
+            sort="-mean" if sort == "-created_at" else sort,
+            limit=limit,
+        )
+        if experiment or only or columns or ids:
+            fail_usage("--group goes with --filter, --metric, --sort, --user and --limit only")
+        with connect(server, token_file, project) as client:
+            return show_groups(client, wanted, json=json)
     with connect(server, token_file, project) as client:
         found = client.runs(
             experiment,

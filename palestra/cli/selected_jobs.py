@@ -33,6 +33,8 @@ class SelectionOptions:
     pool: str | None
     priority_class: PriorityClass | None
     states: tuple[JobState, ...]
+    filters: str | None = None
+    """A filter of runs, in place of all the other options."""
     dry_run: bool
     is_confirmed: bool
 

@@ -146,6 +146,8 @@ class FilterError(ValueError):
 
 _SPACE: Final = re.compile(r"\s*")
 _NOT: Final = re.compile(r"-|not\s+", re.IGNORECASE)
+_WORD: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*"?)+', re.DOTALL)
+"""What stands between white space outside of quotes."""
 _FIELD: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 _OPERATOR: Final = re.compile(r":?(?:<=|>=|<|>)|:~|:")
 _BARE: Final = re.compile(r'[^\s,"]+')
@@ -185,6 +187,17 @@ def parse_filter(text: str, target: Target) -> tuple[Term, ...]:
         terms.append(term)
         position = _skip(text, position)
     return tuple(terms)
+
+
+def split_terms(text: str) -> list[str]:
+    """Returns the texts of the terms of a filter, also where one of them cannot be read."""
+    found: list[str] = []
+    for word in _WORD.findall(text):
+        if found and found[-1].lower() == "not":
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+    return found
 
 
 def parse_key(text: str, target: Target) -> tuple[str, Kind, Statistic]:

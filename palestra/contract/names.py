@@ -55,6 +55,7 @@ IdPrefix = Literal[
     "ent",
     "use",
     "win",
+    "viw",
 ]
 
 

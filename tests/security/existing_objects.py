@@ -108,6 +108,16 @@ CALLS = {
     # No caller is a maintainer of both projects: `tests/app/api/test_moves.py` has one.
     "POST /projects/{slug}/experiments/{experiment_id}:move": Call(422, body={"to": "{slug}"}),
     "GET /projects/{project}/runs": Call(200),
+    "GET /projects/{project}/runs:keys": Call(200),
+    "GET /projects/{project}/runs:groups": Call(200),
+    "POST /projects/{project}/runs:act": Call(
+        200, body={"action": "pause", "selection": {"runs": ["run_unknown"]}}
+    ),
+    "GET /views/{view_id}": Call(200),
+    "PATCH /views/{view_id}": Call(200, body={"name": "x"}, of_submitter=True),
+    "DELETE /views/{view_id}": Call(204, of_submitter=True),
+    "GET /projects/{project}/views": Call(200),
+    "POST /projects/{project}/views": Call(201, body={"name": "new", "state": {}}),
     "GET /projects/{project}/jobs": Call(200),
     "POST /projects/{project}/jobs:act": Call(
         200, body={"action": "pause", "selection": {"jobs": ["job_unknown"]}}

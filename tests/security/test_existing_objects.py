@@ -59,6 +59,11 @@ WITHOUT_OBJECT = {
     "POST /experiments:preview",
     "GET /experiments",
     "GET /runs",
+    "GET /views",
+    "POST /views",
+    "GET /runs:keys",
+    "GET /runs:groups",
+    "POST /runs:act",
     "GET /jobs",
     "GET /projects",
     "GET /projects:deleted",
@@ -125,6 +130,10 @@ async def _make_objects(shared: AppServer, side: str) -> Objects:
         path = f"/api/v1/projects/{side}/service-accounts"
         answer = await client.post(path, json={"name": f"robot-{side}"})
         made["name"] = answer.json()["name"]
+    async with shared.client("user" if ours else "foreign") as client:
+        path = f"/api/v1/projects/{side}/views"
+        body = {"name": side, "visibility": "project", "state": {}}
+        made["view_id"] = (await client.post(path, json=body)).json()["id"]
     made["artifact_id"] = await store_artifact(
         shared, "finished_run" if ours else "foreign_run", ""
     )
@@ -151,7 +160,14 @@ async def _submit_as_member(shared: AppServer) -> Objects:
         experiment_id = answer.json()["id"]
         jobs = await client.get("/api/v1/jobs", params={"experiment": experiment_id})
         (job,) = jobs.json()["items"]
-    return {"experiment_id": experiment_id, "job_id": job["id"], "run_id": job["run_ids"][0]}
+        body = {"name": "shared", "visibility": "project", "state": {}}
+        view = (await client.post("/api/v1/projects/default/views", json=body)).json()
+    return {
+        "experiment_id": experiment_id,
+        "job_id": job["id"],
+        "run_id": job["run_ids"][0],
+        "view_id": view["id"],
+    }
 
 
 async def test_every_route_that_names_an_object_has_a_call() -> None:

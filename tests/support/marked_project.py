@@ -113,6 +113,7 @@ async def make_marked_project(served: AppServer, side: str) -> MarkedProject:
     )
     await _add_service_account(made)
     await _add_invitation(made)
+    await _save_view(made)
     await _run_jobs(made, users["maintainer"])
     await _collect_ids(made)
     return made
@@ -178,6 +179,15 @@ async def _add_service_account(made: MarkedProject) -> None:
     assert answer.status_code == 201, answer.text
     made.served.tokens[f"{made.side} service"] = answer.json()["secret"]
     made.ids["name"] = [name]
+
+
+async def _save_view(made: MarkedProject) -> None:
+    state = {"filter": f'name:"{made.marker} experiment"', "columns": ["name", f"{made.marker}/x"]}
+    body = {"name": f"{made.marker} view", "visibility": "project", "state": state}
+    async with made.served.client(f"{made.side} maintainer") as client:
+        answer = await client.post(f"/api/v1/projects/{made.project.slug}/views", json=body)
+        assert answer.status_code == 201, answer.text
+        made.ids["view_id"] = [answer.json()["id"]]
 
 
 async def _add_invitation(made: MarkedProject) -> None:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
-from app.api.list_selection import Selected
+from app.api.list_selection import GroupSelection, Selected, read_group_selection
 from app.api.paging import (
     LONGEST_KEY,
     OF_LISTS,
@@ -17,7 +17,8 @@ from app.api.strict_body import declare_json_body
 from app.domain.paging import PageRequest
 from app.services.curves import health
 from app.services.idempotency import Answer
-from app.services.jobs import job_creation, retries
+from app.services.jobs import job_creation, retries, run_batches
+from app.services.lists import run_groups, run_keys
 from app.services.runs import evaluations, runs
 from app.services.snapshots import snapshots
 from palestra.contract.health import HealthView
@@ -31,6 +32,8 @@ from palestra.contract.resources import (
     RunView,
     SnapshotView,
 )
+from palestra.contract.run_batches import RunsActed, RunsAction
+from palestra.contract.run_lists import RunGroupView, RunKeysView
 from palestra.contract.states import RunState
 from palestra.contract.views import Page
 
@@ -45,6 +48,9 @@ RunPage = Annotated[
             "-created_at", ("created_at", "seed", "env_step"), OF_LISTS, longest=LONGEST_KEY
         )
     ),
+]
+GroupPage = Annotated[
+    PageRequest, Depends(declare_page_request("-mean", ("mean", "n", "runs", "name")))
 ]
 Retry = Annotated[RetryRequest, declare_json_body(RetryRequest, required=False)]
 CreatedPage = Annotated[
@@ -75,6 +81,43 @@ async def list_runs(
         columns=selected.columns,
     )
     return await runs.list_runs(session, principal, wanted, page)
+
+
+@project_router.get(":keys")
+async def list_keys_of_runs(principal: Reader, session: ReadSession) -> RunKeysView:
+    """Returns the keys that filters, orders, columns and groups of the caller's runs may name."""
+    return await run_keys.list_keys(session, principal)
+
+
+@project_router.get(":groups", responses={413: {}})
+async def list_groups_of_runs(
+    principal: Reader,
+    session: ReadSession,
+    page: GroupPage,
+    selected: Annotated[GroupSelection, Depends(read_group_selection)],
+) -> Page[RunGroupView]:
+    """Lists groups of the runs that fit a filter, with the mean of a metric, page by page.
+
+    The runs of a group share the values of the keys `by`, and its `filter` selects them.
+    """
+    wanted = run_groups.WantedGroups(
+        filter=selected.filter, user=selected.user, by=selected.by, metric=selected.metric
+    )
+    return await run_groups.list_groups(session, principal, wanted, page)
+
+
+@project_router.post(":act")
+async def act_on_runs(
+    principal: Controller,
+    body: Annotated[RunsAction, declare_json_body(RunsAction)],
+    session: WriteSession,
+) -> RunsActed:
+    """Pauses, resumes, cancels or retries many runs: those named, or all that fit a filter.
+
+    One request acts on 100 runs at most; the next one goes on with `next_after`. With `dry_run` it
+    only counts them. A run for which the action is refused does not keep others from it.
+    """
+    return await run_batches.act(session, principal, body)
 
 
 @router.get("/{run_id}")

@@ -27,6 +27,7 @@ from app.db.models.jobs import (
 from app.db.models.logs import LogBlockRow
 from app.db.models.pools import EnrolmentTokenRow, PoolRow, PoolWindowRow, ProjectPoolRow, QuotaRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
+from app.db.models.saved_views import SavedViewRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.start_estimates import StartEstimateRow
 from app.db.models.summaries import (
@@ -80,6 +81,7 @@ __all__ = [
     "RollupRow",
     "RunRow",
     "RunSummaryRow",
+    "SavedViewRow",
     "SeriesNameRow",
     "SeriesRow",
     "SeriesSummaryRow",

@@ -28,6 +28,7 @@ from app.db.models.experiments import ExperimentRow, RunRow, SubmissionRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow, JobRow, JobRunRow
 from app.db.models.logs import LogBlockRow
 from app.db.models.projects import MembershipRow, ProjectRow, UserRow
+from app.db.models.saved_views import SavedViewRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.models.summaries import (
     DefinitionMemberRow,
@@ -130,6 +131,7 @@ OF_PROJECT: Final[tuple[Remove, ...]] = (
             & (EventRow.id < select(func.max(EventRow.id)).scalar_subquery())
         ),
     ),
+    _make_remover(SavedViewRow, _has_value(SavedViewRow.project_id)),
     _make_remover(TokenRow, _has_value(TokenRow.project_id)),
     _make_remover(MembershipRow, _has_value(MembershipRow.project_id)),
     _make_remover(QueueGroupRow, _has_value(QueueGroupRow.project_id)),

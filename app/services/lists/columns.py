@@ -54,7 +54,7 @@ async def add_to_runs(
     if not columns:
         return list(views)
     keys = [(row.project_id, row.experiment_id) for row in found]
-    of_experiments = await _load_experiments(session, keys, columns)
+    of_experiments = await load_experiment_values(session, keys, columns)
     run_ids = [view.id for view in views]
     scope = request.scope
     named = {one.field for one in columns if one.kind == "series"} & scope.series.keys()
@@ -90,10 +90,10 @@ def _read_run(
     return of_experiment.get(column.field)
 
 
-async def _load_experiments(
+async def load_experiment_values(
     session: Session, keys: Sequence[ExperimentKey], columns: Sequence[ListColumn]
 ) -> dict[ExperimentKey, dict[str, JsonValue]]:
-    """Returns the values of the columns that are those of experiments."""
+    """Returns, by experiment, the values of the columns that all runs of an experiment share."""
     found: dict[ExperimentKey, dict[str, JsonValue]] = {key: {} for key in keys}
     named = [one.field for one in columns if one.field in _OF_EXPERIMENT]
     if named:
@@ -116,7 +116,7 @@ async def add_to_experiments(
     if not columns:
         return list(views)
     keys = [(row.project_id, row.id) for row in found]
-    values = await _load_experiments(session, keys, columns)
+    values = await load_experiment_values(session, keys, columns)
     for column in columns:
         if column.kind in {"series", "threshold"}:
             means = await experiment_lists.load_means(session, keys, column, request.scope)

@@ -1602,6 +1602,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/projects/{project}/runs:act": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Act On Runs
+         * @description Pauses, resumes, cancels or retries many runs: those named, or all that fit a filter.
+         *
+         *     One request acts on 100 runs at most; the next one goes on with `next_after`. With `dry_run` it
+         *     only counts them. A run for which the action is refused does not keep others from it.
+         */
+        post: operations["act_on_runs_of_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/runs:groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Groups Of Runs
+         * @description Lists groups of the runs that fit a filter, with the mean of a metric, page by page.
+         *
+         *     The runs of a group share the values of the keys `by`, and its `filter` selects them.
+         */
+        get: operations["list_groups_of_runs_of_project"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/runs:keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Keys Of Runs
+         * @description Returns the keys that filters, orders, columns and groups of the caller's runs may name.
+         */
+        get: operations["list_keys_of_runs_of_project"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/projects/{project}/service-accounts": {
         parameters: {
             query?: never;
@@ -1660,6 +1725,30 @@ export interface paths {
          * @description Creates a token of a service account; only this answer holds its secret.
          */
         post: operations["create_service_token_of_project"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/projects/{project}/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Views
+         * @description Lists the caller's own views, and those that others share with the project.
+         */
+        get: operations["list_views_of_project"];
+        put?: never;
+        /**
+         * Save View
+         * @description Saves what the page of runs shows, for the caller or for all members of the project.
+         */
+        post: operations["save_view_of_project"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2157,6 +2246,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs:act": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Act On Runs
+         * @description Pauses, resumes, cancels or retries many runs: those named, or all that fit a filter.
+         *
+         *     One request acts on 100 runs at most; the next one goes on with `next_after`. With `dry_run` it
+         *     only counts them. A run for which the action is refused does not keep others from it.
+         */
+        post: operations["act_on_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs:compare": {
         parameters: {
             query?: never;
@@ -2174,6 +2286,48 @@ export interface paths {
          *     hyperparameters that differ it says how much the scores of an environment vary with each.
          */
         post: operations["compare_runs"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs:groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Groups Of Runs
+         * @description Lists groups of the runs that fit a filter, with the mean of a metric, page by page.
+         *
+         *     The runs of a group share the values of the keys `by`, and its `filter` selects them.
+         */
+        get: operations["list_groups_of_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs:keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Keys Of Runs
+         * @description Returns the keys that filters, orders, columns and groups of the caller's runs may name.
+         */
+        get: operations["list_keys_of_runs"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -2578,6 +2732,61 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/v1/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Views
+         * @description Lists the caller's own views, and those that others share with the project.
+         */
+        get: operations["list_views"];
+        put?: never;
+        /**
+         * Save View
+         * @description Saves what the page of runs shows, for the caller or for all members of the project.
+         */
+        post: operations["save_view"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/views/{view_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get View
+         * @description Returns a view, and what of it can still be shown.
+         *
+         *     Terms and keys that name what no longer exists are left out of `usable_state`; `problems` says
+         *     which, each with the nearest name.
+         */
+        get: operations["get_view"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete View
+         * @description Deletes a view, for its owner and maintainers of its project.
+         */
+        delete: operations["delete_view"];
+        options?: never;
+        head?: never;
+        /**
+         * Change View
+         * @description Changes name, visibility or state of a view, for its owner and maintainers of its project.
+         */
+        patch: operations["change_view"];
         trace?: never;
     };
     "/api/v1/workers": {
@@ -6591,6 +6800,26 @@ export interface components {
             user: string | null;
         };
         /**
+         * ListFieldView
+         * @description A field of runs that filters, orders, columns and groups may name.
+         */
+        ListFieldView: {
+            /**
+             * Choices
+             * @description Its values, if there are few.
+             */
+            choices: string[];
+            /** Description */
+            description: string;
+            /**
+             * Kind
+             * @description What it is compared with: `text`, `number`, `time`, `choice` or `flag`.
+             */
+            kind: string;
+            /** Name */
+            name: string;
+        };
+        /**
          * LogLine
          * @description A line of a run's log.
          */
@@ -7301,10 +7530,30 @@ export interface components {
              */
             next_cursor: string | null;
         };
+        /** Page[RunGroupView] */
+        Page_RunGroupView_: {
+            /** Items */
+            items: components["schemas"]["RunGroupView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
         /** Page[RunView] */
         Page_RunView_: {
             /** Items */
             items: components["schemas"]["RunView"][];
+            /**
+             * Next Cursor
+             * @description Pass as `cursor` for the next page; `null` on the last.
+             */
+            next_cursor: string | null;
+        };
+        /** Page[SavedViewView] */
+        Page_SavedViewView_: {
+            /** Items */
+            items: components["schemas"]["SavedViewView"][];
             /**
              * Next Cursor
              * @description Pass as `cursor` for the next page; `null` on the last.
@@ -9670,6 +9919,76 @@ export interface components {
             update: number;
         };
         /**
+         * RunGroupView
+         * @description Runs that share the values of some keys.
+         */
+        RunGroupView: {
+            /**
+             * By
+             * @description The values that the runs share, by key; `null` where they have none.
+             */
+            by: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /**
+             * Filter
+             * @description The filter that selects exactly these runs among all.
+             */
+            filter: string;
+            /**
+             * Mean
+             * @description Mean of the metric over the runs that have it; `null` without one.
+             */
+            mean: number | null;
+            /**
+             * N
+             * @description Number of runs that have a value of the metric.
+             */
+            n: number;
+            /**
+             * Name
+             * @description The keys and their values; empty for the group of all runs.
+             */
+            name: string;
+            /** Runs */
+            runs: number;
+            /**
+             * States
+             * @description Number of runs in each state.
+             */
+            states: {
+                [key: string]: number;
+            };
+            /**
+             * Stderr
+             * @description Standard error of the mean, from the sample standard deviation; `null` below two values.
+             */
+            stderr: number | null;
+        };
+        /**
+         * RunKeysView
+         * @description The keys that filters, orders, columns and groups of runs may name.
+         */
+        RunKeysView: {
+            /** Fields */
+            fields: components["schemas"]["ListFieldView"][];
+            /**
+             * Is Complete
+             * @description Whether all members and series are named; else those that come first by name.
+             */
+            is_complete: boolean;
+            /**
+             * Members
+             * @description Paths of members of the definitions, for example `agent.lr`.
+             */
+            members: string[];
+            /**
+             * Series
+             * @description Names of series; a statistic may follow: `evaluation/mean.best`.
+             */
+            series: string[];
+        };
+        /**
          * RunOrder
          * @description One run of a work order. The work order of a pack has several.
          */
@@ -9710,6 +10029,18 @@ export interface components {
             snapshot?: components["schemas"]["SnapshotRef"] | null;
         };
         /**
+         * RunRefusal
+         * @description Why the action was refused for one run.
+         */
+        RunRefusal: {
+            /** Code */
+            code: string;
+            /** Detail */
+            detail: string;
+            /** Run Id */
+            run_id: string;
+        };
+        /**
          * RunScore
          * @description The score of one run.
          */
@@ -9737,11 +10068,34 @@ export interface components {
             seed: number;
         };
         /**
+         * RunSelection
+         * @description Which runs are meant; members that are left out take all.
+         */
+        RunSelection: {
+            /**
+             * Filter
+             * @description A filter of the list of runs (`palestra.contract.filters`).
+             * @default
+             */
+            filter: string;
+            /**
+             * Runs
+             * @description IDs.
+             */
+            runs?: string[] | null;
+        };
+        /**
          * RunState
          * @description State of a run, derived from its training jobs.
          * @enum {string}
          */
         RunState: "queued" | "running" | "paused" | "succeeded" | "failed" | "cancelled";
+        /**
+         * RunVerb
+         * @description What to do with each run.
+         * @enum {string}
+         */
+        RunVerb: "pause" | "resume" | "cancel" | "retry";
         /**
          * RunView
          * @description A run as lists show it: its state, progress and evaluations.
@@ -9811,6 +10165,127 @@ export interface components {
              */
             values?: {
                 [key: string]: components["schemas"]["JsonValue"];
+            };
+        };
+        /**
+         * RunsActed
+         * @description What a request to act on many runs did.
+         */
+        RunsActed: {
+            /**
+             * Done
+             * @description IDs of the runs that were changed; empty with `dry_run`.
+             */
+            done: string[];
+            /**
+             * Matched
+             * @description Selected runs on which the caller may act, in a state in which the action changes something:
+             *     counted before it, those after `after` alone.
+             */
+            matched: number;
+            /**
+             * Next After
+             * @description Pass as `after` to act on the next runs; `null` if none is left.
+             */
+            next_after: string | null;
+            /**
+             * Not Permitted
+             * @description Selected runs of other persons, on which the caller may not act.
+             */
+            not_permitted: number;
+            /** Refused */
+            refused: components["schemas"]["RunRefusal"][];
+            /**
+             * Same Jobs
+             * @description Runs that are not selected and train in the same packs: the action changes them, too.
+             */
+            same_jobs: number;
+        };
+        /**
+         * RunsAction
+         * @description Body of a request to act on many runs.
+         */
+        RunsAction: {
+            action: components["schemas"]["RunVerb"];
+            /**
+             * After
+             * @description `next_after` of the request before, to go on with the next runs.
+             * @default
+             */
+            after: string;
+            /**
+             * Dry Run
+             * @description Counts the runs and changes none.
+             * @default false
+             */
+            dry_run: boolean;
+            /**
+             * Origin
+             * @description Where `retry` starts: at the newest verified snapshot, or at the beginning.
+             * @default newest
+             * @enum {string}
+             */
+            origin: "newest" | "start";
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            selection: components["schemas"]["RunSelection"];
+        };
+        /**
+         * RunsPageState
+         * @description What the page of runs shows; members that are left out have the page's defaults.
+         */
+        RunsPageState: {
+            /**
+             * Board
+             * @description Settings of the board of charts, by name.
+             */
+            board?: {
+                [key: string]: components["schemas"]["JsonValue"];
+            };
+            /** Columns */
+            columns?: string[] | null;
+            /**
+             * Filter
+             * @description See `palestra.contract.filters`.
+             * @default
+             */
+            filter: string;
+            /**
+             * Group By
+             * @default []
+             */
+            group_by: string[];
+            /**
+             * Pinned
+             * @description Columns that stay in place while the others are scrolled.
+             */
+            pinned?: string[] | null;
+            /**
+             * Show
+             * @default both
+             * @enum {string}
+             */
+            show: "table" | "board" | "both";
+            /**
+             * Sort
+             * @description Key of the order, with a minus in front for descending order.
+             * @default
+             */
+            sort: string;
+            /**
+             * Split
+             * @description Width of the table as a part of table and board, in percent.
+             */
+            split?: number | null;
+            /**
+             * Widths
+             * @description Widths of columns in pixels.
+             */
+            widths?: {
+                [key: string]: number;
             };
         };
         /**
@@ -9916,6 +10391,101 @@ export interface components {
              * @default 1
              */
             updates_per_train: number;
+        };
+        /**
+         * SavedViewChange
+         * @description A change of a view: members that are not set stay as they are.
+         */
+        SavedViewChange: {
+            /** Name */
+            name?: string | null;
+            state?: components["schemas"]["RunsPageState"] | null;
+            visibility?: components["schemas"]["ViewVisibility"] | null;
+        };
+        /**
+         * SavedViewDetail
+         * @description A saved view, and what of it can still be shown.
+         */
+        SavedViewDetail: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Owner
+             * @description Login name.
+             */
+            owner: string;
+            /**
+             * Problems
+             * @description What was left out of `usable_state`: each names the field, and the nearest one that exists.
+             */
+            problems: components["schemas"]["FieldProblem"][];
+            /**
+             * Project
+             * @description Slug.
+             */
+            project: string;
+            state: components["schemas"]["RunsPageState"];
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+            /** @description The state without the terms and keys that name what no longer exists. */
+            usable_state: components["schemas"]["RunsPageState"];
+            visibility: components["schemas"]["ViewVisibility"];
+        };
+        /**
+         * SavedViewRequest
+         * @description A new view.
+         */
+        SavedViewRequest: {
+            /**
+             * Name
+             * @description Unlike those of the caller's other views in the project.
+             */
+            name: string;
+            state: components["schemas"]["RunsPageState"];
+            /** @default private */
+            visibility: components["schemas"]["ViewVisibility"];
+        };
+        /**
+         * SavedViewView
+         * @description A saved view.
+         */
+        SavedViewView: {
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Id */
+            id: string;
+            /** Name */
+            name: string;
+            /**
+             * Owner
+             * @description Login name.
+             */
+            owner: string;
+            /**
+             * Project
+             * @description Slug.
+             */
+            project: string;
+            state: components["schemas"]["RunsPageState"];
+            /**
+             * Updated At
+             * Format: date-time
+             */
+            updated_at: string;
+            visibility: components["schemas"]["ViewVisibility"];
         };
         /**
          * Sb3Parameters
@@ -12219,6 +12789,12 @@ export interface components {
              */
             name: "video";
         };
+        /**
+         * ViewVisibility
+         * @description Who sees a view.
+         * @enum {string}
+         */
+        ViewVisibility: "private" | "project";
         /**
          * WaitReason
          * @description The reason why a queued job has not started, as a code.
@@ -20322,6 +20898,283 @@ export interface operations {
             };
         };
     };
+    act_on_runs_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunsAction"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunsActed"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_groups_of_runs_of_project: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description One of mean, n, runs, name; with `-` in front to reverse. */
+                sort?: string;
+                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
+                filter?: string;
+                /** @description Fields such as `agent`, `env` or `state`, or members of the definition such as `agent.lr`; without one all runs are one group. */
+                by?: string[];
+                /** @description A series with its statistic, or a field that is a number. */
+                metric?: string;
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_RunGroupView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_keys_of_runs_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunKeysView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_service_accounts_of_project: {
         parameters: {
             query?: never;
@@ -20640,6 +21493,198 @@ export interface operations {
             };
             /** @description There is no such resource in this project. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_views_of_project: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description One of name, created_at, updated_at; with `-` in front to reverse. */
+                sort?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SavedViewView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    save_view_of_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Slug. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedViewRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -23041,6 +24086,93 @@ export interface operations {
             };
         };
     };
+    act_on_runs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunsAction"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunsActed"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     compare_runs: {
         parameters: {
             query?: never;
@@ -23110,6 +24242,160 @@ export interface operations {
             };
             /** @description Not JSON. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_groups_of_runs: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description One of mean, n, runs, name; with `-` in front to reverse. */
+                sort?: string;
+                /** @description Terms that must all hold, for example `agent:ppo env:~Ant evaluation/mean.best>3000 state:running,queued created:<7d -user:ada`. */
+                filter?: string;
+                /** @description Fields such as `agent`, `env` or `state`, or members of the definition such as `agent.lr`; without one all runs are one group. */
+                by?: string[];
+                /** @description A series with its statistic, or a field that is a number. */
+                metric?: string;
+                /** @description Login name of who submitted; `me` is the caller. */
+                user?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_RunGroupView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_keys_of_runs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunKeysView"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -25019,6 +26305,434 @@ export interface operations {
             };
             /** @description The credential does not permit this. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_views: {
+        parameters: {
+            query?: {
+                /** @description Items per page. */
+                limit?: number;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description One of name, created_at, updated_at; with `-` in front to reverse. */
+                sort?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SavedViewView_"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    save_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedViewRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The state does not permit this. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not JSON. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of a view. */
+                view_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of a view. */
+                view_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Another host name. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not valid. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description ID of a view. */
+                view_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SavedViewChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedViewDetail"];
+                };
+            };
+            /** @description The request could not be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No good credential. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential does not permit this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such resource in this project. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -11,6 +11,16 @@ export type ExperimentDetail = Schemas["ExperimentDetail"];
 export type Score = Schemas["ScoreView"];
 export type Run = Schemas["RunView"];
 export type RunDetail = Schemas["RunDetail"];
+export type RunGroup = Schemas["RunGroupView"];
+export type RunKeys = Schemas["RunKeysView"];
+export type RunVerb = Schemas["RunVerb"];
+export type RunSelection = Partial<Schemas["RunSelection"]>;
+export type RunsActed = Schemas["RunsActed"];
+/** What the page of runs shows. The server sends every member. */
+export type RunsPageState = Required<Schemas["RunsPageState"]>;
+export type SavedView = Schemas["SavedViewView"];
+export type SavedViewDetail = Schemas["SavedViewDetail"] & { usable_state: RunsPageState };
+export type ViewVisibility = Schemas["ViewVisibility"];
 export type Attempt = Schemas["AttemptView"];
 export type Job = Schemas["JobView"];
 export type JobExplanation = Schemas["JobExplanation"];

@@ -4,6 +4,7 @@ import { notFound, type ParsedLocation, redirect } from "@tanstack/react-router"
 import { chooseFirstProject } from "@/api/access";
 import { ApiError } from "@/api/client";
 import { sessionQuery } from "@/api/queries";
+import { savedViewQuery } from "@/api/savedViews";
 import type { Session } from "@/api/types";
 
 /** Redirects a caller without a login to the login page, which returns to this page afterwards. */
@@ -38,6 +39,20 @@ export async function chooseFirstSlug(client: QueryClient): Promise<string> {
   const slug = chooseFirstProject(await client.ensureQueryData(sessionQuery));
   if (slug === null) throw redirect({ to: "/" });
   return slug;
+}
+
+/** The slug of the project of a view; of the first project where the view cannot be read. */
+export async function chooseSlugOfView(
+  client: QueryClient,
+  view: string | undefined,
+): Promise<string> {
+  if (view === undefined) return chooseFirstSlug(client);
+  try {
+    return (await client.fetchQuery(savedViewQuery(view))).project;
+  } catch {
+    // The page says why the view cannot be shown.
+    return chooseFirstSlug(client);
+  }
 }
 
 /** The slug of the caller's only project; `null` if the caller has none or several. */

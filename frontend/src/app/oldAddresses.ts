@@ -8,7 +8,7 @@ import { readExperimentsSearch } from "@/features/experiments/search";
 import { readRunSearch } from "@/features/run/search";
 import { readRunsSearch } from "@/features/runs/search";
 import { inside } from "./frames";
-import { chooseFirstSlug, onlySlug } from "./guards";
+import { chooseFirstSlug, chooseSlugOfView, onlySlug } from "./guards";
 
 const oldExperiments = createRoute({
   getParentRoute: () => inside,
@@ -36,7 +36,7 @@ const oldRuns = createRoute({
   path: "/runs",
   validateSearch: readRunsSearch,
   beforeLoad: async ({ context, search }) => {
-    const params = { project: await chooseFirstSlug(context.client) };
+    const params = { project: await chooseSlugOfView(context.client, search.view) };
     throw redirect({ to: "/p/$project/runs", params, search });
   },
 });

@@ -50,6 +50,8 @@ interface DataGridProps<Row> extends HeaderActions {
 
 const ROW = 30;
 const BEFORE_END = 60;
+/** Number of rows beyond which only the visible ones are rendered. */
+const VIRTUAL_FROM = 60;
 
 /**
  * A table that scrolls in both directions, of which only the visible rows are rendered. Columns are
@@ -66,8 +68,9 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
     initialRect: { width: 1_000, height: 900 },
   });
   const items = virtual.getVirtualItems();
-  const first = items[0]?.index ?? 0;
-  const end = (items.at(-1)?.index ?? -1) + 1;
+  const isVirtual = rows.length > VIRTUAL_FROM;
+  const first = isVirtual ? (items[0]?.index ?? 0) : 0;
+  const end = isVirtual ? (items.at(-1)?.index ?? -1) + 1 : rows.length;
   const isNearEnd = rows.length > 0 && end >= rows.length - BEFORE_END;
   const latestEnd = useRef(onEnd);
   latestEnd.current = onEnd;

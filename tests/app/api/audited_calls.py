@@ -2,7 +2,7 @@
 
 from tests.app.api.audited.installation import POOLS, PROJECTS, WORKERS
 from tests.app.api.audited.people import ACCOUNT, PEOPLE, TOKENS
-from tests.app.api.audited.work import EXPERIMENTS, JOBS, MOVES
+from tests.app.api.audited.work import EXPERIMENTS, JOBS, MOVES, VIEWS
 
 NOT_AUDITED = {
     "POST /series:query": "reads curves",
@@ -33,6 +33,7 @@ CALLS = (
     *EXPERIMENTS,
     *MOVES,
     *JOBS,
+    *VIEWS,
     *WORKERS,
     *ACCOUNT,
 )

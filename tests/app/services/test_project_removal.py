@@ -20,6 +20,7 @@ from app.db.models import (
     PoolWindowRow,
     ProjectRow,
     QuotaRow,
+    SavedViewRow,
     ThresholdRow,
     UserRow,
 )
@@ -89,6 +90,16 @@ async def _limit_and_reserve_the_pool(live_run: AttemptWithStore) -> None:
         session.add(
             ThresholdRow(
                 project_id=project_id, name="ten", series="loss", value=10.0, is_at_least=True
+            )
+        )
+        session.add(
+            SavedViewRow(
+                id="viw_1",
+                project_id=project_id,
+                owner_id=live_run.world.admin.user_id,
+                name="mine",
+                visibility="private",
+                state={},
             )
         )
         session.add(QuotaRow(pool_id=pool_id, project_id=project_id, subject="", running=100))
@@ -375,7 +386,7 @@ def test_every_table_is_removed_or_named_here() -> None:
         "attempts", "jobs", "submissions", "experiments", "events", "tokens", "memberships",
         "blobs", "project_pools", "projects", "queue_groups", "definition_members", "setups",
         "run_summaries", "series_summaries", "series_names", "thresholds", "threshold_crossings",
-        "run_findings",
+        "run_findings", "views",
     }  # fmt: skip
     others = {
         "audit": "stays",

@@ -1,84 +1,113 @@
-import { SegmentedControl } from "@mantine/core";
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
-import { useCallback, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
+import { usePermission } from "@/api/access";
 import { type ApiError, findFaultAt } from "@/api/client";
-import { runsQuery } from "@/api/runQueries";
-import type { Run } from "@/api/types";
-import { chooseGroupColor } from "@/lib/color";
+import { runsQuery, runTotalQuery } from "@/api/runQueries";
 import { findQueryError } from "@/lib/outage";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
-import { FILTER_POINTER, FilterInput } from "@/ui/FilterInput";
+import { FILTER_POINTER } from "@/ui/FilterInput";
 import { Page } from "@/ui/Page";
-import { BelowList } from "@/ui/ShowMore";
-import { useScheme } from "@/ui/scheme";
 import { Board } from "./Board";
 import { listAskedKeys } from "./columnKeys";
+import { chooseMetric } from "./groupKeys";
+import { NoRuns } from "./NoRuns";
 import { Panes } from "./Panes";
-import classes from "./Runs.module.css";
+import { RunsBar } from "./RunsBar";
+import { RunsBulkBar } from "./RunsBulkBar";
 import { LoadingTable, RunsTable } from "./RunsTable";
-import { type Pane, readRunsSearch } from "./search";
+import { listRunItems } from "./runItems";
+import { readRunsSearch } from "./search";
+import { useHeaderActions } from "./useHeaderActions";
 import { useLiveRuns } from "./useLiveRuns";
+import { useRunColor } from "./useRunColor";
 import { useRunColumns } from "./useRunColumns";
+import { useRunGroups } from "./useRunGroups";
+import { useRunSelection } from "./useRunSelection";
 import { useRunsState } from "./useRunsState";
+import { useSavedView } from "./useSavedView";
+import { ViewProblems } from "./ViewProblems";
+import { ViewsMenu } from "./ViewsMenu";
+import { isChanged, readBoardSettings, writeView } from "./viewState";
 
 const route = getRouteApi("/inside/p/$project/runs");
-const EXAMPLE = "agent:dqn env:~CartPole evaluation/mean.best>400 state:running,queued";
-const SUBMIT = "palestra submit examples/cartpole-dqn.yaml --seeds 0-2";
 
 /** The runs of a project: a table, and a board of their charts. */
 export function RunsPage() {
   const { project } = route.useParams();
-  const page = useRunsState(project, readRunsSearch(route.useSearch()));
+  const search = readRunsSearch(route.useSearch());
+  const saved = useSavedView(project, search);
+  const page = useRunsState(project, search, saved.base);
   const { state, change } = page;
   const [hovered, setHovered] = useState<string | null>(null);
   useLiveRuns(project);
-  const asked = useMemo(() => listAskedKeys(state.columns), [state.columns]);
-  const query = useInfiniteQuery(
-    runsQuery({ project, filter: state.filter, sort: state.sort, columns: asked }),
+  const enabled = !saved.isPending;
+  const asked = useMemo(
+    () => listAskedKeys([...new Set(["name", ...state.columns, ...state.groupBy])]),
+    [state.columns, state.groupBy],
   );
-  const problem = findQueryError(query);
+  const { filter, sort, groupBy } = state;
+  const list = useInfiniteQuery({
+    ...runsQuery({ project, filter, sort, columns: asked }),
+    enabled,
+  });
+  const total = useQuery({ ...runTotalQuery(project, filter), enabled });
+  const runs = useMemo(() => list.data?.pages.flatMap((one) => one.items) ?? [], [list.data]);
+  const memberKeys = useMemo(
+    () => [...new Set([...asked, ...listAskedKeys([chooseMetric(sort)])])],
+    [asked, sort],
+  );
+  const groups = useRunGroups({ project, state, columns: memberKeys });
+  const isGrouped = groupBy.length > 0;
+  const query = isGrouped ? groups.query : list;
+  const runItems = useMemo(() => listRunItems(runs), [runs]);
+  const items = isGrouped ? groups.items : runItems;
+  const problem = findQueryError(list) ?? (isGrouped ? findQueryError(groups.query) : null);
   const fault = findFaultAt(problem, FILTER_POINTER);
-  const runs = useMemo(() => query.data?.pages.flatMap((one) => one.items) ?? [], [query.data]);
-  const color = useRunColor(runs);
-  const columns = useRunColumns(state, color);
-  const actions = {
-    order: { id: state.sort.replace(/^-/, ""), isDescending: state.sort.startsWith("-") },
-    onSort: page.sortBy,
-    onResize: page.resize,
-    onPin: page.pin,
-    onHide: page.hide,
-    onMove: page.move,
-  };
+  const color = useRunColor(runs, items, groupBy);
+  const columns = useRunColumns(state, color, groups.toggle);
+  const selection = useRunSelection(items, filter);
+  const header = useHeaderActions(page);
+  const right = usePermission("run.control_own", project);
   return (
     <Page
       title="Runs"
       actions={
-        <SegmentedControl
-          aria-label="Show"
-          value={state.show}
-          onChange={(show) => change({ show: show === "both" ? undefined : (show as Pane) })}
-          data={[
-            { value: "table", label: "Table" },
-            { value: "both", label: "Both" },
-            { value: "board", label: "Board" },
-          ]}
+        <ViewsMenu
+          project={project}
+          view={saved.view}
+          isChanged={isChanged(search, saved.view?.usable_state.board)}
+          state={() => writeView(state, readBoardSettings(search))}
+          onOpen={(id) => page.navigateTo(() => (id === null ? {} : { view: id }))}
         />
       }
     >
-      <div className={classes.bar}>
-        <FilterInput
-          value={state.filter || undefined}
-          onChange={(filter) => change({ filter })}
-          fault={fault}
-          example={EXAMPLE}
+      <ViewProblems view={saved.view} problem={saved.problem as ApiError | null} />
+      <RunsBar
+        project={project}
+        state={state}
+        fault={fault}
+        total={total.data}
+        change={change}
+        onColumns={page.showColumns}
+      />
+      {selection.ids.size > 0 && (
+        <RunsBulkBar
+          project={project}
+          count={selection.ids.size}
+          isAll={selection.isAll}
+          total={total.data?.runs ?? null}
+          selection={selection.isAll ? { filter } : { runs: [...selection.ids] }}
+          reason={right.reason}
+          onAll={selection.takeAll}
+          onClear={selection.clear}
         />
-      </div>
+      )}
       <Panes
         show={state.show}
         split={state.split}
-        onSplit={(split) => change({ split: String(split) })}
+        onSplit={(split) => change({ split })}
         table={
           fault !== undefined ? (
             <EmptyState title="The filter cannot be read">
@@ -88,27 +117,31 @@ export function RunsPage() {
             <Failure error={problem as ApiError} retry={() => void query.refetch()} />
           ) : query.isPending ? (
             <LoadingTable />
-          ) : runs.length === 0 ? (
-            <Nothing
-              isFiltered={state.filter !== ""}
-              onClear={() => change({ filter: undefined })}
+          ) : items.length === 0 ? (
+            <NoRuns
+              project={project}
+              isFiltered={filter !== ""}
+              onClear={() => change({ filter: "" })}
             />
           ) : (
             <RunsTable
-              runs={runs}
+              items={items}
               columns={columns}
-              actions={actions}
+              actions={header}
               query={query}
+              selection={selection.grid}
+              total={isGrouped ? undefined : total.data?.runs}
               hovered={hovered}
               onHover={setHovered}
+              onToggle={groups.toggle}
             />
           )
         }
         board={
           <Board
             runs={runs}
-            groupBy={state.groupBy}
-            filter={state.filter}
+            groupBy={[...groupBy]}
+            filter={filter}
             project={project}
             colour={color}
             hovered={hovered}
@@ -117,33 +150,5 @@ export function RunsPage() {
         }
       />
     </Page>
-  );
-}
-
-/** Returns the colour of each run: that of its experiment. */
-function useRunColor(runs: readonly Run[]): (runId: string) => string {
-  const scheme = useScheme();
-  const groups = useMemo(() => new Map(runs.map((run) => [run.id, run.experiment_id])), [runs]);
-  return useCallback(
-    (runId) => chooseGroupColor(groups.get(runId) ?? runId, scheme),
-    [groups, scheme],
-  );
-}
-
-function Nothing({ isFiltered, onClear }: { isFiltered: boolean; onClear(): void }) {
-  if (isFiltered)
-    return (
-      <>
-        <EmptyState title="No run matches">
-          Remove a part of the filter: all of its terms must hold. Several values of a term are
-          joined by commas, as in <code>state:running,queued</code>.
-        </EmptyState>
-        <BelowList onClick={onClear}>Clear the filter</BelowList>
-      </>
-    );
-  return (
-    <EmptyState title="No runs yet" command={`${SUBMIT} --server ${window.location.origin}`}>
-      Submit an experiment with some seeds: each seed is a run, and its row follows the training.
-    </EmptyState>
   );
 }

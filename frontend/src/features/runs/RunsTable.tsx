@@ -1,44 +1,56 @@
 import { Skeleton } from "@mantine/core";
 import type { UseInfiniteQueryResult } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import type { Run } from "@/api/types";
-import { DataGrid, type GridColumn } from "@/ui/DataGrid";
+import { DataGrid, type GridColumn, type GridSelection } from "@/ui/DataGrid";
 import type { HeaderActions } from "@/ui/GridHeader";
 import classes from "./Runs.module.css";
+import type { RunItem } from "./runItems";
 
 interface RunsTableProps {
-  runs: readonly Run[];
-  columns: readonly GridColumn<Run>[];
+  items: readonly RunItem[];
+  columns: readonly GridColumn<RunItem>[];
   actions: HeaderActions;
   query: Pick<UseInfiniteQueryResult, "hasNextPage" | "isFetchingNextPage" | "fetchNextPage">;
+  selection: GridSelection<RunItem>;
+  /** Number of all rows, where it is known. */
+  total: number | undefined;
   hovered: string | null;
   onHover(runId: string | null): void;
+  onToggle(id: string): void;
 }
 
-const getId = (run: Run) => run.id;
+const getId = (item: RunItem) => item.id;
+const chooseClass = (item: RunItem) => (item.kind === "run" ? undefined : classes[item.kind]);
 
-/** The runs as rows; further ones are loaded as the end comes near. */
-export function RunsTable({ runs, columns, actions, query, hovered, onHover }: RunsTableProps) {
+/** Runs and groups as rows; further ones are loaded as the end comes near. */
+export function RunsTable(props: RunsTableProps) {
+  const { query, onHover } = props;
   const navigate = useNavigate();
-  const open = (run: Run) =>
-    void navigate({
-      to: "/p/$project/runs/$runId",
-      params: { project: run.project, runId: run.id },
-    });
+  const open = (item: RunItem) => {
+    if (item.kind === "group") props.onToggle(item.id);
+    if (item.kind === "run")
+      void navigate({
+        to: "/p/$project/runs/$runId",
+        params: { project: item.run.project, runId: item.run.id },
+      });
+  };
   return (
     <DataGrid
       label="Runs"
-      rows={runs}
-      columns={columns}
+      rows={props.items}
+      columns={props.columns}
       rowId={getId}
+      rowClass={chooseClass}
       onOpen={open}
-      hovered={hovered}
-      onHover={onHover}
+      hovered={props.hovered}
+      onHover={(id) => onHover(id === null || id.startsWith("group ") ? null : id)}
+      selection={props.selection}
+      total={props.total}
       onEnd={() => {
         if (query.hasNextPage && !query.isFetchingNextPage) void query.fetchNextPage();
       }}
-      footer={query.isFetchingNextPage && <p className={classes.more}>Loading more runs…</p>}
-      {...actions}
+      footer={query.isFetchingNextPage && <p className={classes.more}>Loading more…</p>}
+      {...props.actions}
     />
   );
 }

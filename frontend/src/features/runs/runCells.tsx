@@ -53,10 +53,21 @@ export function readCell(run: Run, key: string): Value {
   }
 }
 
+interface ShownRun {
+  run: Run;
+  /** Whether it stands below its group. */
+  isMember: boolean;
+}
+
 /** Shows the value of a column of a run. */
-export function showCell(run: Run, key: string, color: (runId: string) => string): ReactNode {
+export function showCell(
+  { run, isMember }: ShownRun,
+  key: string,
+  color: (runId: string) => string,
+): ReactNode {
   const value = readCell(run, key);
-  if (key === "name") return <Name run={run} name={String(value)} color={color(run.id)} />;
+  if (key === "name")
+    return <Name run={run} name={String(value)} color={color(run.id)} isMember={isMember} />;
   if (key === "state") return <State run={run} />;
   if (key === "seed") return run.replicate > 0 ? `${run.seed}.${run.replicate}` : run.seed;
   if (key === "cause") return value ? nameCause(String(value)) : <Nothing />;
@@ -101,13 +112,22 @@ function State({ run }: { run: Run }) {
   );
 }
 
-function Name({ run, name, color }: { run: Run; name: string; color: string }) {
+interface NameProps extends ShownRun {
+  name: string;
+  color: string;
+}
+
+function Name({ run, isMember, name, color }: NameProps) {
   return (
-    <span className={classes.name} title={`${run.experiment_id}\n${run.id}`}>
+    <span
+      className={`${classes.name} ${isMember ? classes.member : ""}`}
+      title={`${run.experiment_id}\n${run.id}`}
+    >
       <Dot color={color} />
       <Link to="/p/$project/runs/$runId" params={{ project: run.project, runId: run.id }}>
         {name}
       </Link>
+      {isMember && <span className="faint">seed {run.seed}</span>}
     </span>
   );
 }

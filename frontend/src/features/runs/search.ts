@@ -56,40 +56,75 @@ export interface RunsState {
 
 const NARROWEST = 48;
 const WIDEST = 900;
+/** Stands in the URL for a list without items, and for a filter without terms. */
 const NONE = "none";
+const NO_TERMS = " ";
 
-export function readRunsState(search: RunsSearch): RunsState {
-  const columns = readList(search.columns) ?? DEFAULT_COLUMNS;
-  const pinned = readList(search.pinned) ?? DEFAULT_PINNED;
+/** What the page shows without a view and without parameters in its URL. */
+export const DEFAULTS: RunsState = {
+  filter: "",
+  sort: DEFAULT_SORT,
+  columns: DEFAULT_COLUMNS,
+  pinned: DEFAULT_PINNED,
+  widths: {},
+  groupBy: [],
+  show: "both",
+  split: 50,
+};
+
+/** Returns what the page shows: the parameters of the URL over those of `base`. */
+export function readRunsState(search: RunsSearch, base: RunsState = DEFAULTS): RunsState {
+  const columns = readList(search.columns) ?? base.columns;
+  const pinned = readList(search.pinned) ?? base.pinned;
   const split = Number(search.split);
   return {
-    filter: search.filter ?? "",
-    sort: search.sort ?? DEFAULT_SORT,
+    filter: search.filter?.trim() ?? base.filter,
+    sort: search.sort ?? base.sort,
     columns,
     pinned: pinned.filter((key) => columns.includes(key)),
-    widths: readWidths(search.widths),
-    groupBy: readList(search.group) ?? [],
-    show: search.show ?? "both",
-    split: split >= 20 && split <= 80 ? split : 50,
+    widths: search.widths === undefined ? base.widths : readWidths(search.widths),
+    groupBy: readList(search.group) ?? base.groupBy,
+    show: search.show ?? base.show,
+    split: split >= 20 && split <= 80 ? split : base.split,
   };
 }
 
-/** Writes a list of keys; `undefined` for the default, which keeps URLs short. */
-export function writeList(
-  keys: readonly string[],
-  standard: readonly string[] = [],
-): string | undefined {
-  const isStandard = keys.length === standard.length && keys.every((key, i) => key === standard[i]);
-  return isStandard ? undefined : keys.length === 0 ? NONE : keys.join(",");
-}
-
-export function writeWidths(widths: Readonly<Record<string, number>>): string | undefined {
-  const pairs = Object.entries(widths).map(([key, width]) => `${key}:${width}`);
-  return pairs.length === 0 ? undefined : pairs.join(",");
+/** Returns the parameters that show a state; those that `base` has already are left out. */
+export function writeRunsState(state: Partial<RunsState>, base: RunsState = DEFAULTS): RunsChange {
+  const { filter, sort, columns, pinned, widths, groupBy, show, split } = state;
+  return {
+    ...(filter === undefined
+      ? {}
+      : { filter: filter === base.filter ? undefined : filter || NO_TERMS }),
+    ...(sort === undefined ? {} : { sort: sort === base.sort ? undefined : sort }),
+    ...(columns === undefined ? {} : { columns: writeList(columns, base.columns) }),
+    ...(pinned === undefined ? {} : { pinned: writeList(pinned, base.pinned) }),
+    ...(widths === undefined ? {} : { widths: writeWidths(widths, base.widths) }),
+    ...(groupBy === undefined ? {} : { group: writeList(groupBy, base.groupBy) }),
+    ...(show === undefined ? {} : { show: show === base.show ? undefined : show }),
+    ...(split === undefined ? {} : { split: split === base.split ? undefined : String(split) }),
+  };
 }
 
 export function boundWidth(width: number): number {
   return Math.round(Math.min(WIDEST, Math.max(NARROWEST, width)));
+}
+
+function writeList(keys: readonly string[], base: readonly string[]): string | undefined {
+  const isSame = keys.length === base.length && keys.every((key, i) => key === base[i]);
+  return isSame ? undefined : keys.length === 0 ? NONE : keys.join(",");
+}
+
+function writeWidths(
+  widths: Readonly<Record<string, number>>,
+  base: Readonly<Record<string, number>>,
+): string | undefined {
+  const write = (some: Readonly<Record<string, number>>) =>
+    Object.entries(some)
+      .map(([key, width]) => `${key}:${width}`)
+      .join(",");
+  const written = write(widths);
+  return written === write(base) ? undefined : written || NONE;
 }
 
 function readList(written: string | undefined): readonly string[] | undefined {
@@ -98,9 +133,9 @@ function readList(written: string | undefined): readonly string[] | undefined {
   return [...new Set(written.split(",").filter((key) => key !== ""))];
 }
 
-function readWidths(written: string | undefined): Record<string, number> {
+function readWidths(written: string): Record<string, number> {
   const found: Record<string, number> = {};
-  for (const pair of written?.split(",") ?? []) {
+  for (const pair of written.split(",")) {
     const colon = pair.lastIndexOf(":");
     const width = Number(pair.slice(colon + 1));
     if (colon > 0 && Number.isFinite(width) && width > 0)

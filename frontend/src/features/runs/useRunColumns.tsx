@@ -1,34 +1,71 @@
 import { useMemo } from "react";
-import type { Run } from "@/api/types";
 import type { GridColumn } from "@/ui/DataGrid";
+import { ScoreText } from "@/ui/ScoreText";
+import { StateCounts } from "@/ui/StateBadge";
+import { useScheme } from "@/ui/scheme";
 import { describeKey, isSortable, nameKey, nameStatistic } from "./columnKeys";
+import { GroupName } from "./GroupName";
+import { chooseColorOfGroup, chooseMetric } from "./groupKeys";
 import classes from "./Runs.module.css";
 import { showCell } from "./runCells";
+import type { RunItem } from "./runItems";
 import type { RunsState } from "./search";
 
-/** The columns of the table in their order: the pinned ones first. */
-export function orderColumns(columns: readonly string[], pinned: readonly string[]): string[] {
-  return [
-    ...columns.filter((key) => pinned.includes(key)),
-    ...columns.filter((key) => !pinned.includes(key)),
-  ];
+const NAME = "name";
+/** Room for a mean with its standard error and n. */
+const MEAN_WIDTH = 210;
+
+/** The keys of the columns in the order of the table: the pinned ones first. */
+export function orderColumns({ columns, pinned, groupBy, sort }: RunsState): string[] {
+  const metric = chooseMetric(sort);
+  const isGrouped = groupBy.length > 0;
+  const shown = isGrouped ? columns.filter((key) => !groupBy.includes(key)) : [...columns];
+  // A group needs a name, and the metric of which it shows the mean.
+  if (isGrouped && !shown.includes(NAME)) shown.unshift(NAME);
+  if (isGrouped && !shown.includes(metric)) shown.push(metric);
+  const isPinned = (key: string) => pinned.includes(key) || (isGrouped && key === NAME);
+  return [...shown.filter(isPinned), ...shown.filter((key) => !isPinned(key))];
 }
 
-/** Returns the columns of runs, in the order of the table. */
+/** Returns the columns of the table. */
 export function useRunColumns(
-  { columns, pinned, widths }: Pick<RunsState, "columns" | "pinned" | "widths">,
+  state: RunsState,
   color: (runId: string) => string,
-): GridColumn<Run>[] {
-  return useMemo(
-    () =>
-      orderColumns(columns, pinned).map((key) => ({
-        ...describeColumn(key),
-        width: widths[key] ?? describeKey(key).width,
-        isPinned: pinned.includes(key),
-        cell: (run) => showCell(run, key, color),
-      })),
-    [columns, pinned, widths, color],
-  );
+  onToggle: (id: string) => void,
+): GridColumn<RunItem>[] {
+  const scheme = useScheme();
+  return useMemo(() => {
+    const { pinned, widths, groupBy, sort } = state;
+    const metric = chooseMetric(sort);
+    const isGrouped = groupBy.length > 0;
+    return orderColumns(state).map((key) => ({
+      ...describeColumn(key),
+      ...(key === NAME && isGrouped ? { name: "Group", header: "Group" } : {}),
+      width: widths[key] ?? (isGrouped && key === metric ? MEAN_WIDTH : describeKey(key).width),
+      isPinned: pinned.includes(key) || (isGrouped && key === NAME),
+      cell: (item) => {
+        if (item.kind === "note")
+          return key === NAME ? <span className={classes.note}>{item.text}</span> : null;
+        if (item.kind === "run") return showCell(item, key, color);
+        const { group } = item;
+        if (key === NAME)
+          return (
+            <GroupName
+              item={item}
+              color={chooseColorOfGroup(group, scheme)}
+              onToggle={() => onToggle(item.id)}
+            />
+          );
+        if (key === "state") return <StateCounts counts={group.states} />;
+        if (key !== metric) return null;
+        return group.mean === null ? (
+          <span className="faint">no value</span>
+        ) : (
+          <ScoreText mean={group.mean} spread={group.stderr} kind="se" n={group.n} of="run" />
+        );
+      },
+    }));
+  }, [state, color, scheme, onToggle]);
 }
 
 export function describeColumn(

@@ -2,70 +2,58 @@ import { useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 import {
   boundWidth,
-  DEFAULT_COLUMNS,
-  DEFAULT_PINNED,
-  DEFAULT_SORT,
+  DEFAULTS,
   type RunsChange,
   type RunsSearch,
+  type RunsState,
   readRunsState,
-  writeList,
-  writeWidths,
+  writeRunsState,
 } from "./search";
 
-/** The state of the page, which is its URL, and what changes it. */
-export function useRunsState(project: string, search: RunsSearch) {
+/** The state of the page: its URL over the state of the view that is open. */
+export function useRunsState(project: string, search: RunsSearch, view: RunsState | null) {
   const navigate = useNavigate();
+  const base = view ?? DEFAULTS;
   const written = JSON.stringify(search);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the object is new at every rendering
-  const state = useMemo(() => readRunsState(search), [written]);
-  const change = useCallback(
-    (part: RunsChange) =>
+  const state = useMemo(() => readRunsState(search, base), [written, base]);
+  const navigateTo = useCallback(
+    (change: (old: RunsSearch) => RunsChange) =>
       void navigate({
         to: "/p/$project/runs",
         params: { project },
-        // The board keeps parameters of its own in the URL.
-        search: (old: object) => ({ ...old, ...part }) as RunsSearch,
+        search: ((old: RunsSearch) => change(old)) as never,
         replace: true,
       }),
     [navigate, project],
   );
+  const change = useCallback(
+    (part: Partial<RunsState>) =>
+      // The board keeps parameters of its own in the URL.
+      navigateTo((old) => ({ ...old, ...writeRunsState(part, base) })),
+    [navigateTo, base],
+  );
   const actions = useMemo(() => {
     const { columns, pinned, widths, sort } = state;
     return {
-      sortBy: (key: string, isDescending: boolean) => {
-        const next = `${isDescending ? "-" : ""}${key}`;
-        change({ sort: next === DEFAULT_SORT ? undefined : next });
-      },
-      show: (keys: readonly string[]) =>
-        change({
-          columns: writeList(keys, DEFAULT_COLUMNS),
-          pinned: writeList(
-            pinned.filter((key) => keys.includes(key)),
-            DEFAULT_PINNED,
-          ),
-        }),
+      sortBy: (key: string, isDescending: boolean) =>
+        change({ sort: `${isDescending ? "-" : ""}${key}` }),
+      showColumns: (keys: readonly string[]) =>
+        change({ columns: keys, pinned: pinned.filter((key) => keys.includes(key)) }),
       hide: (key: string) =>
         change({
-          columns: writeList(
-            columns.filter((one) => one !== key),
-            DEFAULT_COLUMNS,
-          ),
-          ...(sort.replace(/^-/, "") === key ? { sort: undefined } : {}),
+          columns: columns.filter((one) => one !== key),
+          pinned: pinned.filter((one) => one !== key),
+          ...(sort.replace(/^-/, "") === key ? { sort: base.sort } : {}),
         }),
-      move: (key: string, by: -1 | 1) =>
-        change({ columns: writeList(moveKey(columns, key, by), DEFAULT_COLUMNS) }),
+      move: (key: string, by: -1 | 1) => change({ columns: moveKey(columns, key, by) }),
       pin: (key: string, isPinned: boolean) =>
-        change({
-          pinned: writeList(
-            isPinned ? [...pinned, key] : pinned.filter((one) => one !== key),
-            DEFAULT_PINNED,
-          ),
-        }),
+        change({ pinned: isPinned ? [...pinned, key] : pinned.filter((one) => one !== key) }),
       resize: (key: string, width: number) =>
-        change({ widths: writeWidths({ ...widths, [key]: boundWidth(width) }) }),
+        change({ widths: { ...widths, [key]: boundWidth(width) } }),
     };
-  }, [state, change]);
-  return { state, change, ...actions };
+  }, [state, change, base]);
+  return { state, change, navigateTo, ...actions };
 }
 
 /** Moves a key by one place in a list. */

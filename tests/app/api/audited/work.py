@@ -83,6 +83,29 @@ MOVES = (
         **IN_PROJECT,
     ),
 )
+VIEWS = (
+    *(
+        AuditedCall(
+            route=f"POST {path}/views",
+            action="view.create",
+            about="{view_id}",
+            body={"name": f"view {len(path)}", "state": {"filter": "state:running"}},
+            keeps={"view_id": "id"},
+            **IN_PROJECT,
+        )
+        for path in ("", "/projects/{project}")
+    ),
+    AuditedCall(
+        route="PATCH /views/{view_id}",
+        action="view.change",
+        about="{view_id}",
+        body={"visibility": "project"},
+        **IN_PROJECT,
+    ),
+    AuditedCall(
+        route="DELETE /views/{view_id}", action="view.delete", about="{view_id}", **IN_PROJECT
+    ),
+)
 _JOB = {"job_id": "{fresh_job}"}
 _ATTEMPT = {"attempt_id": "{fresh_attempt}"}
 JOBS = (
@@ -136,6 +159,16 @@ JOBS = (
             action="job.move",
             about="{new_job}",
             body={"action": action, "selection": {"jobs": ["{new_job}"]}},
+            **IN_PROJECT,
+        )
+        for path, action in (("", "pause"), ("/projects/{project}", "resume"))
+    ),
+    *(
+        AuditedCall(
+            route=f"POST {path}/runs:act",
+            action="job.move",
+            about="{new_job}",
+            body={"action": action, "selection": {"runs": ["{finished_run}"]}},
             **IN_PROJECT,
         )
         for path, action in (("", "pause"), ("/projects/{project}", "resume"))

@@ -1,0 +1,28 @@
+/** Actions on many runs. */
+import { post } from "./client";
+import { pathIn } from "./queries";
+import type { RunSelection, RunsActed, RunVerb } from "./types";
+
+/**
+ * Acts on many runs, by as many requests as needed; counts them alone with `dryRun`. `matched` is
+ * the number of all runs that were selected.
+ */
+export async function actOnRuns(
+  project: string | null,
+  action: RunVerb,
+  selection: RunSelection,
+  { dryRun = false }: { dryRun?: boolean } = {},
+): Promise<RunsActed> {
+  const body = { action, selection, dry_run: dryRun };
+  const path = pathIn(project, "/runs:act");
+  const first = await post<RunsActed>(path, body);
+  const done = [...first.done];
+  const refused = [...first.refused];
+  for (let after = first.next_after; after !== null; ) {
+    const part = await post<RunsActed>(path, { ...body, after });
+    done.push(...part.done);
+    refused.push(...part.refused);
+    after = part.next_after;
+  }
+  return { ...first, done, refused, next_after: null };
+}

@@ -1,0 +1,191 @@
+"""The page of runs in a browser: filter, groups, views of another person, actions, many runs."""
+
+import itertools
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Locator, Page, expect
+from sqlalchemy import select
+
+from app.daemons.summariser import Summariser
+from app.db.models import UserRow
+from app.services.access import logins
+from palestra.contract.states import Cause, Outcome, RunState
+from tests.e2e.dashboard_site import DashboardSite, open_site
+from tests.support.server_fixture import World, make_definition
+from tests.support.training import make_evaluations, train
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(240),
+]
+
+expect.set_options(timeout=20_000)
+SCORES = {
+    ("dqn", 0.99): (400.0, 410.0, 420.0),
+    ("dqn", 0.5): (100.0, 90.0),
+    ("ppo", 0.99): (300.0,),
+}
+_MANY = 3_000
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def site(
+    migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[DashboardSite]:
+    async with open_site(migrated_sqlite, tmp_path_factory.mktemp("runs")) as opened:
+        await _train(opened.served.world)
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module", autouse=True)
+async def close_pages(site: DashboardSite) -> AsyncIterator[None]:
+    yield
+    await site.close_pages()
+
+
+async def _train(world: World) -> None:
+    """Runs of two agents and two discounts; the last of each still trains."""
+    worker = (await world.register(slots=8, name="of-runs")).worker_id
+    slots = itertools.count()
+    for (agent, gamma), scores in SCORES.items():
+        document = make_definition(
+            name=f"{agent} {gamma}",
+            agent={"name": agent, "gamma": gamma},
+            loop={"env_steps": 1_000},
+        )
+        experiment, _ = await world.submit(document, seeds=[*range(len(scores))])
+        for job in await world.list_jobs(experiment_id=experiment.id):
+            seed = (await world.run(job.run_ids[0])).seed
+            end = None if seed == len(scores) - 1 else (Outcome.SUCCEEDED, Cause.BUDGET)
+            content = make_evaluations(50.0, scores[seed])
+            await train(world, job, (worker, next(slots)), content, end)
+    await Summariser(world.database).tick()
+
+
+def _rows(page: Page) -> Locator:
+    return page.get_by_role("table", name="Runs").locator("tbody tr")
+
+
+async def _open_as(site: DashboardSite, user: str, path: str) -> Page:
+    """Returns a page at which another person is logged in."""
+    async with site.served.database.write() as session:
+        user_id = await session.scalar(select(UserRow.id).where(UserRow.name == user))
+        code = await logins.make_link(session, user_id or "", 3_600)
+    page = await site.open_context()
+    await page.goto(f"{site.url}/login#code={code}")
+    await page.wait_for_url(lambda address: urlsplit(address).path != "/login")
+    await page.goto(path)
+    return page
+
+
+async def test_a_filtered_and_grouped_view_is_the_same_for_another_person(
+    site: DashboardSite,
+) -> None:
+    page = await site.page("/p/default/runs?show=table")
+    await expect(_rows(page).first).to_be_visible()
+    await page.locator("input[aria-label=Filter]").fill("name:~0. evaluation/mean.best>80")
+    await expect(
+        page.get_by_role("listitem").filter(has_text="evaluation/mean.best>80")
+    ).to_be_visible()
+    await page.get_by_role("button", name=re.compile("^evaluation/mean best")).click()
+    await page.get_by_role("button", name="Column Agent", exact=True).click()
+    await page.get_by_role("menuitem", name="Group by it").click()
+    await expect(_rows(page)).to_have_count(2)
+    await expect(_rows(page).nth(0)).to_contain_text("ppo")
+    await expect(_rows(page).nth(1)).to_contain_text("284 ± 77 se")
+    await expect(_rows(page).nth(1)).to_contain_text("n = 5")
+    await page.get_by_role("button", name="Views").click()
+    await page.get_by_role("menuitem", name="Save as a new view…").click()
+    dialog = page.get_by_role("dialog", name="Save this view")
+    await dialog.get_by_label("Name").fill("Good ones by agent")
+    await dialog.get_by_label("For all members of default").check()
+    await dialog.get_by_role("button", name="Save the view").click()
+    await expect(page.get_by_role("button", name="Good ones by agent")).to_be_visible()
+    (view,) = parse_qs(urlsplit(page.url).query)["view"]
+    shown = await _rows(page).all_inner_texts()
+
+    other = await _open_as(site, "viewer", f"/runs?view={view}")
+    await expect(_rows(other)).to_have_count(2)
+    assert await _rows(other).all_inner_texts() == shown
+    await expect(other.locator("input[aria-label=Filter]")).to_have_value(
+        "name:~0. evaluation/mean.best>80"
+    )
+    await expect(other.get_by_role("button", name="Good ones by agent")).to_be_visible()
+    await other.get_by_role("button", name="Runs of dqn").click()
+    await expect(_rows(other)).to_have_count(7)
+    await other.get_by_role("button", name="Remove name:~0.").click()
+    await expect(other.get_by_role("button", name="Good ones by agent (changed)")).to_be_visible()
+    await other.get_by_role("button", name="Good ones by agent (changed)").click()
+    save = other.get_by_role("menuitem", name="Save the changes to Good ones by agent")
+    await expect(save).to_have_attribute("aria-disabled", "true")
+
+    stranger = await _open_as(site, "zoe", f"/runs?view={view}")
+    await expect(stranger.get_by_text("The view cannot be shown")).to_be_visible()
+
+
+async def test_a_filter_that_cannot_be_read_says_where(site: DashboardSite) -> None:
+    page = await site.page("/p/default/runs?show=table")
+    await page.locator("input[aria-label=Filter]").fill("agnet:dqn")
+    await expect(page.get_by_text("did you mean agent?")).to_be_visible()
+    await page.locator("input[aria-label=Filter]").fill("agent:dqn")
+    await expect(_rows(page)).to_have_count(5)
+
+
+async def test_rows_follow_the_server(site: DashboardSite) -> None:
+    world = site.served.world
+    page = await site.page("/p/default/runs?show=table&filter=name:~live")
+    await expect(page.get_by_text("No run matches")).to_be_visible()
+    experiment, _ = await world.submit(make_definition(name="live one"), seeds=[0])
+    await expect(_rows(page)).to_have_count(1)
+    await expect(_rows(page).first.locator("[data-state=queued]")).to_be_visible()
+    (job,) = await world.list_jobs(experiment_id=experiment.id)
+    await world.cancel(job.id)
+    await expect(_rows(page).first.locator("[data-state=cancelled]")).to_be_visible()
+
+
+async def test_all_that_match_are_paused_unless_it_is_called_off(site: DashboardSite) -> None:
+    world = site.served.world
+    document = make_definition(name="To pause", loop={"env_steps": 2_222})
+    experiment, _ = await world.submit(document, seeds=[*range(3)])
+    page = await site.page(f"/p/default/runs?show=table&filter=experiment:{experiment.id}")
+    await page.get_by_role("checkbox", name=re.compile("Select seed 0 of")).check()
+    bar = page.get_by_role("region", name="Selected runs")
+    await bar.get_by_role("button", name="Select all 3 that match").click()
+    await bar.get_by_role("button", name="Pause…").click()
+    dialog = page.get_by_role("dialog", name="Pause runs")
+    await dialog.get_by_role("button", name="Pause 3 runs").click()
+    await page.get_by_role("button", name="Undo").click()
+    await page.get_by_role("checkbox", name=re.compile("Select seed 0 of")).check()
+    await bar.get_by_role("button", name="Cancel…").click()
+    dialog = page.get_by_role("dialog", name="Cancel runs")
+    await expect(dialog.get_by_role("button", name="Cancel 1 run")).to_be_disabled()
+    await dialog.get_by_role("textbox").fill("1")
+    await dialog.get_by_role("button", name="Cancel 1 run").click()
+    await expect(page.locator("[data-state=cancelled]")).to_have_count(1)
+    await expect(page.locator("tbody [data-state=queued]")).to_have_count(2)
+    states = {
+        (await world.run(job.run_ids[0])).state
+        for job in await world.list_jobs(experiment_id=experiment.id)
+    }
+    assert states == {RunState.CANCELLED, RunState.QUEUED}
+
+
+async def test_many_runs_are_scrolled_to_the_end(site: DashboardSite) -> None:
+    world = site.served.world
+    for number in range(_MANY // 1_000):
+        document = make_definition(name="Crowd", loop={"env_steps": 60_000 + number})
+        await world.submit(document, seeds=[*range(1_000)])
+    page = await site.page("/p/default/runs?show=table&filter=name:Crowd&sort=seed")
+    await expect(page.get_by_text("3,000 runs")).to_be_visible()
+    pane = page.locator("table[aria-label=Runs]").locator("..")
+    for _ in range(40):
+        await pane.evaluate("(pane) => pane.scrollTo(0, pane.scrollHeight)")
+        await page.wait_for_timeout(100)
+    await expect(_rows(page).filter(has_text="999").first).to_be_visible()
+    assert await _rows(page).count() < 120
