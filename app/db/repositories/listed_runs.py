@@ -5,6 +5,7 @@ the mapper, than the database took to answer.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -26,8 +27,9 @@ from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
+from app.db.models.projects import ProjectRow, UserRow
 from app.db.models.snapshots import SnapshotRow
-from app.db.repositories.built_statements import fetch
+from app.db.repositories.combined_reads import Read, fetch_all
 from app.db.repositories.experiments import ExperimentKey
 from app.domain.definition_members import write_text
 from palestra.contract.names import EvaluationSource
@@ -54,23 +56,65 @@ async def load_runs(
 
     The rows have the columns of `RunRow` that lists show, under the same names.
     """
-    rows = await _fetch(session, _select_runs, run_ids)
+    dialect = session.get_bind().dialect.name
+    (rows,) = await fetch_all(session, [_read(_select_runs, dialect, ids=run_ids)])
     found = {row.id: row for row in rows if row.project_id in project_ids}
     return [found[run_id] for run_id in run_ids if run_id in found]
 
 
-async def load_evaluations(
-    session: Session, run_ids: Sequence[str]
-) -> dict[str, tuple[Any, Any | None]]:
-    """Returns the latest and the best evaluation of each run that has any.
+@dataclass(frozen=True, slots=True)
+class ListedParts:
+    """What lists show of runs beside their rows.
 
-    The latest one is that at the latest position of the run's history, the best one that with the
-    highest finite mean return. Of several the one at the latest position is taken, then the newest.
+    Attributes:
+        evaluations: The latest and the best evaluation of each run that has any. The latest one is
+            that at the latest position of the run's history, the best one that with the highest
+            finite mean return. Of several the one at the latest position is taken, then the newest.
+        definitions: The stored definitions of the experiments.
+        users: Login names by ID.
+        slugs: Slugs of projects by ID.
+        progress: Per run, the env_step of the newest snapshot and of the newest stored snapshot;
+            superseded ones do not count.
+        backlogs: What the live attempts that train the runs have not uploaded, by run.
     """
+
+    evaluations: Mapping[str, tuple[Any, Any | None]]
+    definitions: Mapping[ExperimentKey, str]
+    users: Mapping[str, str]
+    slugs: Mapping[str, str]
+    progress: Mapping[str, tuple[int | None, int | None]]
+    backlogs: Mapping[str, Mapping[str, Any] | None]
+
+
+async def load_parts(session: Session, runs: Sequence[Any]) -> ListedParts:
+    """Returns what lists show of runs, given their rows."""
+    dialect = session.get_bind().dialect.name
+    ids = [run.id for run in runs]
+    projects = sorted({run.project_id for run in runs})
+    experiments = sorted({run.experiment_id for run in runs})
+    users = sorted({run.created_by for run in runs})
+    found = await fetch_all(
+        session,
+        [
+            _read(_select_evaluations, dialect, ids=ids),
+            _read(_select_definitions, dialect, ids=experiments, projects=projects),
+            _read(_select_users, dialect, ids=users),
+            _read(_select_slugs, dialect, ids=projects),
+            _read(_select_progress, dialect, ids=ids),
+            _read(_select_backlogs, dialect, ids=ids),
+        ],
+    )
     of_run: dict[str, list[Any]] = {}
-    for row in await _fetch(session, _select_evaluations, run_ids):
+    for row in found[0]:
         of_run.setdefault(row.run_id, []).append(row)
-    return {run_id: (max(rows, key=_place), _find_best(rows)) for run_id, rows in of_run.items()}
+    return ListedParts(
+        {run_id: (max(rows, key=_place), _find_best(rows)) for run_id, rows in of_run.items()},
+        {(row.project_id, row.id): row.definition for row in found[1]},
+        {row.id: row.name for row in found[2]},
+        {row.id: row.slug for row in found[3]},
+        {row.run_id: (row.written, row.verified) for row in found[4]},
+        {row.run_id: row.backlog for row in found[5]},
+    )
 
 
 def _place(row: Any) -> tuple[int, int, str]:
@@ -82,43 +126,12 @@ def _find_best(rows: Iterable[Any]) -> Any | None:
     return max(scored, key=lambda row: (row.score, *_place(row)), default=None)
 
 
-async def load_progress(
-    session: Session, run_ids: Sequence[str]
-) -> dict[str, tuple[int | None, int | None]]:
-    """Returns, per run, the env_step of the newest snapshot and of the newest stored snapshot.
-
-    Snapshots of the run's history count, superseded ones do not.
-    """
-    rows = await _fetch(session, _select_progress, run_ids)
-    return {run_id: (written, verified) for run_id, written, verified in rows}
-
-
-async def load_backlogs(
-    session: Session, run_ids: Sequence[str]
-) -> dict[str, Mapping[str, Any] | None]:
-    """Returns what the live attempts that train the runs have not uploaded, by run."""
-    return dict([tuple(row) for row in await _fetch(session, _select_backlogs, run_ids)])
-
-
-async def load_definitions(
-    session: Session, keys: Collection[ExperimentKey]
-) -> dict[ExperimentKey, str]:
-    """Returns the stored definitions of experiments."""
-    projects, ids = (sorted(set(some)) for some in zip(*keys, strict=True)) if keys else ([], [])
-    rows = await _fetch(session, _select_definitions, ids, projects=projects)
-    return {(row.project_id, row.id): row.definition for row in rows}
-
-
-async def _fetch(
-    session: Session, build: Any, ids: Sequence[str], **more: Sequence[str]
-) -> Sequence[Any]:
-    dialect = session.get_bind().dialect.name
-    lists = {"ids": list(ids), **more}
-    if dialect != "sqlite":
-        return await fetch(session, build(dialect), **lists)
-    return await fetch(
-        session, build(dialect), **{name: write_text(some) for name, some in lists.items()}
-    )
+def _read(build: Any, dialect: str, **lists: Sequence[str]) -> Read:
+    values = {
+        name: write_text(list(some)) if dialect == "sqlite" else list(some)
+        for name, some in lists.items()
+    }
+    return Read(build(dialect), values)
 
 
 def _is_asked(
@@ -175,9 +188,9 @@ def _first_of_run(*conditions: ColumnElement[bool], order: tuple[ColumnElement[A
 @cache
 def _select_progress(dialect: str) -> Any:
     is_stored = SnapshotRow.state == literal_column(f"'{SnapshotState.VERIFIED.value}'")
-    stored = func.max(case((is_stored, SnapshotRow.env_step)))
+    stored = func.max(case((is_stored, SnapshotRow.env_step))).label("verified")
     return (
-        select(SnapshotRow.run_id, func.max(SnapshotRow.env_step), stored)
+        select(SnapshotRow.run_id, func.max(SnapshotRow.env_step).label("written"), stored)
         .where(_is_asked(dialect, SnapshotRow.run_id), ~SnapshotRow.superseded)
         .group_by(SnapshotRow.run_id)
     )
@@ -198,3 +211,13 @@ def _select_definitions(dialect: str) -> Any:
     return select(row.project_id, row.id, row.definition).where(
         _is_asked(dialect, row.project_id, "projects"), _is_asked(dialect, row.id)
     )
+
+
+@cache
+def _select_users(dialect: str) -> Any:
+    return select(UserRow.id, UserRow.name).where(_is_asked(dialect, UserRow.id))
+
+
+@cache
+def _select_slugs(dialect: str) -> Any:
+    return select(ProjectRow.id, ProjectRow.slug).where(_is_asked(dialect, ProjectRow.id))

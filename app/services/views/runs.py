@@ -8,11 +8,10 @@ from app.db.engine import Session
 from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import RunRow
 from app.db.models.summaries import FindingRow
-from app.db.repositories import access as access_rows
 from app.db.repositories import findings as finding_rows
 from app.db.repositories import listed_runs
 from app.services.views.columns import build_view, columns_of, construct
-from app.services.views.login_names import load_login_names
+from app.services.views.login_names import DELETED_USER
 from palestra.contract import telemetry
 from palestra.contract.definition import LoopSpec, SupervisedLoop
 from palestra.contract.health import FindingView
@@ -40,24 +39,20 @@ async def run_views(session: Session, rows: Sequence[RunRow]) -> list[RunView]:
     if not rows:
         return []
     ids = [row.id for row in rows]
-    evaluations = await listed_runs.load_evaluations(session, ids)
-    stored = await listed_runs.load_definitions(
-        session, {(row.project_id, row.experiment_id) for row in rows}
-    )
-    loops = {key: _read_loop(raw) for key, raw in stored.items()}
-    users = await load_login_names(session, {row.created_by for row in rows})
-    slugs = await access_rows.load_project_slugs(session, {row.project_id for row in rows})
-    progress = await listed_runs.load_progress(session, ids)
-    backlogs = await listed_runs.load_backlogs(session, ids)
+    parts = await listed_runs.load_parts(session, rows)
     findings = await finding_rows.load(session, ids)
+    loops = {key: _read_loop(raw) for key, raw in parts.definitions.items()}
     return [
         _run_view(
             row,
-            {"created_by": users[row.created_by], "project": slugs[row.project_id]},
+            {
+                "created_by": parts.users.get(row.created_by, DELETED_USER),
+                "project": parts.slugs[row.project_id],
+            },
             loops[row.project_id, row.experiment_id],
-            *evaluations.get(row.id, (None, None)),
-            saved=progress.get(row.id, (None, None)),
-            backlog=backlogs.get(row.id),
+            *parts.evaluations.get(row.id, (None, None)),
+            saved=parts.progress.get(row.id, (None, None)),
+            backlog=parts.backlogs.get(row.id),
             findings=findings.get(row.id, ()),
         )
         for row in rows
@@ -148,7 +143,13 @@ def build_evaluation_view(row: EvaluationRow) -> EvaluationView:
 
     The record was validated when it was stored and is again when it is read, the view is not.
     """
-    record = telemetry.Evaluation.model_validate_json(row.body)
+    return _build_evaluation_view(row.body, *(getattr(row, name) for name in _STORED))
+
+
+@lru_cache(maxsize=1_024)
+def _build_evaluation_view(body: str, *stored: Any) -> EvaluationView:
+    """Returns an evaluation; a dashboard reads the same ones again with each event of a list."""
+    record = telemetry.Evaluation.model_validate_json(body)
     values = {name: getattr(record, name) for name in _RECORDED}
     values["returns"] = list(record.returns)
-    return construct(EvaluationView, {**values, **columns_of(row, *_STORED)})
+    return construct(EvaluationView, {**values, **dict(zip(_STORED, stored, strict=True))})

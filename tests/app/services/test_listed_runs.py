@@ -1,0 +1,34 @@
+"""What lists show of runs, read in one call, equals what the driver's rows hold."""
+
+import pytest
+
+from app.db.repositories import combined_reads, listed_runs
+from app.db.repositories.combined_reads import Read
+from app.domain.definition_members import write_text
+from tests.app.services.test_list_filters import list_runs
+from tests.app.services.test_list_filters import listed as listed
+from tests.support.server_fixture import World
+
+
+@pytest.mark.parametrize("part", ["runs", "evaluations", "definitions", "users", "slugs"])
+async def test_rows_have_the_values_and_types_of_the_mapper(listed: World, part: str) -> None:
+    runs = await list_runs(listed)
+    async with listed.database.read() as session:
+        dialect = session.get_bind().dialect.name
+        ids = {
+            "definitions": sorted({run.experiment_id for run in runs}),
+            "users": [listed.admin.user_id],
+            "slugs": [listed.project_id],
+        }.get(part, [run.id for run in runs])
+        lists = {"ids": ids, "projects": [listed.project_id]}
+        values = {
+            name: write_text(some) if dialect == "sqlite" else some for name, some in lists.items()
+        }
+        if part != "definitions":
+            del values["projects"]
+        statement = getattr(listed_runs, f"_select_{part}")(dialect)
+        (found,) = await combined_reads.fetch_all(session, [Read(statement, values)])
+        expected = (await (await session.connection()).execute(statement, values)).all()
+    assert len(found) == len(expected) > 0
+    assert sorted(map(repr, map(tuple, found))) == sorted(map(repr, map(tuple, expected)))
+    assert [*found[0]._fields] == [*expected[0]._fields]
