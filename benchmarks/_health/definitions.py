@@ -40,14 +40,16 @@ FAULTS: Final[Mapping[str, Fault]] = {
         "cartpole-dqn",
         "step size x100",
         frozenset({"values_above_rewards", "not_finite"}),
-        {"learning_rate": 0.1},
+        {"learning_rate": 0.1, "target_update_every": 16},
+        env_steps=102_400,
     ),
     "dqn-undiscounted": Fault(
         "cartpole-dqn",
         "gamma of 1",
         frozenset({"values_above_rewards"}),
-        {"gamma": 1.0},
+        {"gamma": 1.0, "target_update_every": 16},
         {"max_episode_steps": 200},
+        env_steps=20_480,
     ),
     "dqn-tiny-buffer": Fault(
         "cartpole-dqn",
@@ -60,6 +62,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
         "no target network, step size x20",
         frozenset({"values_above_rewards"}),
         {"target_update_every": 1, "double": False, "learning_rate": 0.02, "max_grad_norm": None},
+        env_steps=20_480,
     ),
     "ppo-step-size": Fault(
         "cartpole-ppo",
@@ -70,7 +73,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "ppo-no-entropy": Fault(
         "cartpole-ppo",
         "entropy coefficient 0, step size x50",
-        frozenset({"entropy_collapsed"}),
+        frozenset({"entropy_collapsed", "policy_steps_too_large"}),
         {"entropy_coefficient": 0.0, "learning_rate": 0.05},
     ),
     "ppo-reward-scale": Fault(
@@ -147,6 +150,8 @@ def build_submission(name: str, env_steps: int | None = None) -> Submission:
         definition["env"] |= fault.env
         definition["loop"]["env_steps"] = fault.env_steps
         definition["stop"]["success_score"] = None
+        # Evaluations end even where the environment has no time limit.
+        definition["evaluation"]["max_episode_steps"] = 500
     if env_steps is not None:
         definition["loop"]["env_steps"] = min(env_steps, definition["loop"]["env_steps"])
     return Submission.model_validate_json(json.dumps(document))

@@ -21,7 +21,7 @@ _CLIP_FRACTION: Final = 0.5
 _KL: Final = 0.2
 _CLIP_FACTOR: Final = 2_000.0
 _EXPLAINED: Final = -0.1
-_ACCURATE: Final = 0.1
+_ACCURATE: Final = 0.25
 _COLLAPSE: Final = 0.02
 _IDLE_PERCENT: Final = 5.0
 _MIN_STEPS: Final = 10_000
@@ -92,8 +92,8 @@ def check_explained_variance(record: TrainingRecord) -> Finding | None:
     1 - Var(return - value) / Var(return), as OpenAI Baselines reports it; 0 is the constant mean.
     The median of the last quarter counts: early values are untrained, and returns of one rollout
     may hardly vary, so a single value can be far below 0. It has to be below -0.1, since a baseline
-    that learns slowly stays around 0. Where errors are below a tenth of the values there is nothing
-    to explain: all episodes of a solved task have the same return.
+    that learns slowly stays around 0. Where errors are below a quarter of the values there is
+    little to explain: all episodes of a solved task have the same return.
 
     Series: `value/explained_variance`; `loss/value` and `value/mean` where they are recorded.
     """

@@ -61,10 +61,26 @@ class RolloutStatistics:
 
 
 def _measure_fit(advantage: Tensor, target: Tensor) -> dict[str, Any]:
+    if target.is_cpu:
+        return _measure_arrays(advantage.numpy().ravel(), target.numpy().ravel())
+    return _measure_tensors(advantage, target)
+
+
+def _measure_arrays(advantage: Array, target: Array) -> dict[str, Any]:
+    """Computes the fit in numpy, which takes a quarter of the time for few steps."""
+    count = len(target)
+    mean, error_mean = target.sum() / count, advantage.sum() / count
+    centred, error = target - mean, advantage - error_mean
+    spread = float(centred @ centred)
+    explained = 1 - float(error @ error) / spread if spread else 0.0
+    return {VALUE_MEAN: float(mean - error_mean), EXPLAINED_VARIANCE: explained}
+
+
+def _measure_tensors(advantage: Tensor, target: Tensor) -> dict[str, Any]:
+    """Computes the fit on the device, without waiting for it."""
     spread = target.var(correction=0)
     explained = 1 - advantage.var(correction=0) / spread
-    fit = {
+    return {
         VALUE_MEAN: (target - advantage).mean(),
         EXPLAINED_VARIANCE: explained.masked_fill(spread == 0, 0.0),
     }
-    return {name: value.item() if value.is_cpu else value for name, value in fit.items()}

@@ -11,6 +11,7 @@ from palestra.contract.agents import A2cParameters, PpoParameters, ReinforcePara
 from tests.unit.workers.rl.agents.agent_kit import make_context, make_experience
 from workers.rl.agents import a2c, ppo, reinforce
 from workers.rl.agents.packs.pack import Pack
+from workers.rl.agents.shells import rollout_statistics
 from workers.rl.agents.shells.rollout_statistics import RolloutStatistics
 
 NAMES = {"value/mean", "value/explained_variance", "reward/largest"}
@@ -33,6 +34,17 @@ def test_explained_variance_is_that_of_the_targets() -> None:
     assert found["value/mean"] == pytest.approx(value.mean(), rel=1e-5)
     wanted = 1 - np.var(target - value) / np.var(target)
     assert found["value/explained_variance"] == pytest.approx(wanted, rel=1e-4)
+
+
+def test_tensors_of_an_accelerator_give_the_same() -> None:
+    rng = np.random.default_rng(1)
+    for target in (rng.normal(5.0, 3.0, 64).astype(np.float32), np.ones(8, np.float32)):
+        advantage = rng.normal(0.0, 1.0, len(target)).astype(np.float32)
+        arrays = rollout_statistics._measure_arrays(advantage, target)
+        tensors = rollout_statistics._measure_tensors(
+            torch.from_numpy(advantage), torch.from_numpy(target)
+        )
+        assert arrays == pytest.approx({name: one.item() for name, one in tensors.items()}, 1e-4)
 
 
 def test_equal_targets_explain_nothing() -> None:
