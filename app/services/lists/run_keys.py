@@ -15,7 +15,9 @@ MOST: Final = 2_000
 async def list_keys(session: Session, principal: Principal) -> RunKeysView:
     """Returns the fields of runs, and members and series that the caller's projects have."""
     projects = principal.project_ids
-    members = await list_names.list_members(session, projects, MOST + 1)
+    paths = await list_names.list_members(session, projects, MOST + 1)
+    # Members at the top of a definition have no key, since a dot distinguishes members.
+    members = [path for path in paths if "." in path]
     series = await list_names.list_series(session, projects, MOST + 1)
     return RunKeysView(
         fields=tuple(
@@ -30,5 +32,5 @@ async def list_keys(session: Session, principal: Principal) -> RunKeysView:
         ),
         members=tuple(members[:MOST]),
         series=tuple(series[:MOST]),
-        is_complete=max(len(members), len(series)) <= MOST,
+        is_complete=max(len(paths), len(series)) <= MOST,
     )

@@ -175,6 +175,7 @@ async def test_keys_are_those_that_exist(grouped: World) -> None:
         found = await run_keys.list_keys(session, grouped.admin)
     assert {"agent", "state", "seed"} <= {field.name for field in found.fields}
     assert "agent.gamma" in found.members
+    assert "kind" not in found.members
     assert "evaluation/mean" in found.series
     assert found.is_complete
 

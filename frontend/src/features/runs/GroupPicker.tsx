@@ -16,7 +16,9 @@ const FIRST = ["agent", "env", "experiment", "seed", "state", "user", "name", "k
 
 /** Chooses the fields and members of definitions by which runs are grouped. */
 export function GroupPicker({ project, groupBy, onChange }: GroupPickerProps) {
-  const members = useQuery(runKeysQuery(project)).data?.members ?? [];
+  const members = (useQuery(runKeysQuery(project)).data?.members ?? []).filter(
+    (path) => !FIRST.includes(path),
+  );
   const chosen = groupBy.filter((key) => !FIRST.includes(key) && !members.includes(key));
   return (
     <MultiSelect
