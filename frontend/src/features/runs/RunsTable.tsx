@@ -20,7 +20,7 @@ interface RunsTableProps {
 }
 
 const getId = (item: RunItem) => item.id;
-const chooseClass = (item: RunItem) => (item.kind === "run" ? undefined : classes[item.kind]);
+const chooseClass = (item: RunItem) => (item.kind === "group" ? classes.groupRow : undefined);
 
 /** Runs and groups as rows; further ones are loaded as the end comes near. */
 export function RunsTable(props: RunsTableProps) {

@@ -25,7 +25,7 @@ interface Field {
 
 export const FIELDS: Readonly<Record<string, Field>> = {
   name: { title: "Name", width: 220, isGroupable: true },
-  state: { title: "State", width: 116, isGroupable: true },
+  state: { title: "State", width: 128, isGroupable: true },
   agent: { title: "Agent", width: 90, isGroupable: true },
   env: { title: "Environment", width: 130, isGroupable: true },
   seed: { title: "Seed", width: 64, isNumber: true, isGroupable: true },
@@ -99,7 +99,7 @@ export function describeKey(key: string): ColumnKey {
       title: isNamed ? written.slice(0, dot) : written,
       statistic: isNamed ? end : "last",
       isNumber: true,
-      width: 136,
+      width: 168,
       isGroupable: false,
     };
   }
