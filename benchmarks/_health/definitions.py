@@ -83,13 +83,6 @@ FAULTS: Final[Mapping[str, Fault]] = {
         {},
         {"id": SCALED, "kwargs": {"reward": 1000.0}},
     ),
-    "ppo-passes": Fault(
-        "cartpole-ppo",
-        "30 passes over a rollout, step size x10",
-        frozenset({"policy_steps_too_large"}),
-        {"passes": 30, "learning_rate": 0.01},
-        env_steps=20_480,
-    ),
     "a2c-step-size": Fault(
         "cartpole-a2c",
         "step size x100",
