@@ -257,7 +257,7 @@ describe("a saved view", () => {
 
   it("that is gone leaves all runs", async () => {
     view = null;
-    open("/p/lab/runs?view=viw_1");
+    open("/p/lab/runs?show=table&view=viw_1");
     await screen.findByText("The view cannot be shown");
     await table();
   });

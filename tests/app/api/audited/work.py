@@ -89,6 +89,8 @@ VIEWS = (
             route=f"POST {path}/views",
             action="view.create",
             about="{view_id}",
+            # The other caller may submit to several projects by now.
+            who="user" if path else "member",
             body={"name": f"view {len(path)}", "state": {"filter": "state:running"}},
             keeps={"view_id": "id"},
             **IN_PROJECT,
