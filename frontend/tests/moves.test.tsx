@@ -76,8 +76,9 @@ async function serve(url: string, init: RequestInit): Promise<Response> {
   const { pathname } = new URL(url, "http://x");
   const path = pathname.replace("/api/v1", "");
   if (path.endsWith("/events:stream")) return stream(String(init.body));
-  // Without curves nothing is drawn: jsdom has no canvas.
-  if (path === "/series:query") return new Promise(() => undefined);
+  // Without curves and scores nothing is drawn: jsdom has no canvas.
+  if (path === "/series:query" || path === "/statistics:aggregate")
+    return new Promise(() => undefined);
   if (init.method === "POST" && path.endsWith(":move")) {
     sent.push(`${path} ${init.body}`);
     if (refusal !== null)
