@@ -49,6 +49,8 @@ SUBSTITUTES = {
     "pool": "x",
     "enrolment_id": "x",
     "window_id": "x",
+    "view_id": "x",
+    "threshold": "x",
 }
 """Values of path parameters: a project of the caller, and IDs that do not exist."""
 

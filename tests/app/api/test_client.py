@@ -40,6 +40,8 @@ LISTS: dict[str, Callable[[Client], Iterable[object]]] = {
     "/users": lambda client: client.users(),
     "/experiments": lambda client: client.experiments(),
     "/runs": lambda client: client.runs(),
+    "/runs:groups": lambda client: client.run_groups(),
+    "/views": lambda client: client.views(),
     "/jobs": lambda client: client.jobs(),
     "/workers": lambda client: client.workers(),
     "/pools": lambda client: client.pools(),

@@ -54,7 +54,7 @@ async def test_every_page_of_the_dashboard_is_the_same_html_document(
         "/metrics",
         "/nowhere",
         "/runs/run_1/more",
-        "/runs/",
+        "/run/",
         "/loginx",
         "/experiments/a/b",
         "//login",
