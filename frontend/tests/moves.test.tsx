@@ -147,8 +147,10 @@ describe("the page of an experiment", () => {
     const send = within(dialog).getByRole("button", { name: "Move the experiment", hidden: true });
     expect(send).toBeDisabled();
     expect(dialog).toHaveTextContent(/audit entries until now.* stay with this project/);
-    await userEvent.click(within(dialog).getByRole("combobox", { hidden: true }));
-    const options = await screen.findAllByRole("option", { hidden: true });
+    const projectField = within(dialog).getByRole("combobox", { hidden: true });
+    await userEvent.click(projectField);
+    const list = document.getElementById(projectField.getAttribute("aria-controls") ?? "");
+    const options = await within(list as HTMLElement).findAllByRole("option", { hidden: true });
     expect(options.map((one) => one.textContent)).toEqual(["ATARI atari", "ZOO zoo"]);
     await userEvent.click(options[0] as HTMLElement);
     await userEvent.click(send);
