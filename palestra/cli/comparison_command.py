@@ -2,13 +2,14 @@
 
 import json as json_text
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from pydantic import JsonValue
 
 from palestra.cli.output import build_table, emit_json, say, show
 from palestra.cli.request_documents import read_request
+from palestra.cli.scored_runs import Filter, Ids, Score
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.contract.comparison import (
     ComparedField,
@@ -23,23 +24,12 @@ from palestra.contract.views import FieldProblem
 _WIDEST = 40
 _MOST_ALIKE = 3
 
-Ids = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[ID...]", help="Experiments, or runs (run_...), or both."),
-]
-Filter = Annotated[
-    str,
-    typer.Option("--filter", metavar="FILTER", help="Runs that `palestra runs --filter` finds."),
-]
 By = Annotated[
     list[str] | None,
     typer.Option(
         help="Field of the definition to group by, several times; `experiment` groups the seeds "
         "of each experiment. Without it single runs are compared."
     ),
-]
-Score = Annotated[
-    Literal["final", "area", "max"], typer.Option(help="How evaluations become a score.")
 ]
 
 

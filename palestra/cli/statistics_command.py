@@ -1,12 +1,13 @@
 """`palestra statistics`: scores of groups of runs with intervals, as papers report them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from palestra.cli.output import build_table, emit_json, fail_usage, say, show
 from palestra.cli.request_documents import read_request
+from palestra.cli.scored_runs import Filter, Ids, Score
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.contract.names import EvaluationSource
 from palestra.contract.statistics import (
@@ -19,14 +20,6 @@ from palestra.contract.statistics import (
 )
 from palestra.contract.views import FieldProblem
 
-Ids = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[ID...]", help="Experiments, or runs (run_...), or both."),
-]
-Filter = Annotated[
-    str,
-    typer.Option("--filter", metavar="FILTER", help="Runs that `palestra runs --filter` finds."),
-]
 By = Annotated[
     list[str] | None,
     typer.Option(help="Field of the definition to group by, several times; by default agent."),
@@ -41,9 +34,6 @@ Normalise = Annotated[
 Reference = Annotated[
     list[str] | None,
     typer.Option(metavar="ENV=RANDOM,REFERENCE", help="Scores of an environment that become 0, 1."),
-]
-Score = Annotated[
-    Literal["final", "area", "max"], typer.Option(help="How evaluations become a score.")
 ]
 Last = Annotated[int, typer.Option(min=1, help="Last evaluations that count in a final score.")]
 Part = Annotated[

@@ -1,6 +1,6 @@
 """Rows of users and credentials. Secrets are passed to this module as hashes only."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -260,53 +260,6 @@ def _select_worker_of_secret() -> Any:
     wanted: ColumnElement[str] = bindparam("secret_hash")
     own = or_(WorkerRow.secret_hash == wanted, WorkerRow.next_secret_hash == wanted)
     return select(WorkerRow.id, WorkerRow.name, WorkerRow.pool, WorkerRow.secret_hash).where(own)
-
-
-async def find_live_login(
-    session: Session, secret_hash: str, idle_seconds: float, max_seconds: float
-) -> LoginSessionRow | None:
-    """Returns a login that has not ended, was used recently and is within its maximum age."""
-    return await session.scalar(
-        _select_live_login(idle_seconds, max_seconds), {"given_hash": secret_hash}
-    )
-
-
-@cache
-def _select_live_login(idle_seconds: float, max_seconds: float) -> Select[LoginSessionRow]:
-    """Returns a statement that is built once, since each request of a browser executes it."""
-    return select(LoginSessionRow).where(
-        LoginSessionRow.secret_hash == bindparam("given_hash", type_=String()),
-        *build_live_login_conditions(idle_seconds, max_seconds),
-    )
-
-
-async def list_live_logins(
-    session: Session, session_ids: Collection[str], idle_seconds: float, max_seconds: float
-) -> Sequence[LoginSessionRow]:
-    """Returns the given logins that are still valid."""
-    mine = LoginSessionRow.id.in_(session_ids)
-    query = select(LoginSessionRow).where(
-        mine, *build_live_login_conditions(idle_seconds, max_seconds)
-    )
-    return (await session.scalars(query)).all()
-
-
-def build_live_login_conditions(
-    idle_seconds: float, max_seconds: float
-) -> tuple[ColumnElement[bool], ...]:
-    """Returns the conditions of a login that has not ended, is in use and is not too old."""
-    return (
-        LoginSessionRow.ended_at.is_(None),
-        LoginSessionRow.last_used_at > db_now(-idle_seconds),
-        LoginSessionRow.created_at > db_now(-max_seconds),
-    )
-
-
-async def end_login(session: Session, session_id: str) -> None:
-    """Ends a browser login: its cookie is not accepted any more."""
-    await session.execute(
-        update(LoginSessionRow).where(LoginSessionRow.id == session_id).values(ended_at=db_now())
-    )
 
 
 async def insert_link(session: Session, code_hash: str, user_id: str, seconds: float) -> None:

@@ -10,8 +10,8 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.access import LoginSessionRow
 from app.db.models.projects import UserRow
-from app.db.repositories.access import build_live_login_conditions
 from app.db.repositories.keyset_pages import select_page
+from app.db.repositories.login_sessions import build_live_login_conditions
 from app.domain.paging import Keyset
 
 COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {

@@ -68,7 +68,8 @@ def _prepare(statement: Any) -> _Prepared:
     columns = list(statement.selected_columns)
     found = [column.type.dialect_impl(_DIALECT) for column in columns]
     processors = [one.result_processor(_DIALECT, None) for one in found]
-    row = namedtuple("row", [column.key for column in columns])  # type: ignore[misc]  # noqa: PYI024
+    names = [column.key for column in columns]
+    row = namedtuple("row", names)  # type: ignore[misc]  # noqa: PYI024
     return _Prepared(
         str(compiled),
         compiled.positiontup or (),

@@ -7,6 +7,7 @@ from typing import Final
 from app.db.engine import Session
 from app.db.models.access import LoginSessionRow, TokenRow
 from app.db.repositories import access as rows
+from app.db.repositories import login_sessions as login_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import tokens as token_rows
 from app.domain.principal import Principal, Via
@@ -120,7 +121,7 @@ async def find_by_session(
     """
     if not is_well_formed(secret):
         return None
-    login = await rows.find_live_login(
+    login = await login_rows.find_live_login(
         session, hash_secret(secret), settings.session_idle_seconds, settings.session_max_seconds
     )
     found = None if login is None else await rows.find_holder(session, login.user_id)
@@ -179,7 +180,7 @@ async def load_present_principals(
     token_ids = {caller.token_id for caller in callers if caller.token_id is not None}
     session_ids = {caller.session_id for caller in callers if caller.session_id is not None}
     tokens = await token_rows.list_live_tokens(session, token_ids)
-    logins = await rows.list_live_logins(
+    logins = await login_rows.list_live_logins(
         session, session_ids, settings.session_idle_seconds, settings.session_max_seconds
     )
     owners = {token.user_id for token in tokens} | {login.user_id for login in logins}

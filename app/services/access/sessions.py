@@ -6,6 +6,7 @@ from typing import Literal
 from app.db.engine import ACCESS, Session, announce
 from app.db.models.access import LoginSessionRow
 from app.db.repositories import access as rows
+from app.db.repositories import login_sessions as login_rows
 from app.db.repositories import users as user_rows
 from app.domain.browsers import describe_browser
 from app.domain.errors import UnauthenticatedError
@@ -74,7 +75,7 @@ async def open_login(
 async def log_out(session: Session, principal: Principal) -> None:
     """Ends the caller's browser login."""
     if principal.session_id is not None:
-        await rows.end_login(session, principal.session_id)
+        await login_rows.end_login(session, principal.session_id)
         audit_log.record(
             session,
             "login.close",

@@ -155,7 +155,7 @@ async def _load_values(
     }
     names = await load_login_names(session, {run.created_by for run in runs})
     made["user"] = {user_id: name for user_id, name in names.items()}  # noqa: C416
-    made["project"] = {project_id: slug for project_id, slug in found.scope.slugs.items()}  # noqa: C416
+    made["project"] = dict(found.scope.slugs.items())
     return made
 
 

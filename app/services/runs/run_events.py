@@ -7,21 +7,9 @@ from typing import Any, Final
 from app.db.engine import Session
 from app.db.models.experiments import RunRow
 from app.services.events import event_log
-from app.services.views.columns import columns_of
+from app.services.views.columns import RUN_COLUMNS, columns_of
 
 _NO_CHANGES: Final[Mapping[str, Any]] = {}
-_RUN_COLUMNS: Final = (
-    "id",
-    "experiment_id",
-    "seed",
-    "replicate",
-    "state",
-    "cause",
-    "failure",
-    "fence",
-    "resume_quality",
-    "job_id",
-)
 
 
 def append_run_event(
@@ -35,7 +23,7 @@ def append_run_event(
         changes: Further members of the run's view, as JSON.
     """
     data = {
-        **columns_of(run, *_RUN_COLUMNS),
+        **columns_of(run, *RUN_COLUMNS),
         "started_at": format_time(run.started_at),
         "finished_at": format_time(run.finished_at),
         **changes,

@@ -1,11 +1,25 @@
 """Views made of the columns of rows."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from palestra.contract.views import View
 
 _View = TypeVar("_View", bound=View)
+
+RUN_COLUMNS: Final = (
+    "id",
+    "experiment_id",
+    "seed",
+    "replicate",
+    "state",
+    "cause",
+    "failure",
+    "fence",
+    "resume_quality",
+    "job_id",
+)
+"""Columns that views and events of runs take over as they are; events have their times as text."""
 
 
 def build_view(kind: type[_View], values: Mapping[str, Any]) -> _View:

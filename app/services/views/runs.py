@@ -10,7 +10,7 @@ from app.db.models.experiments import RunRow
 from app.db.models.summaries import FindingRow
 from app.db.repositories import findings as finding_rows
 from app.db.repositories import listed_runs
-from app.services.views.columns import build_view, columns_of, construct
+from app.services.views.columns import RUN_COLUMNS, build_view, columns_of, construct
 from app.services.views.login_names import DELETED_USER
 from palestra.contract import telemetry
 from palestra.contract.definition import LoopSpec, SupervisedLoop
@@ -76,22 +76,10 @@ def _run_view(  # noqa: PLR0913 - three positional ones of one kind; the rest is
     backlog: Mapping[str, Any] | None,
     findings: Sequence[FindingRow],
 ) -> RunView:
-    columns = (
-        "id",
-        "experiment_id",
-        "seed",
-        "replicate",
-        "state",
-        "cause",
-        "failure",
-        "fence",
-        "resume_quality",
-        "job_id",
-    )
     return build_view(
         RunView,
         {
-            **columns_of(row, *columns, "created_at", "started_at", "finished_at"),
+            **columns_of(row, *RUN_COLUMNS, "created_at", "started_at", "finished_at"),
             **named,
             "progress": _progress(row, loop),
             "latest_evaluation": None if latest is None else build_evaluation_view(latest),
