@@ -1,8 +1,8 @@
 """Converts the events of the training loop to telemetry records and writes them to the spool.
 
-The loop's calls only append to lists; a `WriterThread` empties the lists every 100 ms. Owns the
-windows, the rows not yet written and the summary of the current epoch. Never waits for the network,
-and writes to the disk only in `flush`, in `close` and in the thread.
+The loop's calls only append to lists; a `WriterThread` empties the lists four times a second. Owns
+the windows, the rows not yet written and the summary of the current epoch. Never waits for the
+network, and writes to the disk only in `flush`, in `close` and in the thread.
 """
 
 import threading

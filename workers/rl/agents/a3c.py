@@ -27,18 +27,28 @@ from workers.core.types import AgentContext, Array, CompileMode, LearnReport, St
 from workers.rl.agents.common.actor_critic import ActorCritic, actor_critic
 from workers.rl.agents.common.optimizers import clip_to_norm
 from workers.rl.agents.shells.base import TrainingSwitch, torch_generator
+from workers.rl.agents.shells.rollout_statistics import EXPLAINED_VARIANCE, VALUE_MEAN, ValueFit
 from workers.rl.exploration.random_blocks import RandomBlocks
 from workers.rl.networks.parameter_layout import Parameters
 
-REPORT_NAMES: Final = (
+UPDATE_NAMES: Final = (
     "loss/total",
     "loss/policy",
     "loss/value",
     "policy/entropy",
-    "value/mean",
+    VALUE_MEAN,
     "gradient/norm",
 )
-"""Series of an update's report: means over its steps, and the gradient's norm before clipping."""
+"""Series of one update: means over its steps, and the gradient's norm before clipping."""
+
+REPORT_NAMES: Final = (*UPDATE_NAMES, EXPLAINED_VARIANCE)
+"""Series of a report: means over its updates, and the explained variance over all their steps."""
+
+SHARED_ATTRIBUTES: Final = ("parameters", "squares", "largest_reward")
+"""Tensors of an agent that the processes share."""
+
+NO_REWARD: Final = -1.0
+"""Largest |reward| before the first update."""
 
 _FILE: Final = "a3c.npz"
 
@@ -95,7 +105,7 @@ class A3cMath:
     hyper: A3cParameters
 
     def loss(self, parameters: Parameters, steps: PaddedRollout) -> tuple[Tensor, tuple[Tensor]]:
-        """Returns the loss [], and the values of `REPORT_NAMES` except the last [5].
+        """Returns the loss [], and the values of `UPDATE_NAMES` except the last [5].
 
         The loss is the sum over the steps of -log pi(a|s) (R - V(s)) - beta H + c (R - V(s))^2.
         """
@@ -121,7 +131,7 @@ class A3cMath:
     def clipped_gradient(
         self, gradient: Gradient, vector: Tensor, steps: PaddedRollout
     ) -> tuple[Tensor, Tensor]:
-        """Returns the clipped gradient [P] and the values of `REPORT_NAMES` [6].
+        """Returns the clipped gradient [P] and the values of `UPDATE_NAMES` [6].
 
         Args:
             gradient: Differentiates a function of one vector.
@@ -153,7 +163,7 @@ class A3c:
         DefinitionError: If the agent does not support a space.
     """
 
-    shared_attributes: ClassVar[tuple[str, ...]] = ("parameters", "squares")
+    shared_attributes: ClassVar[tuple[str, ...]] = SHARED_ATTRIBUTES
 
     def __init__(
         self,
@@ -170,6 +180,8 @@ class A3c:
         self.learning_rate = hyper.learning_rate
         self.parameters = model.layout.join(model.initial_parameters(torch_generator(seed)))
         self.squares = torch.zeros_like(self.parameters)
+        self.largest_reward = torch.tensor(NO_REWARD, dtype=torch.float64)
+        self._largest = NO_REWARD
         self._hyper, self._model = hyper, model
         self._slope = make_runner(A3cMath(model, hyper).clipped_gradient, mode=compile)
         generator = derive_generator(seed, "agent/explore", process_idx)
@@ -178,11 +190,8 @@ class A3c:
         )
         self._training = TrainingSwitch()
         self.forget_rollout()
-        self._last, self._sum, self._updates = (
-            torch.full((len(REPORT_NAMES),), float("nan")),
-            torch.zeros(len(REPORT_NAMES)),
-            0,
-        )
+        self._last = torch.full((len(UPDATE_NAMES),), float("nan"))
+        self._begin_report()
         self.sync_parameters()
 
     def sync_parameters(self) -> None:
@@ -230,14 +239,22 @@ class A3c:
 
     def get_statistics(self) -> Iterable[tuple[str, float]]:
         """Returns mean value and entropy of the last rollout."""
-        last = dict(zip(REPORT_NAMES, self._last.tolist(), strict=True))
-        return [("average_value", last["value/mean"]), ("average_entropy", last["policy/entropy"])]
+        last = dict(zip(UPDATE_NAMES, self._last.tolist(), strict=True))
+        return [("average_value", last[VALUE_MEAN]), ("average_entropy", last["policy/entropy"])]
 
     def report(self) -> LearnReport:
-        """Returns the number of updates since the last call and the mean of their reports."""
-        updates, values = self._updates, (self._sum / max(1, self._updates)).tolist()
-        self._sum, self._updates = torch.zeros_like(self._sum), 0
-        return LearnReport(updates, values if updates else ())
+        """Returns the number of updates since the last call and the values of `REPORT_NAMES`."""
+        updates, values, fit = (
+            self._updates,
+            (self._sum / max(1, self._updates)).tolist(),
+            self._fit,
+        )
+        self._begin_report()
+        if not updates:
+            return LearnReport(0)
+        named = dict(zip(UPDATE_NAMES, values, strict=True))
+        explained = fit.explained_variance(named[VALUE_MEAN], named["loss/value"])
+        return LearnReport(updates, [*values, explained])
 
     def save(self, dirname: str) -> None:
         """Writes the shared tensors to a file in the directory `dirname`."""
@@ -255,7 +272,8 @@ class A3c:
         parameters = {
             name: part.clone() for name, part in self._model.layout.split(self.parameters).items()
         }
-        return {"parameters": parameters, "squares": self.squares.clone(), **self.own_state()}
+        shared = {"squares": self.squares.clone(), "largest_reward": float(self.largest_reward)}
+        return {"parameters": parameters, **shared, **self.own_state()}
 
     def load_state_dict(self, state: StateTree) -> None:
         """Restores `state` in a new agent of the same definition.
@@ -263,6 +281,8 @@ class A3c:
         Raises ValueError if the stored parameters are of another network.
         """
         self._take(self._model.layout.join(state["parameters"]), torch.as_tensor(state["squares"]))
+        self._largest = float(state.get("largest_reward", NO_REWARD))
+        self.largest_reward.fill_(self._largest)
         self.load_own_state(state)
 
     def own_state(self) -> StateTree:
@@ -297,6 +317,10 @@ class A3c:
 
     # Private
 
+    def _begin_report(self) -> None:
+        self._sum, self._updates = torch.zeros(len(UPDATE_NAMES)), 0
+        self._fit = ValueFit()
+
     def _take(self, parameters: Tensor, squares: Tensor) -> None:
         """Copies the values into the shared tensors, in place, and synchronises the parameters."""
         self.parameters.copy_(parameters)
@@ -308,20 +332,34 @@ class A3c:
             return float(self._model.values(self._named, torch.from_numpy(observation[None])))
 
     def _learn(self, bootstrap_value: float) -> None:
-        grad, self._last = self._slope(self._own, self._steps(bootstrap_value))
+        returned = returns(self._rewards, bootstrap_value, self._hyper.gamma)
+        grad, self._last = self._slope(self._own, self._steps(returned))
         update_shared_rmsprop(self.parameters, self.squares, grad, self._hyper, self.learning_rate)
         self._sum, self._updates = self._sum + self._last, self._updates + 1
+        self._fit.note(returned)
+        self._note_largest_reward()
         self.sync_parameters()
         self.forget_rollout()
 
-    def _steps(self, bootstrap_value: float) -> PaddedRollout:
-        """Returns the rollout, padded to t_max steps by copies of its first step with weight 0.
+    def _note_largest_reward(self) -> None:
+        """Raises the shared largest |reward| to that of this process.
 
-        With the padding one compiled gradient is used for rollouts of every length.
+        Another process may overwrite it with a smaller one at the same time, so it is compared with
+        the largest of this process at each update. A reward that is not a number is left out, since
+        it is not larger than any other.
+        """
+        self._largest = max((self._largest, *map(abs, self._rewards)))
+        if self._largest > self.largest_reward.item():
+            self.largest_reward.fill_(self._largest)
+
+    def _steps(self, returned: list[float]) -> PaddedRollout:
+        """Returns the rollout with returns R, padded to t_max steps.
+
+        The padding repeats its first step with weight 0. With it one compiled gradient is used for
+        rollouts of every length.
         """
         count, length = len(self._rewards), self._hyper.rollout_steps
         spare = length - count
-        returned = returns(self._rewards, bootstrap_value, self._hyper.gamma)
         weight = torch.zeros(length)
         weight[:count] = 1.0
         observation = torch.from_numpy(

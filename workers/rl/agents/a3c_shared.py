@@ -24,10 +24,11 @@ from workers.core.types import (
     LearnSchedule,
     StateTree,
 )
-from workers.rl.agents.a3c import REPORT_NAMES
+from workers.rl.agents.a3c import NO_REWARD, REPORT_NAMES, SHARED_ATTRIBUTES
 from workers.rl.agents.common.actor_critic import actor_critic
 from workers.rl.agents.shared_tensors import share
 from workers.rl.agents.shells.base import torch_generator
+from workers.rl.agents.shells.rollout_statistics import LARGEST_REWARD
 from workers.rl.networks.acting_module import ActingModule
 from workers.rl.networks.parameter_layout import Parameters
 
@@ -51,7 +52,7 @@ class SharedA3c:
         DefinitionError: If the agent does not support a space.
     """
 
-    shared_attributes: ClassVar[tuple[str, ...]] = ("parameters", "squares")
+    shared_attributes: ClassVar[tuple[str, ...]] = SHARED_ATTRIBUTES
     report_names = REPORT_NAMES
     learn_schedule = LearnSchedule(every_env_steps=_NEVER, updates=1)
     """The engine never makes updates: the processes learn while they collect."""
@@ -70,6 +71,8 @@ class SharedA3c:
         """float32 [P]"""
         self.squares = torch.zeros_like(self.parameters)
         """float32 [P]: running mean of the gradient's square."""
+        self.largest_reward = torch.tensor(NO_REWARD, dtype=torch.float64)
+        """float64 []: largest |reward| of all processes; `NO_REWARD` before the first update."""
         self.shared = share(self)
         """The shared tensors, for `workers.rl.agents.shared_tensors.adopt` in the processes."""
         self._named = model.layout.split(self.parameters)
@@ -95,8 +98,9 @@ class SharedA3c:
         return LearnReport(0)
 
     def metrics(self) -> Mapping[str, float]:
-        """Returns an empty mapping."""
-        return {}
+        """Returns the largest |reward| of all processes, from the first update on."""
+        largest = self.largest_reward.item()
+        return {} if largest == NO_REWARD else {LARGEST_REWARD: largest}
 
     def eval_mode(self) -> AbstractContextManager[None]:
         """Returns a context without effect: nothing is learnt between two collects anyway."""
@@ -117,7 +121,7 @@ class SharedA3c:
         return ActingModule(parameters, greedy)
 
     def state_dict(self) -> StateTree:
-        """Returns the shared tensors and the learning rate.
+        """Returns what is shared and the learning rate.
 
         The collector saves the state of each process (`A3c.own_state`).
         """
@@ -125,6 +129,7 @@ class SharedA3c:
         return {
             "parameters": parameters,
             "squares": self.squares.clone(),
+            "largest_reward": self.largest_reward.item(),
             "learning_rate": self.learning_rate,
         }
 
@@ -135,6 +140,8 @@ class SharedA3c:
         """
         self.parameters.copy_(self._model.layout.join(state["parameters"]))
         self.squares.copy_(torch.as_tensor(state["squares"]))
+        # Snapshots of earlier versions have no largest reward.
+        self.largest_reward.fill_(state.get("largest_reward", NO_REWARD))
         self.learning_rate = float(state["learning_rate"])
 
 

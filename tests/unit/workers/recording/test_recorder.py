@@ -36,6 +36,7 @@ class Sink:
         self.full = False
         self.written = threading.Event()
         self.refused = 0
+        self.writes = 0
         self.threads: set[int] = set()
 
     def append(self, records: Iterable[RunRecord]) -> int:
@@ -43,6 +44,7 @@ class Sink:
             self.refused += 1
             raise OSError(errno.ENOSPC, "full")
         self.records += records
+        self.writes += 1
         self.threads.add(threading.get_ident())
         self.written.set()
         return len(self.records)
@@ -329,6 +331,20 @@ def test_the_writer_thread_writes_to_the_spool_without_a_flush(
         recorder.close()
         spool.append(sink.records)
     assert json.loads(SpoolReader(tmp_path).read().payloads[0])["series"] == "a"
+
+
+def test_a_loop_that_records_all_the_time_is_written_a_few_times_a_second(clock: Clock) -> None:
+    sink = Sink()
+    recorder = SpoolRecorder(RUN, sink)
+    recorder.start()
+    end = time.monotonic() + 1.1
+    while time.monotonic() < end:
+        recorder.record_point(clock, "a", 1.0)
+        time.sleep(0.005)
+    writes = sink.writes
+    recorder.close()
+    assert 2 <= writes <= 5
+    assert len(list_series(sink, "a")) > 100
 
 
 @pytest.mark.parametrize(

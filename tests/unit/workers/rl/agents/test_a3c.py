@@ -3,6 +3,7 @@ two processes.
 """
 
 import json
+import math
 from functools import partial
 
 import gymnasium as gym
@@ -14,10 +15,20 @@ from gymnasium import spaces
 from palestra.contract.agents import A3cParameters
 from tests.unit.workers.rl.agents.agent_kit import BOX, assert_same_state
 from workers.acceleration.update_runner import eager_gradient, functional_gradient
+from workers.core.types import AgentContext, LearnReport
 from workers.entrypoints.async_training.train_agent_async import train_agent_async
-from workers.rl.agents.a3c import A3c, A3cMath, PaddedRollout, returns, update_shared_rmsprop
+from workers.rl.agents.a3c import (
+    REPORT_NAMES,
+    A3c,
+    A3cMath,
+    PaddedRollout,
+    returns,
+    update_shared_rmsprop,
+)
+from workers.rl.agents.a3c_shared import SharedA3c
 from workers.rl.agents.common.optimizers import RmspropState, rmsprop
 from workers.rl.agents.shared_tensors import adopt, share
+from workers.rl.agents.shells.rollout_statistics import ValueFit
 
 HYPER = A3cParameters(hidden_sizes=(8,), rollout_steps=4, learning_rate=0.01)
 TORQUE = spaces.Box(-2, 2, (2,), np.float32)
@@ -161,6 +172,64 @@ def test_a_state_in_mid_rollout_continues_bit_exactly(space) -> None:
     for agent in (first, second):
         run_randomly(agent, 10, np.random.default_rng(1))
     assert_same_state(first.state_dict(), second.state_dict())
+
+
+def test_a_report_has_the_explained_variance_over_all_steps_of_its_updates() -> None:
+    agent, rng = make_a3c(gamma=0.5), np.random.default_rng(0)
+    observations = rng.uniform(-1, 1, (13, 3)).astype(np.float32)
+    rewards = rng.normal(size=12)
+    targets, values = list[float](), list[float]()
+    for update in range(3):
+        rows = observations[4 * update : 4 * update + 5]
+        own = agent._model.values(agent._named, torch.from_numpy(rows)).tolist()
+        targets += returns(rewards[4 * update : 4 * update + 4].tolist(), own[-1], 0.5)
+        values += own[:-1]
+        for step in range(4 * update, 4 * update + 4):
+            agent.act(observations[step])
+            agent.observe(observations[step + 1], rewards[step], False, False)
+    found = agent.report()
+    named = dict(zip(REPORT_NAMES, found.values, strict=True))
+    assert found.updates == 3
+    assert named["value/mean"] == pytest.approx(np.mean(values), rel=1e-5)
+    wanted = 1 - np.var(np.subtract(targets, values)) / np.var(targets)
+    assert named["value/explained_variance"] == pytest.approx(wanted, rel=1e-4)
+    assert agent.report() == LearnReport(0)
+
+
+def test_equal_returns_explain_nothing() -> None:
+    fit = ValueFit()
+    fit.note([2.0, 2.0])
+    assert fit.explained_variance(1.0, 1.5) == 0.0
+
+
+def test_the_largest_reward_is_that_of_all_processes_and_is_restored() -> None:
+    space = spaces.Discrete(3)
+    main = SharedA3c(HYPER, AgentContext(BOX, space, 1, 5))
+    one, other = make_a3c(0), make_a3c(1)
+    for agent in (one, other):
+        adopt(agent, main.shared)
+    assert main.metrics() == {}
+    row = np.ones(3, np.float32)
+
+    def learn(agent: A3c, *rewards: float) -> None:
+        for reward in rewards:
+            agent.act(row)
+            agent.observe(row, reward, False, False)
+
+    learn(one, 1.0, -7.0, math.nan, 2.0)
+    learn(other, 3.0, 3.0, 3.0, 3.0)
+    assert main.metrics() == {"reward/largest": 7.0}
+    # The other process read the tensor before 7 was written, and writes its own afterwards.
+    main.largest_reward.fill_(3.0)
+    learn(one, 0.0, 0.0, 0.0, 0.0)
+    assert main.metrics() == {"reward/largest": 7.0}
+    again = SharedA3c(HYPER, AgentContext(BOX, space, 1, 6))
+    again.load_state_dict(main.state_dict())
+    assert again.metrics() == {"reward/largest": 7.0}
+    older = main.state_dict()
+    del older["largest_reward"]
+    again.load_state_dict(older)
+    assert again.metrics() == {}
 
 
 def test_files_hold_the_shared_tensors(tmp_path) -> None:

@@ -36,11 +36,13 @@ def test_explained_variance_is_that_of_the_targets() -> None:
     assert found["value/explained_variance"] == pytest.approx(wanted, rel=1e-4)
 
 
-def test_tensors_of_an_accelerator_give_the_same() -> None:
+def test_lists_and_tensors_of_an_accelerator_give_the_same() -> None:
     rng = np.random.default_rng(1)
     for target in (rng.normal(5.0, 3.0, 64).astype(np.float32), np.ones(8, np.float32)):
         advantage = rng.normal(0.0, 1.0, len(target)).astype(np.float32)
         arrays = rollout_statistics._measure_arrays(advantage, target)
+        lists = rollout_statistics._measure_lists(advantage.tolist(), target.tolist())
+        assert lists == pytest.approx(arrays, rel=1e-4)
         tensors = rollout_statistics._measure_tensors(
             torch.from_numpy(advantage), torch.from_numpy(target)
         )
@@ -57,6 +59,7 @@ def test_the_largest_reward_is_of_all_rollouts_and_survives_what_is_no_number() 
     statistics = RolloutStatistics()
     for rewards in ([[1.0, -7.0]], [[2.0, 3.0]], [[math.nan, 1.0]]):
         statistics.note_rewards(np.array(rewards, np.float32))
+    statistics.note_rewards(np.array([math.nan, *[0.5] * 100], np.float32))
     assert statistics.metrics() == {"reward/largest": 7.0}
     restored = RolloutStatistics()
     restored.load_state_dict(statistics.state_dict())

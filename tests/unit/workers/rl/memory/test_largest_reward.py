@@ -1,11 +1,12 @@
 """The largest |reward| of a replay memory, with lanes and rows that are overwritten."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.core.rng import derive_generator
-from workers.rl.memory.largest_reward import LargestReward
+from workers.rl.memory.largest_reward import LargestReward, find_largest_magnitude
 from workers.rl.memory.pack_memory import SharedReplay
 from workers.rl.memory.replay import Replay
 from workers.rl.memory.sampling_rules import UniformRule
@@ -27,6 +28,17 @@ def test_the_maximum_is_of_all_rows_that_a_call_could_see(
             wanted = max(wanted, *map(abs, visible))
             seen = written
             assert largest.measure(written) == wanted
+
+
+@pytest.mark.parametrize("count", [2, 200])
+def test_a_reward_that_is_no_number_hides_no_other(count: int) -> None:
+    for place in range(2):
+        rewards = np.ones((count, 1), np.float32)
+        rewards[place] = np.nan
+        rewards[1 - place] = -7.0
+        assert find_largest_magnitude(rewards) == 7.0
+    assert find_largest_magnitude(np.full((count, 1), np.nan)) == 0.0
+    assert find_largest_magnitude(np.zeros((0, 1))) == 0.0
 
 
 def test_each_lane_of_a_pack_measures_its_own_rewards() -> None:
