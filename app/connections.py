@@ -17,7 +17,9 @@ import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.acknowledged import AcknowledgedBytes
+from app.direct_answers import offer_direct_answer
 from app.domain.networks import Network, contains
+from app.domain.request_ids import new_request_id
 from app.settings import Settings
 
 _log = structlog.get_logger("palestra.connections")
@@ -208,17 +210,19 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Feeds the parser; refuses a head that exceeds the limit before it is complete."""
+        """Feeds the parser; refuses a head that exceeds the limit before it is complete.
+
+        The parser reads first, so that an address that is too long is named as the cause.
+        """
         if self._ended:
             return
         if self.phase == "idle":
             self._enter("head")
         if self.phase == "head":
             self._unread += len(data)
-            if self._unread > MAX_HEAD and not self._is_complete(data):
-                self._refuse(431)
-                return
         super().data_received(data)
+        if self.phase == "head" and self._unread > MAX_HEAD and not self.transport.is_closing():
+            self._refuse(431)
 
     def resume_writing(self) -> None:
         """Records that the client has read the buffered part of the answer."""
@@ -252,6 +256,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._ended:
             self._enter("body")
             super().on_headers_complete()
+            offer_direct_answer(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         """Passes a part of the body on to the request."""
@@ -305,9 +310,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self.phase, self.since, self._moved, self._unsent = phase, self.loop.time(), 0, 0
         self._acknowledged.restart(self.since)
 
-    def _is_complete(self, data: bytes) -> bool:
-        return b"\r\n\r\n" in data[:MAX_HEAD]
-
     def _end_lingering(self, cycle: Any) -> None:
         if self.cycle is cycle and self.phase == "body" and not self.transport.is_closing():
             self.transport.abort()
@@ -332,13 +334,15 @@ def create_protocol_class(bounds: Connections) -> type[BoundedProtocol]:
 
 def _answer(status: int) -> bytes:
     phrase, code, detail = _REASONS[status]
+    request_id = new_request_id()
     body = (
         f'{{"type":"urn:palestra:problem:{code}","title":"{phrase}","status":{status},'
-        f'"code":"{code}","detail":"{detail}"}}'
+        f'"code":"{code}","detail":"{detail}","request_id":"{request_id}"}}'
     )
     head = (
         f"HTTP/1.1 {status} {phrase}\r\nContent-Type: "
         f"application/problem+json\r\nContent-Length: {len(body)}\r\n"
+        f"X-Request-ID: {request_id}\r\n"
     )
     retry = "Retry-After: 5\r\n" if status in {408, 503} else ""
     return (

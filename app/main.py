@@ -17,13 +17,16 @@ import structlog
 import uvicorn
 from fastapi import Depends, FastAPI
 from fastapi.routing import iter_route_contexts
+from fastapi.telemetry import TelemetryConfig
 
 import palestra
 from app import process_parts, startup
+from app.allocator import limit_arenas
 from app.api import dashboard, errors, health, openapi, refusals, v1
 from app.api.compression import Compression
 from app.api.query import check_query
 from app.api.request_rate import RequestRate
+from app.api.route_table import RouteTable
 from app.api.security_middleware import Guard
 from app.connections import Connections, create_protocol_class, raise_descriptor_limit
 from app.db.startup_check import DatabaseStartError, check_database
@@ -37,6 +40,11 @@ from app.services.curves.record_exports import RunningExports
 from app.settings import Settings, SettingsError, load_settings
 
 _log = structlog.get_logger("palestra.server")
+
+_NO_TRACES: Final[TelemetryConfig] = {
+    "tracing": False, "metrics": False, "logs": False, "auto_configure": False,
+}  # fmt: skip
+"""FastAPI would otherwise look for a provider of traces at each request."""
 
 USAGE_ERROR: Final = 2
 START_ERROR: Final = 1
@@ -56,6 +64,7 @@ def create_app(settings: Settings) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
+        telemetry=_NO_TRACES,
         generate_unique_id_function=openapi.build_operation_id,
     )
     app.state.settings = settings
@@ -71,6 +80,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.include_router(health.router, dependencies=[Depends(check_query)])
     v1.include(app)
     app.router.default = dashboard.Dashboard(settings.dashboard_dir)
+    app.add_middleware(RouteTable, router=app.router, handlers=app.exception_handlers)
     app.add_middleware(Compression)
     app.add_middleware(Guard, host_names=settings.host_names, tls=settings.secure_cookies)
     app.openapi = cache(lambda: openapi.build(app))  # type: ignore[method-assign]
@@ -102,6 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(settings: Settings, listener: startup.Listener) -> int:
+    limit_arenas()
     app = create_app(settings.model_copy(update={"port": listener.port}))
     bounds = Connections.from_settings(settings, raise_descriptor_limit())
     config = uvicorn.Config(

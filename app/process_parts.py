@@ -4,6 +4,7 @@ Imported by `app.main` alone.
 """
 
 import asyncio
+import sys
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
@@ -26,10 +27,17 @@ from app.settings import Settings
 _log = structlog.get_logger("palestra.server")
 
 DAEMON_RESTART_SECONDS: Final = 2.0
+SWITCH_SECONDS: Final = 0.0005
+"""Time after which a thread that computes leaves the interpreter to another one.
+
+The event loop gives the interpreter away each time it waits, and so do the threads of SQLite. By
+Python's default of 5 ms each of them would wait so long for a thread that encodes points.
+"""
 
 
 async def start(state: State, stack: AsyncExitStack) -> None:
     """Starts every part and stores it in `state`; the stack stops the parts in reverse order."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     settings: Settings = state.settings
     database = Database(settings.database)
     stack.push_async_callback(database.dispose)

@@ -1,9 +1,11 @@
 """Bytes of database per stored point on real trainings of DQN, PPO and SAC, after compaction.
 
 Server and worker run as processes. One training of each kind is executed; after each, once its
-points are in blocks and the digests of its records are deleted, the growth of the database is
-divided by the points of its curves, for each table with its indexes. Series whose values use all
-bits of a float64 are counted apart, since noise does not compress.
+points and epochs are in blocks and the digests of its records are deleted, the growth of the
+database is divided by the points of its curves, for each table with its indexes. Events are kept
+for an hour (`app.daemons.compactor`): their bytes are printed, then they are deleted as the
+compactor would, and do not count. Series whose values use all bits of a float64 are counted apart,
+since noise does not compress.
 
     python -m benchmarks.curve_size [--scale 1.0]
 """
@@ -21,6 +23,8 @@ import numpy as np
 import yaml
 
 from app.db.engine import Database
+from app.db.repositories import compaction as rows
+from app.db.repositories import retention
 from benchmarks._report import align_columns, describe_machine
 from tests.support.process_stack import REPOSITORY, Stack, wait_for
 from tests.support.stored_points import read_columns
@@ -38,6 +42,8 @@ GROUPS: Final = {
     "telemetry_batches": "digests",
     "events": "events",
     "evaluations": "evaluations",
+    "epoch_stats": "epochs",
+    "epoch_blocks": "epochs",
     "log_blocks": "logs",
 }
 MOST_CURVES: Final = 6.0
@@ -67,12 +73,22 @@ def measure_tables(file: Path) -> Counter[str]:
 
 
 def is_settled(file: Path) -> bool:
-    """Returns whether all points are in blocks and no digests are kept."""
+    """Returns whether all points and epochs are in blocks and no digests are kept."""
     with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=30) as connection:
         return not any(
             connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()
-            for table in ("curve_tails", "telemetry_batches")
+            for table in ("curve_tails", "epoch_stats", "telemetry_batches")
         )
+
+
+async def forget_events(url: str) -> None:
+    """Deletes the events that the summariser has considered, whatever their age."""
+    database = Database(url, pool_size=1)
+    try:
+        async with database.write() as session:
+            await retention.forget_events(session, 0.0)
+    finally:
+        await database.dispose()
 
 
 async def count_points(url: str, run_id: str) -> tuple[int, int]:
@@ -81,9 +97,7 @@ async def count_points(url: str, run_id: str) -> tuple[int, int]:
     total = noisy = 0
     try:
         async with database.read() as session:
-            from app.db.repositories import compaction as rows
-
-            for name in await rows.load_series_ids(session, run_id):
+            for _, name in await rows.load_series_ids(session, [run_id]):
                 values = np.concatenate(
                     [one.value for one in await read_columns(session, run_id, name)]
                 )
@@ -139,8 +153,12 @@ def main() -> int:
             before = measure_tables(file)
             run_id = train(stack, kind, values.scale)
             wait_for(lambda: is_settled(file), _SETTLED_SECONDS, "the compactor is done")
+            url = f"sqlite:///{file}"
+            points, noisy = asyncio.run(count_points(url, run_id))
+            events = measure_tables(file)["events"]
+            asyncio.run(forget_events(url))
             after = measure_tables(file)
-            points, noisy = asyncio.run(count_points(f"sqlite:///{file}", run_id))
+            print(f"{kind}: {events / points:.2f} bytes of events in the first hour")
             grown = {name: after[name] - before[name] for name in after}
             good = show_row(kind, points, noisy, grown) and good
     print(f"curves at most {MOST_CURVES:g}, everything at most {MOST_ALL:g} bytes a point")

@@ -27,14 +27,6 @@ from benchmarks._health.definitions import FAULTS, build_submission, list_expect
 from benchmarks._report import align_columns, describe_machine
 
 HEAD: Final = ["definition", "fault", "seed", "env_steps", "expected", "found", ""]
-SHORTENED: Final[Mapping[str, int]] = {
-    "cartpole-iqn": 5_000,
-    "cartpole-qr-dqn": 6_000,
-    "cartpole-rainbow": 5_000,
-    "lunarlander-ppo": 30_000,
-    "lunarlander-rainbow": 4_000,
-}
-"""env_steps of presets that take more than a minute on a core."""
 
 
 def train(name: str, seed: int, buckets: int) -> dict[str, Any]:
@@ -45,8 +37,6 @@ def train(name: str, seed: int, buckets: int) -> dict[str, Any]:
     """
     command = [sys.executable, "-m", "benchmarks._health.train_one", name, "--seed", str(seed)]
     command += ["--buckets", str(buckets)]
-    if name in SHORTENED:
-        command += ["--env-steps", str(SHORTENED[name])]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     finished = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, **threads}, check=False
@@ -87,14 +77,11 @@ def is_right(name: str, found: Sequence[str]) -> bool:
 def build_row(training: Mapping[str, Any]) -> list[str]:
     """Returns the row of the table for a training."""
     name, found = training["name"], judge(training)
-    steps = f"{training['env_steps']:,}"
-    if name in SHORTENED:
-        steps += f" of {build_submission(name).definition.model_dump()['loop']['env_steps']:,}"
     return [
         name,
         FAULTS[name].what if name in FAULTS else "",
         str(training["seed"]),
-        steps,
+        f"{training['env_steps']:,}",
         " or ".join(sorted(list_expected(name))) or "none",
         ", ".join(found) or "none",
         "✓" if is_right(name, found) else "✗",

@@ -3,8 +3,8 @@
 Twenty attempts send batches over HTTP as quickly as they are acknowledged. The server is killed by
 SIGKILL ten times and started again; a client sends the batch that was not acknowledged again. At
 the end every point that was sent is stored once, read back from blocks and tails. Memory of the
-server and batches that wait for the compactor are sampled. The rate counts the time in which a
-server was up.
+server and batches that wait for the compactor are sampled. The minute is time in which a server
+was up; what a restart takes is added to it.
 
     python -m benchmarks.ingest_sustained [--seconds 60] [--kills 10] [--database sqlite]
 """
@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +29,7 @@ from app.db.engine import Database
 from app.db.models import SeriesRow, TailRow
 from benchmarks._report import align_columns, describe_machine
 from benchmarks._tracking.clients import PalestraClient
-from benchmarks._tracking.load import HttpConnection
+from benchmarks._tracking.load import HttpConnection, encode_beforehand
 from benchmarks._tracking.palestra_server import Palestra
 from benchmarks._tracking.workloads import Workload
 from benchmarks.audit_log import database_url
@@ -53,22 +54,39 @@ class Samples:
     up_seconds: float = 0.0
 
 
-def send_all(port: int, clients: Sequence[PalestraClient], seconds: float) -> list[int]:
-    """Sends batches of all clients; returns the number of acknowledged batches of each."""
-    return asyncio.run(_send_all(port, clients, seconds))
+def encode(clients: Sequence[PalestraClient], seconds: float) -> None:
+    """Encodes the batches of `send_all` in the process that calls it later."""
+    encode_beforehand(WORK, clients, seconds)
 
 
-async def _send_all(port: int, clients: Sequence[PalestraClient], seconds: float) -> list[int]:
-    until = time.monotonic() + seconds
-    return list(await asyncio.gather(*(_send(port, one, until) for one in clients)))
+def take_stop(stop: Event) -> None:
+    """Keeps the event that ends `send_all` in the process of the load."""
+    _stop.append(stop)
 
 
-async def _send(port: int, client: PalestraClient, until: float) -> int:
+_stop: list[Event] = []
+
+
+def send_all(port: int, clients: Sequence[PalestraClient]) -> tuple[list[int], float]:
+    """Sends batches of all clients until the process is told to stop.
+
+    Returns:
+        The number of acknowledged batches of each, and the processor seconds that sending took.
+    """
+    began = time.process_time()
+    return asyncio.run(_send_all(port, clients, _stop[0])), time.process_time() - began
+
+
+async def _send_all(port: int, clients: Sequence[PalestraClient], stop: Event) -> list[int]:
+    return list(await asyncio.gather(*(_send(port, one, stop) for one in clients)))
+
+
+async def _send(port: int, client: PalestraClient, stop: Event) -> int:
     number = 0
-    while time.monotonic() < until:
+    while not stop.is_set():
         try:
             connection = await HttpConnection.open(port, client.path, client.headers)
-            while time.monotonic() < until:
+            while not stop.is_set():
                 status, content = await connection.send(client.encode(WORK, number))
                 if status == _OK:
                     number += 1
@@ -83,25 +101,28 @@ async def _send(port: int, client: PalestraClient, until: float) -> int:
 
 
 def kill_and_sample(server: Palestra, seconds: float, kills: int) -> Samples:
-    """Kills the server at random moments, starts it again, and samples it meanwhile."""
+    """Samples the server while it is up, and kills it at random moments of that time."""
     chance = random.Random()
-    began = time.monotonic()
-    moments = sorted(began + chance.uniform(0.05, 0.95) * seconds for _ in range(kills))
-    samples, up_since = Samples(), began
-    while time.monotonic() < began + seconds:
-        time.sleep(min(_SAMPLE_SECONDS, max(0.0, (moments or [1e18])[0] - time.monotonic())))
-        if moments and time.monotonic() >= moments[0]:
-            del moments[0]
+    moments = sorted(chance.uniform(0.05, 0.95) * seconds for _ in range(kills))
+    samples = Samples()
+    for moment in (*moments, seconds):
+        _sample(server, samples, moment)
+        if moment < seconds:
             server.stack.kill("server")
-            samples.up_seconds += time.monotonic() - up_since
             server.start()
-            up_since = time.monotonic()
-            continue
-        memory = psutil.Process(server.process.pid).memory_info().rss / 2**20
+    return samples
+
+
+def _sample(server: Palestra, samples: Samples, until: float) -> None:
+    """Samples the server once a second until it was up for some seconds in all."""
+    began = time.monotonic()
+    before = samples.up_seconds
+    while samples.up_seconds < until:
+        time.sleep(min(_SAMPLE_SECONDS, until - samples.up_seconds))
+        memory = psutil.Process(server.stack.processes["server"].pid).memory_info().rss / 2**20
         samples.memory.append(memory)
         samples.tails.append(asyncio.run(count_tails(server.url)))
-    samples.up_seconds += time.monotonic() - up_since
-    return samples
+        samples.up_seconds = before + time.monotonic() - began
 
 
 async def count_tails(url: str) -> int:
@@ -149,10 +170,13 @@ def run(url: str, directory: Path, values: argparse.Namespace) -> bool:
     try:
         clients = server.take_clients(CLIENTS)
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
-            sending = pool.submit(send_all, server.port, clients, values.seconds)
+        stop = context.Event()
+        with ProcessPoolExecutor(1, context, take_stop, (stop,)) as pool:
+            pool.submit(encode, clients, values.seconds).result()
+            sending = pool.submit(send_all, server.port, clients)
             samples = kill_and_sample(server, values.seconds, values.kills)
-            acknowledged = sending.result()
+            stop.set()
+            acknowledged, sending_seconds = sending.result()
         began = time.monotonic()
         server.wait_for_compaction()
         drained = time.monotonic() - began
@@ -182,6 +206,7 @@ def run(url: str, directory: Path, values: argparse.Namespace) -> bool:
             f"{sorted(samples.tails)[len(samples.tails) // 2]:,} {max(samples.tails):,}",
         ],
         ["seconds until all is in blocks", f"{drained:.1f}"],
+        ["processor seconds of the load", f"{sending_seconds:.1f}"],
         ["points lost or doubled", "none" if not faults else f"in {len(faults)} series"],
     ]
     print(align_columns(rows))

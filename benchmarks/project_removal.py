@@ -174,8 +174,8 @@ class OtherProjectRequests:
         self._seq = 0
 
     async def read(self) -> None:
-        async with self._world.database.read() as session:
-            await runs.list_runs(session, self._world.admin, RunFilter(), PageRequest())
+        database, caller = self._world.database, self._world.admin
+        (await runs.list_runs(database, caller, RunFilter(), PageRequest())).encode()
 
     async def write(self) -> None:
         self._seq += 1

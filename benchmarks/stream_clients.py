@@ -7,7 +7,8 @@ client. 50 clients stop reading: how long after the last byte that their system 
 the server end them? At last 500 clients abort at random times and are replaced, and no client may
 receive a frame of a run that it did not ask for.
 
-Senders and clients are processes of their own on the same machine.
+Senders and clients are processes of their own on the same machine. For server and clients it says
+how long their threads, ready to run, waited for a processor: delivery cannot be faster than that.
 
     python -m benchmarks.stream_clients [--clients 1000] [--seconds 20]
         [--database sqlite | postgresql]
@@ -16,15 +17,17 @@ Senders and clients are processes of their own on the same machine.
 import argparse
 import asyncio
 import multiprocessing
+import os
 import random
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
+import uvloop
 
 from app.connections import raise_descriptor_limit
 from app.db.migrate import upgrade
@@ -45,17 +48,26 @@ _ABORTERS = 50
 """Clients that abort and are replaced, at a time."""
 
 
-class ServerUse:
-    """Memory and processor time of the server process."""
+class ProcessUse:
+    """Memory and processor time of a process."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
+        self._tasks = Path(f"/proc/{pid}/task")
         self.peak = 0.0
-        self._began, self._used = time.monotonic(), self._read_seconds()
+        self._before = self._read_seconds()
 
-    def _read_seconds(self) -> float:
+    def _read_seconds(self) -> tuple[float, float, float]:
+        """Returns the time, the processor time, and the time that threads waited for a processor.
+
+        All three in seconds.
+        """
         times = self._process.cpu_times()
-        return float(times.user + times.system)
+        waited = 0
+        for task in self._tasks.iterdir():
+            with suppress(OSError):
+                waited += int((task / "schedstat").read_text().split()[1])
+        return time.monotonic(), float(times.user + times.system), waited / 1e9
 
     def read_memory(self) -> float:
         """Returns the resident memory in MiB."""
@@ -63,12 +75,11 @@ class ServerUse:
         self.peak = max(self.peak, found)
         return found
 
-    def read_cores(self) -> float:
-        """Returns the average number of cores used since the last call."""
-        now, used = time.monotonic(), self._read_seconds()
-        cores = (used - self._used) / (now - self._began)
-        self._began, self._used = now, used
-        return cores
+    def describe_processor(self) -> str:
+        """Returns the average use of processors since the last call, in words."""
+        before, self._before = self._before, self._read_seconds()
+        passed, used, waited = (now - old for now, old in zip(self._before, before, strict=True))
+        return f"{used / passed:.2f} cores (waited for {waited / passed:.2f})"
 
 
 async def open_clients(
@@ -93,10 +104,12 @@ async def open_clients(
     return opened
 
 
-async def measure_delivery(findings: Findings, use: ServerUse, seconds: float) -> None:
+async def measure_delivery(findings: Findings, use: ProcessUse, seconds: float) -> None:
     """Collects latencies for a while, and prints the memory and the processor time."""
+    own = ProcessUse(os.getpid())
     await asyncio.sleep(3)
-    use.read_cores()
+    for one in (use, own):
+        one.describe_processor()
     findings.is_measuring, before = True, findings.frames
     for _ in range(int(seconds)):
         await asyncio.sleep(1)
@@ -104,11 +117,12 @@ async def measure_delivery(findings: Findings, use: ServerUse, seconds: float) -
     findings.is_measuring = False
     rate = (findings.frames - before) / seconds
     print(
-        f"  {rate:,.0f} frames/s; server {use.read_cores():.2f} cores, {use.read_memory():.0f} MiB"
+        f"  {rate:,.0f} frames/s; server {use.describe_processor()}, {use.read_memory():.0f} MiB; "
+        f"clients {own.describe_processor()}"
     )
 
 
-async def measure_frozen(clients: Sequence[StreamClient], use: ServerUse) -> list[FrozenClient]:
+async def measure_frozen(clients: Sequence[StreamClient], use: ProcessUse) -> list[FrozenClient]:
     """Freezes clients, and watches them until the server has dropped all of them."""
     frozen = [FrozenClient(client) for client in clients]
     for one in frozen:
@@ -147,7 +161,7 @@ async def measure(
     values: argparse.Namespace,
 ) -> bool:
     """Prints all figures; returns whether they are within their bounds."""
-    use = ServerUse(stack.processes["server"].pid)
+    use = ProcessUse(stack.processes["server"].pid)
     is_good = True
     print(f"server before the clients: {use.read_memory():.0f} MiB")
     for follow_all in (True, False):
@@ -231,7 +245,7 @@ def main() -> int:
             sender = spawn.Process(target=senders.run, args=(stack.port, trainings, RATE, stop))
             sender.start()
             try:
-                is_good = asyncio.run(measure(stack, trainings, viewers, values))
+                is_good = uvloop.run(measure(stack, trainings, viewers, values))
             finally:
                 stop.set()
                 sender.join(10)

@@ -3,11 +3,17 @@
 Palestra runs on SQLite and on PostgreSQL; Trackio, MLflow and Aim where `make bench-peers` has
 installed them. Servers take turns in each round, so that other load on the machine affects all of
 them; figures are medians of the rounds with the least and the largest. The load generator is a
-process of its own. The disk's `fdatasync` time is printed, since Palestra acknowledges a batch once
+process of its own, which encodes the batches beforehand; the share of a core that it takes is
+printed. The disk's `fdatasync` time is printed, since Palestra acknowledges a batch once
 it is on the disk. Aim is written to by its own library, whose calls return before the server has
 the points: its rate includes the time until it has them, and it has no times of batches.
 
-    python -m benchmarks.tracking [--seconds 5] [--rounds 3] [--points 1000000]
+The list asks each server for the best 100 runs. MLflow answers runs with all of their metrics and
+parameters (20 and 22 here) and cannot be asked for fewer; Palestra answers runs with state,
+progress and their latest and best evaluations with the return of each episode, some 170 kB, and
+with no column beside them.
+
+    python -m benchmarks.tracking [--seconds 5] [--rounds 3] [--points 1000000] [--runs 10000]
         [--servers palestra,postgresql,trackio,mlflow,aim]
 """
 
@@ -32,6 +38,7 @@ from benchmarks.audit_log import database_url
 
 OURS: Final = ("palestra", "postgresql")
 CURVE: Final = "read of a curve"
+LIST: Final = "best 100 of the runs of an agent and env"
 MEMORY: Final = "memory when idle"
 _MOST_P99: Final = 0.150
 
@@ -52,8 +59,8 @@ def time_fdatasync(directory: Path) -> float:
 
 
 @contextmanager
-def open_server(name: str, rounds: int) -> Iterator[TrackingServer]:
-    """Starts a server on an empty directory, and ends it."""
+def open_server(name: str, rounds: int, runs: int) -> Iterator[TrackingServer]:
+    """Starts a server that holds `runs` finished runs, and ends it."""
     with ExitStack() as stack:
         directory = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="plr-", dir="/tmp"))
@@ -61,39 +68,55 @@ def open_server(name: str, rounds: int) -> Iterator[TrackingServer]:
         if name in OURS:
             url = stack.enter_context(database_url("sqlite" if name == "palestra" else name))
             attempts = 1 + rounds * sum(one.clients for one in WORKLOADS)
-            server: TrackingServer = Palestra(directory, url, attempts)
+            server: TrackingServer = Palestra(directory, url, attempts, runs)
         else:
             server = PEERS[name](directory)
         stack.callback(server.stop)
         server.start()
+        if runs and server.has_lists:
+            server.fill_runs(runs)
         yield server
 
 
 def measure(names: Sequence[str], values: argparse.Namespace) -> Figures:
     """Runs all work on all servers, in turns."""
     found: Figures = {}
-
-    def add(row: str, name: str, *figures: float) -> None:
-        found.setdefault(row, {}).setdefault(name, []).extend(figures)
-
     with ExitStack() as stack:
-        servers = {name: stack.enter_context(open_server(name, values.rounds)) for name in names}
+        servers = {
+            name: stack.enter_context(open_server(name, values.rounds, values.runs))
+            for name in names
+        }
         time.sleep(values.rest)
         for name, server in servers.items():
-            add(MEMORY, name, server.measure_memory())
+            add(found, MEMORY, name, server.measure_memory())
         for _ in range(values.rounds):
-            for workload in WORKLOADS:
-                for name, server in servers.items():
-                    done = server.measure_load(workload, values.seconds)
-                    add(workload.name, name, done.points_per_second)
-                    add_times(found, f"{workload.name}: batch", name, done)
+            measure_round(found, servers, values)
         if values.points:
             for name, server in servers.items():
                 if name == "aim":
                     continue  # it would write for ten minutes
                 server.fill_curve(values.points)
-                add(CURVE, name, *(1e3 * one for one in server.time_curve()))
+                add(found, CURVE, name, *(1e3 * one for one in server.time_curve()))
     return found
+
+
+def measure_round(
+    found: Figures, servers: Mapping[str, TrackingServer], values: argparse.Namespace
+) -> None:
+    """Measures the batches and lists of all servers once."""
+    for workload in WORKLOADS:
+        for name, server in servers.items():
+            done = server.measure_load(workload, values.seconds)
+            add(found, workload.name, name, done.points_per_second)
+            add_times(found, f"{workload.name}: batch", name, done)
+    if values.runs:
+        for name, server in servers.items():
+            add(found, LIST, name, *(1e3 * one for one in server.time_runs()))
+
+
+def add(found: Figures, row: str, name: str, *figures: float) -> None:
+    """Adds figures of a server."""
+    found.setdefault(row, {}).setdefault(name, []).extend(figures)
 
 
 def add_times(found: Figures, row: str, name: str, done: Load) -> None:
@@ -104,8 +127,9 @@ def add_times(found: Figures, row: str, name: str, done: Load) -> None:
             ("p50 ms", times[len(times) // 2]),
             ("p99 ms", times[int(0.99 * len(times))]),
         ):
-            found.setdefault(f"{row} {part}", {}).setdefault(name, []).append(1e3 * value)
-    found.setdefault(f"{row}es refused", {}).setdefault(name, []).append(done.refused)
+            add(found, f"{row} {part}", name, 1e3 * value)
+        add(found, f"{row}es: load generator, % of a core", name, 100 * done.generator_seconds)
+    add(found, f"{row}es refused", name, done.refused)
 
 
 def format_table(found: Figures, names: Sequence[str]) -> str:
@@ -145,6 +169,7 @@ def list_targets(found: Figures) -> Iterator[tuple[str, bool]]:
         (many, "mlflow", 10.0, True),
         (many, "aim", 10.0, True),
         (CURVE, "mlflow", 400.0, False),
+        (LIST, "mlflow", 40.0, False),
         (MEMORY, "mlflow", 10.0, False),
     ):
         ours, theirs = median(row, "palestra"), median(row, peer)
@@ -163,6 +188,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5, help="of each work in each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--points", type=int, default=1_000_000, help="of the curve; 0: no curve")
+    parser.add_argument("--runs", type=int, default=10_000, help="of the list; 0: no list")
     parser.add_argument("--rest", type=float, default=10, help="seconds before memory is read")
     parser.add_argument("--servers", default=",".join((*OURS, *PEERS)), help="by commas")
     values = parser.parse_args()

@@ -1,15 +1,18 @@
 """What the groups of methods of `palestra.Client` share."""
 
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 from palestra.connection import Connection
 from palestra.contract.event_streams import EventType, SubscriptionRequest
+from palestra.contract.job_batches import JobsActed, JobsAction
+from palestra.contract.run_batches import RunsActed, RunsAction
 from palestra.errors import EventsLostError, ServerError, TooManyRequestsError
 from palestra.event_feed import POLL_SECONDS, EventFeed
 
 PAGE_SIZE: Final = 200
 """Items of a list that one request asks for."""
+Acted = TypeVar("Acted", JobsActed, RunsActed)
 
 
 class ClientMethods:
@@ -36,6 +39,25 @@ class ClientMethods:
             experiments=tuple(experiments),
             types=cast("tuple[EventType, ...]", tuple(types)),
             after=None,
+        )
+
+    def _act_on_many(
+        self, answer: type[Acted], path: str, request: JobsAction | RunsAction
+    ) -> Acted:
+        """Sends an action on many jobs or runs by as many requests as needed.
+
+        Returns:
+            The counts of the first request, and what all of them did and refused.
+        """
+        first = part = self._connection.post(answer, path, request)
+        done, refused = list(part.done), list(part.refused)
+        while part.next_after is not None:
+            request = request.model_copy(update={"after": part.next_after})
+            part = self._connection.post(answer, path, request)
+            done += part.done
+            refused += part.refused
+        return first.model_copy(
+            update={"done": tuple(done), "refused": tuple(refused), "next_after": None}
         )
 
     def _wait_for_change(

@@ -118,7 +118,9 @@ class ExperimentMethods(ClientMethods):
             user: Login name of the submitter; `me` is the token's user.
             filter: A filter, for example `agent:ppo evaluation/mean.best>3000`
                 (`palestra.contract.filters`); a series is the mean over the runs.
-            sort: A field of the filter, with a minus in front for descending order.
+            sort: A field of the filter, with a minus in front for descending order; up to four
+                with commas between them, for example `agent,-evaluation/mean.best,-created`
+                (`palestra.contract.list_order`).
             columns: Fields of the filter whose values the experiments have in `values`.
         """
         wanted = {

@@ -121,17 +121,7 @@ class JobMethods(ClientMethods):
         request = JobsAction(
             action=action, selection=selection, change=change, reason=reason, dry_run=dry_run
         )
-        path = f"{self._within}/jobs:act"
-        first = part = self._connection.post(JobsActed, path, request)
-        done, refused = list(part.done), list(part.refused)
-        while part.next_after is not None:
-            request = request.model_copy(update={"after": part.next_after})
-            part = self._connection.post(JobsActed, path, request)
-            done += part.done
-            refused += part.refused
-        return first.model_copy(
-            update={"done": tuple(done), "refused": tuple(refused), "next_after": None}
-        )
+        return self._act_on_many(JobsActed, f"{self._within}/jobs:act", request)
 
     def enqueue(self, run_id: str, request: JobRequest, *, key: str | None = None) -> JobView:
         """Queues a schedule on a run."""

@@ -1,4 +1,4 @@
-"""The methods of `palestra.Client` that export points, episodes and evaluations of runs."""
+"""The methods of `palestra.Client` that export points, episodes, evaluations and epochs of runs."""
 
 import csv
 from collections.abc import Iterator
@@ -56,10 +56,10 @@ class RecordMethods(ClientMethods):
         kind: RecordKind = "points",
         library: Literal["pandas", "polars"] | None = None,
     ) -> "pd.DataFrame | pl.DataFrame":
-        """Returns all points, episodes or evaluations of runs as a data frame.
+        """Returns all points, episodes, evaluations or epochs of runs as a data frame.
 
-        It has a row for each point, episode or evaluation, and a column for each of their members;
-        run_id and series are categories. Every bit of a number is restored.
+        It has a row for each point, episode, evaluation or epoch, and a column for each of their
+        members; run_id and series are categories. Every bit of a number is restored.
 
         Args:
             of: ID of a run or an experiment, or a query.
@@ -82,7 +82,7 @@ class RecordMethods(ClientMethods):
         *,
         format: RecordFormat = "csv",  # noqa: A002 - the API's word
     ) -> Iterator[bytes]:
-        """Yields the pieces of a file with all points, episodes or evaluations of runs.
+        """Yields the pieces of a file with all points, episodes, evaluations or epochs of runs.
 
         Args:
             of: ID of a run or an experiment, whose points are exported, or a query.

@@ -43,7 +43,9 @@ class RunMethods(ClientMethods):
             user: Login name of the submitter; `me` is the token's user.
             filter: A filter, for example `agent:ppo evaluation/mean.best>3000`
                 (`palestra.contract.filters`).
-            sort: A field of the filter, with a minus in front for descending order.
+            sort: A field of the filter, with a minus in front for descending order; up to four
+                with commas between them, for example `agent,-evaluation/mean.best,-created`
+                (`palestra.contract.list_order`).
             columns: Fields of the filter whose values the runs have in `values`.
         """
         wanted = {
@@ -57,9 +59,16 @@ class RunMethods(ClientMethods):
         }
         return self._connection.pages(RunView, f"{self._within}/runs", wanted)
 
-    def run_keys(self) -> RunKeysView:
-        """Returns the keys that filters, orders, columns and groups of runs may name."""
-        return self._connection.get(RunKeysView, f"{self._within}/runs:keys")
+    def run_keys(self, *, filter: str = "") -> RunKeysView:  # noqa: A002 - name of the API
+        """Returns the keys that filters, orders, columns and groups of runs may name.
+
+        Args:
+            filter: Series are those of the runs that it finds. If it finds more than 2,000 and
+                older ones may have other series, `searched_runs` is the number of the newest ones
+                whose series are named. Without a filter they are those of all runs.
+        """
+        wanted = {"filter": filter or None}
+        return self._connection.get(RunKeysView, f"{self._within}/runs:keys", wanted)
 
     def run_groups(
         self,
@@ -73,8 +82,8 @@ class RunMethods(ClientMethods):
         """Yields groups of runs with the mean of a metric and its standard error.
 
         Args:
-            by: Keys whose values the runs of a group share, for example `agent` and `agent.lr`;
-                without one all runs are a group.
+            by: Keys whose values the runs of a group share, for example `agent` and
+                `agent.learning_rate`; without one all runs are a group.
             metric: A series with its statistic, or a field of runs that is a number.
             filter: A filter of the runs.
             user: Login name of the submitter; `me` is the token's user.
@@ -111,17 +120,7 @@ class RunMethods(ClientMethods):
         request = RunsAction(
             action=action, selection=selection, origin=origin, reason=reason, dry_run=dry_run
         )
-        path = f"{self._within}/runs:act"
-        first = part = self._connection.post(RunsActed, path, request)
-        done, refused = list(part.done), list(part.refused)
-        while part.next_after is not None:
-            request = request.model_copy(update={"after": part.next_after})
-            part = self._connection.post(RunsActed, path, request)
-            done += part.done
-            refused += part.refused
-        return first.model_copy(
-            update={"done": tuple(done), "refused": tuple(refused), "next_after": None}
-        )
+        return self._act_on_many(RunsActed, f"{self._within}/runs:act", request)
 
     def run(self, run_id: str) -> RunDetail:
         """Returns a run with its attempts and jobs."""

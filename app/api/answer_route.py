@@ -1,13 +1,13 @@
 """Routes whose answers workers read: they send no field that the worker's version does not know."""
 
 import json
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Final
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
 from app.api.errors import HttpProblemError
+from app.api.route_handler import Handler
 from app.domain.answer_fields import FIELDS, cut
 from palestra.contract.answers import CONTRACT_HEADER, CONTRACT_VERSION
 
@@ -19,9 +19,12 @@ _MAX_DIGITS: Final = 6
 class AnswerRoute(APIRoute):
     """A route that removes the fields from its answer that are newer than the caller's contract."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Handler:
         """Returns the handler of requests; answers to older callers have no newer fields."""
-        handle = self.get_uncut_handler()
+        return self.wrap_handler(super().get_route_handler())
+
+    def wrap_handler(self, handle: Handler) -> Handler:
+        """Returns a handler whose answers to older callers have no newer fields."""
         model = self.response_model
         if model not in FIELDS:
             return handle
@@ -37,10 +40,6 @@ class AnswerRoute(APIRoute):
             return response
 
         return handle_versioned
-
-    def get_uncut_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Returns the handler of requests whose answers have the fields of every version."""
-        return super().get_route_handler()
 
 
 def read_contract_version(request: Request) -> int:

@@ -11,7 +11,7 @@ than they do.
 
 import hmac
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Path, Request, Response, Security
@@ -51,11 +51,11 @@ _cookie: Final = APIKeyCookie(
 )
 
 
-async def authenticate(
-    request: Request,
-    _token: Annotated[Any, Security(_bearer)],
-    _session: Annotated[Any, Security(_cookie)],
-) -> Principal:
+DECLARED_CREDENTIALS: Final = (Security(_bearer), Security(_cookie))
+"""Dependencies that describe the credentials in the OpenAPI document, and nothing else."""
+
+
+async def authenticate(request: Request) -> Principal:
     """Authenticates a request by its bearer token if it has one, else by its session cookie.
 
     Raises:
@@ -87,10 +87,8 @@ async def _by_token(request: Request, authorization: list[str]) -> Principal:
         or not token.isascii()
     ):
         raise build_unauthenticated()
-    secret, database = token.strip(), get_database(request)
-    look = database.glance if principals.takes_one_statement(secret) else database.read
-    async with look() as session:
-        principal = await principals.find_by_token(session, secret)
+    secret = token.strip()
+    principal = await principals.find_by_token(get_database(request), secret)
     if principal is not None and principal.attempt_id is not None:
         tokens: AttemptTokens = request.app.state.attempt_tokens
         tokens.add(secret, principal.attempt_id)
@@ -103,8 +101,7 @@ async def _by_cookie(request: Request) -> Principal:
     secret = request.cookies.get(get_cookie_name(request), "")
     if not 0 < len(secret) <= MAX_TOKEN:
         raise build_unauthenticated()
-    async with get_database(request).read() as session:
-        found = await principals.find_by_session(session, secret, get_settings(request))
+    found = await principals.find_by_session(get_database(request), secret, get_settings(request))
     if found is None:
         raise build_unauthenticated("This login has ended. Log in again.")
     principal, csrf = found

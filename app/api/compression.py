@@ -7,14 +7,18 @@ logins and tokens. Event streams and stored files are not changed.
 
 import asyncio
 import gzip
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
-from starlette.datastructures import Headers, MutableHeaders
+import zstandard
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LEAST: Final = 1_400
 """Bytes below which an answer is not compressed, since it fits into one packet."""
+_MOST_ACCEPTED: Final = 1_000
+"""Bytes of `Accept-Encoding` that are read."""
 _LEVEL: Final = 4
 """Compresses three times as fast as the default level; the result has a tenth more bytes."""
 _AT_ONCE: Final = 32_768
@@ -22,7 +26,7 @@ _SECRETS: Final = ("/api/v1/session", "/api/v1/tokens")
 _QUERIES: Final = frozenset(
     {"/api/v1/series:query", "/api/v1/statistics:aggregate", "/api/v1/runs:compare"}
 )
-_JSON: Final = frozenset({"application/json", "application/problem+json"})
+_JSON: Final = frozenset({b"application/json", b"application/problem+json"})
 
 
 def choose_coding(accepted: str, offered: Sequence[str]) -> str | None:
@@ -60,8 +64,8 @@ class Compression:
         if scope["type"] != "http" or not _is_public_enough(scope):
             await self._app(scope, receive, send)
             return
-        accepted = Headers(scope=scope).get("accept-encoding", "")
-        answer = _Answer(send, takes_gzip=choose_coding(accepted, ("gzip",)) is not None)
+        accepted = _find(scope["headers"], b"accept-encoding")[:_MOST_ACCEPTED]
+        answer = _Answer(send, _choose(accepted))
         await self._app(scope, receive, answer.send)
 
 
@@ -74,9 +78,9 @@ def _is_public_enough(scope: Scope) -> bool:
 class _Answer:
     """Delays the start of a response until the first part of its body is known."""
 
-    def __init__(self, send: Send, *, takes_gzip: bool) -> None:
+    def __init__(self, send: Send, coding: str | None) -> None:
         self._send = send
-        self._takes_gzip = takes_gzip
+        self._coding = coding
         self._start: Message | None = None
 
     async def send(self, message: Message) -> None:
@@ -96,21 +100,44 @@ class _Answer:
             return message
         headers = MutableHeaders(scope=start)
         headers.add_vary_header("Accept-Encoding")
-        if not self._takes_gzip:
+        if self._coding is None:
             return message
-        body = _gzip(body) if len(body) <= _AT_ONCE else await asyncio.to_thread(_gzip, body)
-        headers["Content-Encoding"] = "gzip"
+        compress, most = _COMPRESSORS[self._coding]
+        body = compress(body) if len(body) <= most else await asyncio.to_thread(compress, body)
+        headers["Content-Encoding"] = self._coding
         headers["Content-Length"] = str(len(body))
         return {**message, "body": body}
 
 
 def _is_json(start: Message) -> bool:
-    headers = Headers(raw=list(start["headers"]))
-    media_type = headers.get("content-type", "").partition(";")[0]
+    headers = start["headers"]
+    media_type = _find(headers, b"content-type").partition(b";")[0]
     # A strong tag names the bytes that are sent, a weak one also stands for compressed ones.
-    exact = not headers.get("etag", "W/").startswith("W/")
-    return media_type in _JSON and "content-encoding" not in headers and not exact
+    is_exact = not _find(headers, b"etag", b"W/").startswith(b"W/")
+    return media_type in _JSON and not _find(headers, b"content-encoding") and not is_exact
+
+
+def _find(headers: Iterable[tuple[bytes, bytes]], name: bytes, default: bytes = b"") -> bytes:
+    """Returns the value of the first header of a name; ASGI has names in lower case."""
+    return next((value for found, value in headers if found == name), default)
+
+
+@lru_cache(256)
+def _choose(accepted: bytes) -> str | None:
+    return choose_coding(accepted.decode("latin-1"), tuple(_COMPRESSORS))
 
 
 def _gzip(body: bytes) -> bytes:
     return gzip.compress(body, _LEVEL, mtime=0)
+
+
+def _zstd(body: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=1).compress(body)
+
+
+_COMPRESSORS: Final[dict[str, tuple[Callable[[bytes], bytes], int]]] = {
+    # Takes a fifth of the time of gzip for a list of 100 runs, and the result is not longer.
+    "zstd": (_zstd, 8 * _AT_ONCE),
+    "gzip": (_gzip, _AT_ONCE),
+}
+"""Codings, the preferred one first, and the bytes up to which they are not called in a thread."""

@@ -77,7 +77,7 @@ async def read_group_selection(
         Query(
             max_length=4,
             description="Fields such as `agent`, `env` or `state`, or members of the definition "
-            "such as `agent.lr`; without one all runs are one group.",
+            "such as `agent.learning_rate`; without one all runs are one group.",
         ),
     ] = (),
     metric: Annotated[

@@ -25,13 +25,18 @@ _REASONS: Final = {
     401: "No good credential.",
     403: "The credential does not permit this.",
     404: "There is no such resource in this project.",
+    408: "The request came in too slowly.",
     409: "The state does not permit this.",
     413: "Too large.",
+    414: "The address is too long.",
     415: "Not JSON.",
+    416: "There are no such bytes.",
     421: "Another host name.",
     422: "Not valid.",
     429: "Too often.",
+    431: "The headers are too large, or too many.",
     503: "Not now.",
+    507: "There is no room for this.",
 }
 
 
@@ -52,10 +57,14 @@ def build(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     names = _add_models(schemas, routes)
+    document["components"]["responses"] = {
+        str(status): {"description": reason, "content": _PROBLEM}
+        for status, reason in _REASONS.items()
+    }
     for context in routes:
         for method in context.methods or ():
             _complete_operation(
-                document["paths"][context.path_format][method.lower()], context, names
+                document["paths"][context.path_format][method.lower()], method, context, names
             )
     return document
 
@@ -155,24 +164,27 @@ def _bodies(context: RouteContext) -> Iterator[tuple[type[BaseModel], bool]]:
 
 
 def _complete_operation(
-    operation: dict[str, Any], context: RouteContext, names: dict[type[BaseModel], str]
+    operation: dict[str, Any],
+    method: str,
+    context: RouteContext,
+    names: dict[type[BaseModel], str],
 ) -> None:
     """Adds the body and every error response to an operation."""
-    refusals = {400, 421, 422}
+    # 408, 414, 431 and 503 are refusals of the connection, before any route is found.
+    refusals = {400, 408, 414, 421, 422, 431, 503}
     for model, required in _bodies(context):
         content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{names[model]}"}}}
         operation["requestBody"] = {"required": required, "content": content}
         refusals |= {413, 415}
     if need_of(context) is not None:
-        refusals |= {401, 403}
+        refusals |= {401, 403, 429}
     else:
         operation["security"] = []
+    if method != "GET":
+        refusals.add(507)
     if "{" in (context.path_format or ""):
         refusals.add(404)
     responses = operation["responses"]
     refusals |= {int(status) for status in responses if status.isdecimal() and int(status) >= 400}
     for status in sorted(refusals):
-        responses[str(status)] = {
-            "description": _REASONS.get(status, "Refused."),
-            "content": _PROBLEM,
-        }
+        responses[str(status)] = {"$ref": f"#/components/responses/{status}"}

@@ -18,6 +18,8 @@ from palestra.contract.views import FieldProblem
 _MAX_NAME: Final = 64
 """Longest unknown name, in characters, that is compared with the known names."""
 
+_KEPT: Final = "palestra_query_parameters"
+
 
 async def check_query(request: Request) -> None:
     """Refuses unknown query parameters, and several values where the route takes one: 422.
@@ -25,9 +27,9 @@ async def check_query(request: Request) -> None:
     Raises:
         HttpProblemError: With one problem per parameter, which suggests the most similar name.
     """
-    if not request.url.query:
+    if not request.scope["query_string"]:
         return
-    declared = list_parameters(request.scope["route"].dependant)
+    declared = _list_parameters(request.scope["route"])
     sent = Counter(name for name, _ in request.query_params.multi_items())
     found = (_problem(name, times, declared) for name, times in sent.items())
     problems = list(islice((problem for problem in found if problem is not None), MAX_PROBLEMS))
@@ -35,6 +37,15 @@ async def check_query(request: Request) -> None:
         first = problems[0]
         detail = f"{first.pointer}: {first.message}."
         raise HttpProblemError(422, first.code, detail, errors=problems)
+
+
+def _list_parameters(route: Any) -> Mapping[str, bool]:
+    """Returns the query parameters of a route, which are looked up once and kept with it."""
+    kept: Mapping[str, bool] | None = getattr(route, _KEPT, None)
+    if kept is None:
+        kept = list_parameters(route.dependant)
+        setattr(route, _KEPT, kept)
+    return kept
 
 
 def list_parameters(dependant: Dependant) -> dict[str, bool]:

@@ -5,20 +5,23 @@ There are no CORS headers anywhere: other origins may not read answers.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import structlog
 from fastapi import Request
-from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import HttpProblemError, build_not_found, build_problem_response
-from palestra.contract.names import new_id
+from app.domain.request_ids import new_request_id
 
 _log = structlog.get_logger("palestra.api")
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9_.-]{1,64}")
+_ID_HEADER: Final = b"x-request-id"
+_LONGEST_HOST: Final = 300
+"""Bytes of a `Host` header that are read: more than a host name with its port has."""
 _HOST: Final = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?", re.ASCII)
 
 CONTENT_SECURITY_POLICY: Final = (
@@ -41,6 +44,7 @@ _HEADERS: Final[Mapping[str, str]] = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
 }
+_Header = tuple[bytes, bytes]
 
 
 class Guard:
@@ -48,8 +52,11 @@ class Guard:
 
     def __init__(self, app: ASGIApp, host_names: frozenset[str], *, tls: bool = False) -> None:
         self._app = app
-        self._host_names = host_names
-        self._tls = tls
+        # The hosts of requests are few; a caller that sends many only displaces them.
+        self._is_own_host = lru_cache(256)(partial(_is_own_host, host_names))
+        headers = {**_HEADERS, "Strict-Transport-Security": "max-age=31536000"} if tls else _HEADERS
+        self._headers = _encode(headers)
+        self._api_headers = _encode({**headers, "Cache-Control": "no-store"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request; refuses web sockets."""
@@ -95,13 +102,11 @@ class Guard:
                 await build_problem_response(Request(scope), _crash())(scope, receive, guarded)
 
     def _check_host(self, scope: Scope) -> HttpProblemError | None:
-        hosts = [
-            value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"
-        ]
-        match = _HOST.fullmatch(hosts[0]) if len(hosts) == 1 else None
-        if match is None:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        is_own = self._is_own_host(hosts[0][:_LONGEST_HOST]) if len(hosts) == 1 else None
+        if is_own is None:
             return HttpProblemError(400, "invalid_host", "Send exactly one valid Host header.")
-        if match["name"] not in self._host_names:
+        if not is_own:
             return HttpProblemError(
                 421,
                 "misdirected",
@@ -113,14 +118,25 @@ class Guard:
         return None
 
     def _add_headers(self, scope: Scope, message: Message, request_id: str) -> None:
-        headers = MutableHeaders(scope=message)
-        for name, value in _HEADERS.items():
-            headers.setdefault(name, value)
-        if scope["path"].startswith("/api/"):
-            headers.setdefault("Cache-Control", "no-store")
-        if self._tls:
-            headers.setdefault("Strict-Transport-Security", "max-age=31536000")
-        headers["X-Request-ID"] = request_id
+        sent = message["headers"]
+        names = {name for name, _ in sent}
+        ours = self._api_headers if scope["path"].startswith("/api/") else self._headers
+        message["headers"] = [
+            *(header for header in sent if header[0] != _ID_HEADER),
+            *(header for header in ours if header[0] not in names),
+            (_ID_HEADER, request_id.encode("latin-1")),
+        ]
+
+
+def _is_own_host(host_names: frozenset[str], host: bytes) -> bool | None:
+    """Returns whether a `Host` header names this server; `None` if it is not valid."""
+    match = _HOST.fullmatch(host.decode("latin-1").lower())
+    return None if match is None else match["name"] in host_names
+
+
+def _encode(headers: Mapping[str, str]) -> tuple[_Header, ...]:
+    """Returns headers as ASGI has them: lower-case names, all as bytes."""
+    return tuple((name.lower().encode(), value.encode()) for name, value in headers.items())
 
 
 def _check_nul(scope: Scope) -> HttpProblemError | None:
@@ -135,8 +151,8 @@ def _check_nul(scope: Scope) -> HttpProblemError | None:
 
 
 def _request_id(scope: Mapping[str, Any]) -> str:
-    sent = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
-    return sent.decode() if _REQUEST_ID.fullmatch(sent) else new_id("aud").removeprefix("aud_")
+    sent = next((value for name, value in scope["headers"] if name == _ID_HEADER), b"")
+    return sent.decode() if _REQUEST_ID.fullmatch(sent) else new_request_id()
 
 
 def _crash() -> HttpProblemError:

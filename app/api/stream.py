@@ -9,6 +9,7 @@ from typing import Final
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
+from app.direct_answers import find_direct_answer
 from app.domain.principal import Principal
 from app.services.events.filters import StreamFilter
 from app.services.events.frames import encode_frame
@@ -72,9 +73,12 @@ class EventStream(Response):
         return self
 
     # Starlette calls a response with these three arguments of ASGI.
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends events until the client leaves, the login ends, or the server stops."""
         assert self._stream is not None
+        direct = find_direct_answer(scope)
+        if direct is not None:
+            self._stream.write_now = direct.write
         with self._room:
             leaving = asyncio.create_task(_until_gone(receive, self._stream))
             try:

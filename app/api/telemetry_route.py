@@ -5,15 +5,15 @@ was looked up lately, for this attempt, and a JSON body. Every other request tak
 routes, which refuses what has to be refused.
 """
 
-from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from fastapi import Request, Response
 
 from app.api import strict_body
 from app.api.answer_route import AnswerRoute
 from app.api.errors import HttpProblemError
+from app.api.route_handler import Handler
 from app.services.access.attempt_tokens import AttemptTokens
 from app.services.telemetry import decoding
 from app.services.telemetry.batches import Delivery
@@ -33,9 +33,8 @@ _SCHEME: Final = "Bearer "
 class TelemetryRoute(AnswerRoute):
     """A route for batches of telemetry; see the module."""
 
-    def get_uncut_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Returns the handler of requests, which takes usual ones by the short way."""
-        handle = super().get_uncut_handler()
+    def wrap_handler(self, handle: Handler) -> Handler:
+        """Returns a handler that takes usual requests by the short way."""
 
         async def handle_batch(request: Request) -> Response:
             attempt_id = _find_attempt(request)
@@ -44,7 +43,7 @@ class TelemetryRoute(AnswerRoute):
             ack = await take(request, await read_batch(request, attempt_id))
             return Response(b'{"acked_seq":%d}' % ack.acked_seq, media_type="application/json")
 
-        return handle_batch
+        return super().wrap_handler(handle_batch)
 
 
 def _find_attempt(request: Request) -> str | None:

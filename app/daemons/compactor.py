@@ -17,8 +17,11 @@ from app.services.audit import retention as audit_retention
 _log = structlog.get_logger("palestra.compactor")
 
 PERIOD: Final = 600.0
-EVENT_SECONDS: Final = 7 * 86_400.0
-"""Seconds for which an event is kept; a page with an older cursor reloads its history."""
+EVENT_SECONDS: Final = 3_600.0
+"""Seconds for which an event is kept; a page with an older cursor reloads its history.
+
+The log is there for streams that were interrupted, and takes more room than the points themselves.
+"""
 
 
 class Compactor:
@@ -51,12 +54,21 @@ class Compactor:
     async def tick(self) -> int:
         """Deletes expired data; returns the number of rows and blobs."""
         async with self._database.write() as session:
-            forgotten = await retention.forget_answers(
-                session, self._idempotency
-            ) + await retention.forget_events(session, EVENT_SECONDS)
+            forgotten = await retention.forget_answers(session, self._idempotency)
+        forgotten += await self._forget_events()
         async with self._database.write() as session:
             forgotten += await audit_retention.cut(session, self._audit_keep_days)
         blobs = await artifacts.sweep(self._database, self._store)
         if forgotten or blobs:
             _log.info("compactor.forgot", rows=forgotten, blobs=blobs)
         return forgotten + blobs
+
+    async def _forget_events(self) -> int:
+        """Deletes all expired events, each batch in a transaction of its own."""
+        total = 0
+        while True:
+            async with self._database.write() as session:
+                deleted = await retention.forget_events(session, EVENT_SECONDS)
+            if not deleted:
+                return total
+            total += deleted

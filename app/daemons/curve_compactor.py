@@ -1,4 +1,4 @@
-"""The curve compactor: moves new points into blocks, and finishes the curves of ended attempts."""
+"""The curve compactor: moves new points and epochs into blocks, and finishes ended attempts."""
 
 from typing import Final
 
@@ -7,17 +7,19 @@ import structlog
 from app.daemons.periodic import run_periodically
 from app.db.engine import Database
 from app.db.repositories import compaction as rows
-from app.services.telemetry import compaction
+from app.db.tolerance import tolerate
+from app.services.telemetry import compaction, epoch_compaction
 
 _log = structlog.get_logger("palestra.curve_compactor")
 
 PERIOD: Final = 1.0
 BATCHES: Final = 64
 """Batches of a run that are moved at once."""
-SECONDS: Final = 5.0
-"""Seconds after which fewer batches are moved."""
+SECONDS: Final = 15.0
+"""Seconds after which fewer batches are moved: those of a training then, which sends four batches a
+second, are about as many."""
 _ENDED_PERIOD: Final = 10
-"""Rounds after which ended attempts and blocks of earlier versions are looked for."""
+"""Rounds after which ended attempts, epochs and blocks of earlier versions are looked for."""
 _AT_ONCE: Final = 20
 
 
@@ -40,12 +42,12 @@ class CurveCompactor:
         """Compacts the runs with long or old tails; returns the number of batches moved."""
         async with self._database.read() as session:
             tails = await rows.list_tails(session, batches, seconds)
-        moved = 0
-        for tail in sorted(tails, key=lambda one: -one.batches):
-            moved += await compaction.compact_tail(self._database, tail.run_id)
-        if self._round % _ENDED_PERIOD == 0:
-            await self._finish()
+        tails.sort(key=lambda one: -one.batches)
+        lengths = {tail.run_id: tail.batches for tail in tails}
+        moved = await compaction.compact_tails(self._database, lengths)
         self._round += 1
+        if self._round % _ENDED_PERIOD == 1:
+            await self._finish()
         return moved
 
     async def _finish(self) -> None:
@@ -53,6 +55,9 @@ class CurveCompactor:
             ended = await rows.list_ended_attempts(session, _AT_ONCE)
             unconverted = await rows.list_unconverted_runs(session, _AT_ONCE)
         for attempt_id in ended:
-            await compaction.finish_attempt(self._database, attempt_id)
+            with tolerate(_log, "curve_compactor.attempt_failed", attempt_id=attempt_id):
+                await compaction.finish_attempt(self._database, attempt_id)
         for run_id in unconverted:
-            await compaction.rewrite_blocks(self._database, run_id)
+            with tolerate(_log, "curve_compactor.run_failed", run_id=run_id):
+                await compaction.rewrite_blocks(self._database, run_id)
+        await epoch_compaction.compact_epochs(self._database)

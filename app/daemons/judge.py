@@ -1,7 +1,7 @@
 """The judge: keeps the findings about trainings, as they go, for lists and pages of runs."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -9,6 +9,7 @@ import structlog
 from app.daemons.periodic import run_periodically
 from app.db.engine import Database
 from app.db.repositories import findings as rows
+from app.db.tolerance import do_together
 from app.services.curves import health
 
 _log = structlog.get_logger("palestra.judge")
@@ -18,6 +19,8 @@ PAUSE: Final = 30.0
 """Least seconds between two judgements of a run."""
 BUDGET: Final = 0.5
 """Seconds of judging after which a round ends."""
+AT_ONCE: Final = 8
+"""Runs that are judged together, in one transaction that reads and one that writes."""
 _CONSIDERED: Final = 500
 """Most runs that a round looks at."""
 
@@ -53,12 +56,17 @@ class Judge:
         }
         async with self._database.read() as session:
             waiting = await rows.list_unjudged(session, _CONSIDERED + len(self._judged_at))
-        for run_id in waiting:
-            if run_id in self._judged_at:
-                continue
+        due = [run_id for run_id in waiting if run_id not in self._judged_at]
+        for first in range(0, len(due), AT_ONCE):
             if self._clock() - began > BUDGET:
                 break
-            await health.judge_and_keep(self._database, run_id)
-            self._judged_at[run_id] = self._clock()
-            count += 1
+            some = due[first : first + AT_ONCE]
+            # Runs that fail are tried again after the pause, and do not keep others from judgement.
+            self._judged_at |= dict.fromkeys(some, self._clock())
+            count += await do_together(self._judge, some, log=_log, failed="judge.run_failed")
         return count
+
+    async def _judge(self, run_ids: Sequence[str]) -> int:
+        """Judges runs in one transaction; returns how many were judged."""
+        await health.judge_and_keep(self._database, run_ids)
+        return len(run_ids)

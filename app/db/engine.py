@@ -7,6 +7,7 @@ unique index. A session that reads sees one snapshot of the database, as on SQLi
 its statements read one after the other fit each other.
 """
 
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -24,6 +25,7 @@ from sqlalchemy.ext.asyncio import (
 )
 
 from app.db import faults, sqlite
+from app.db.postgres import PipelinedConnection
 from app.domain.errors import StorageFullError
 
 Session = AsyncSession
@@ -45,6 +47,11 @@ _DRIVERS: Final = {
     "postgresql": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
 }
+BEGINNINGS: Final = {
+    "sqlite": ("BEGIN", "BEGIN IMMEDIATE"),
+    "postgresql": ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN"),
+}
+"""Statements that begin a transaction that reads, and one that writes."""
 _BUSY_SECONDS: Final = 30.0
 _TRUSTED_SECONDS: Final = 1.0
 """Seconds after its latest use for which a pooled connection counts as alive."""
@@ -75,17 +82,13 @@ class Database:
 
         After a rollback psycopg prepares all statements of the connection anew.
         """
-        reading = self.engine
-        if reading.dialect.name == "postgresql":
-            reading = reading.execution_options(
-                isolation_level="REPEATABLE READ", postgresql_readonly=True
-            )
+        reads, writes = BEGINNINGS[self.engine.dialect.name]
+        reading = self.engine.execution_options(palestra_begin=reads)
         self._read: Final = async_sessionmaker(reading, expire_on_commit=False, autoflush=False)
-        glancing = self.engine
-        if glancing.dialect.name == "postgresql":
-            glancing = glancing.execution_options(isolation_level="AUTOCOMMIT")
+        glancing = self.engine.execution_options(palestra_begin=None)
         self._glance: Final = async_sessionmaker(glancing, expire_on_commit=False, autoflush=False)
-        writing = self.engine.execution_options(palestra_writes=True)
+        self._direct: sqlite3.Connection | None = None
+        writing = self.engine.execution_options(palestra_begin=writes)
         self._write: Final = async_sessionmaker(writing, expire_on_commit=False)
 
     @asynccontextmanager
@@ -100,10 +103,23 @@ class Database:
     async def glance(self) -> AsyncIterator[Session]:
         """Yields a session for one statement that reads.
 
-        On PostgreSQL it begins no transaction, which would take two more round trips.
+        It begins no transaction, which would take two more round trips.
         """
         async with self._glance() as session:
             yield session
+
+    def open_direct(self) -> sqlite3.Connection | None:
+        """Returns SQLite's connection for statements that are executed on the calling thread.
+
+        It can only read, never waits for a lock, and sees what is committed when a statement
+        begins. `None` where there is no such connection.
+        """
+        url = self.engine.url
+        if url.get_backend_name() != "sqlite" or url.database in {None, "", ":memory:"}:
+            return None
+        if self._direct is None:
+            self._direct = sqlite.connect_directly(str(url.database))
+        return self._direct
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[Session]:
@@ -141,6 +157,8 @@ class Database:
         async with self._write() as session:
             yield session
             await session.flush()
+            # The driver of SQLite may have kept statements for the commit, which does not come.
+            await session.execute(text("SELECT 1"))
             await session.rollback()
 
     async def try_to_write(self) -> None:
@@ -159,6 +177,9 @@ class Database:
 
     async def dispose(self) -> None:
         """Closes all connections."""
+        if self._direct is not None:
+            self._direct.close()
+            self._direct = None
         await self.engine.dispose()
 
 
@@ -191,13 +212,19 @@ def _create_engine(url: str, pool_size: int) -> AsyncEngine:
     target = make_url(build_async_url(url))
     if target.get_backend_name() == "sqlite":
         opened = partial(sqlite.connect, target.database or ":memory:", _BUSY_SECONDS)
+        # The connection that was used last has the pages and statements that the next one needs.
         engine = create_async_engine(
-            target, pool_size=pool_size, max_overflow=0, async_creator=opened
+            target, pool_size=pool_size, max_overflow=0, async_creator=opened, pool_use_lifo=True
         )
         event.listen(engine.sync_engine, "connect", _prepare_sqlite)
-        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+        event.listen(engine.sync_engine, "begin", _begin)
         return engine
-    engine = create_async_engine(target, pool_size=pool_size, max_overflow=pool_size)
+    # The driver must not begin transactions by itself, which would take a round trip.
+    options = {"async_creator_fn": PipelinedConnection.connect, "autocommit": True}
+    engine = create_async_engine(
+        target, pool_size=pool_size, max_overflow=pool_size, connect_args=options
+    )
+    event.listen(engine.sync_engine, "begin", _begin)
     event.listen(engine.sync_engine, "connect", _keep_statements)
     event.listen(engine.sync_engine, "checkin", _note_use)
     event.listen(engine.sync_engine, "checkout", partial(_check_connection, engine.dialect))
@@ -243,6 +270,8 @@ def _lower(value: Any) -> str | None:
     return None if value is None else str(value).lower()
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("palestra_writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+def _begin(connection: Connection) -> None:
+    statement = connection.get_execution_options().get("palestra_begin", "BEGIN")
+    if statement is not None:  # a glance is a single statement, which is a transaction
+        driver: Any = connection.connection.driver_connection
+        driver.begin(statement)

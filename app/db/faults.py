@@ -4,7 +4,15 @@ import errno
 import sqlite3
 from typing import Final
 
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, StatementError
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    SQLAlchemyError,
+    StatementError,
+)
+
+from app.domain.errors import StorageFullError
 
 _FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _FULL_STATE: Final = "53100"
@@ -60,6 +68,11 @@ def depends_on_content(error: BaseException) -> bool:
     if isinstance(error, DBAPIError):
         return _exceeds_a_limit(error.orig)
     return isinstance(error, _CONTENT_FAULTS)
+
+
+def is_of_database(error: BaseException) -> bool:
+    """Returns whether the database failed, so that statements about other rows would fail, too."""
+    return isinstance(error, SQLAlchemyError | StorageFullError) and not depends_on_content(error)
 
 
 def _exceeds_a_limit(cause: BaseException | None) -> bool:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 import migrations
 from app.db.engine import build_async_url
+from app.db.sqlite_statistics import write_statistics
 from app.db.startup_check import DatabaseStartError, extract_first_line, refuse_newer
 
 _UPGRADE_LOCK: Final = 0x70616C_7570
@@ -56,6 +57,9 @@ def _upgrade(connection: Connection, revision: str, progress: ReportProgress | N
     configuration.attributes["connection"] = connection
     configuration.attributes["progress"] = progress if found is not None else None
     command.upgrade(configuration, revision)
+    if revision == "head":
+        # Each time: a step that makes a table anew drops its statistics.
+        write_statistics(connection)
     return read_version(connection) or ""
 
 

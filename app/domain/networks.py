@@ -1,7 +1,12 @@
 """Networks of trusted proxies, and the client address of a request behind them. Pure."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+_LONGEST: Final = 128
+"""Characters of an address with its port and what proxies write around it, more than any has."""
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -50,6 +55,11 @@ def find_subscriber(address: str) -> str:
 
 def _parse_address(text: str) -> Address | None:
     """Parses an address as proxies write it: with or without port and brackets."""
+    return _parse_short(text) if len(text) <= _LONGEST else None
+
+
+@lru_cache(1_024)
+def _parse_short(text: str) -> Address | None:
     plain = text.strip().strip('"')
     if plain.startswith("["):
         plain = plain[1:].partition("]")[0]

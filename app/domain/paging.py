@@ -10,10 +10,13 @@ from typing import Final
 from app.domain.errors import InvalidError
 
 MAX_LIMIT: Final = 500
-_MAX_CURSOR: Final = 1_024
+MAX_CURSOR: Final = 8_192
+"""Characters of a cursor, which holds the values of the keys of a row."""
 
 Key = str | int | float | None
 """Sort value of a row; `None` where the row has none."""
+Keys = tuple[Key, ...]
+"""Sort values of a row of a list that is sorted by several keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +51,35 @@ def read_cursor(page: PageRequest) -> tuple[Key, str] | None:
     Raises:
         InvalidError: `invalid_limit` or `invalid_cursor`.
     """
-    if not 1 <= page.limit <= MAX_LIMIT:
-        raise InvalidError(
-            "invalid_limit", f"limit must be from 1 to {MAX_LIMIT}", pointer="query/limit"
-        )
-    return None if page.cursor is None else _read(page.cursor, page.sort)
+    check_limit(page)
+    if page.cursor is None:
+        return None
+    value, row_id = _read(page.cursor, page.sort)
+    if isinstance(value, tuple):
+        raise refuse_cursor()
+    return value, row_id
+
+
+def read_cursor_of_keys(page: PageRequest, number: int) -> tuple[Keys, str] | None:
+    """Returns sort values and ID of the last row of the page before; `None` for the first page.
+
+    Args:
+        page: The request.
+        number: Number of keys.
+
+    Raises:
+        InvalidError: `invalid_limit` or `invalid_cursor`.
+    """
+    if number == 1:
+        found = read_cursor(page)
+        return None if found is None else ((found[0],), found[1])
+    check_limit(page)
+    if page.cursor is None:
+        return None
+    values, row_id = _read(page.cursor, page.sort)
+    if not isinstance(values, tuple) or len(values) != number:
+        raise refuse_cursor()
+    return values, row_id
 
 
 def build_keyset(page: PageRequest, columns: Collection[str]) -> Keyset:
@@ -74,13 +101,27 @@ def build_keyset(page: PageRequest, columns: Collection[str]) -> Keyset:
     )
 
 
-def encode_cursor(sort: str, value: Key, row_id: str) -> str:
+def check_limit(page: PageRequest) -> None:
+    """Refuses a limit that is out of bounds.
+
+    Raises:
+        InvalidError: `invalid_limit`.
+    """
+    if not 1 <= page.limit <= MAX_LIMIT:
+        raise InvalidError(
+            "invalid_limit", f"limit must be from 1 to {MAX_LIMIT}", pointer="query/limit"
+        )
+
+
+def encode_cursor(sort: str, value: Key | Keys, row_id: str) -> str:
     """Encodes the opaque cursor that continues after a row."""
-    return base64.urlsafe_b64encode(json.dumps([sort, value, row_id]).encode()).decode().rstrip("=")
+    # Escapes of other alphabets would make four long keys longer than a cursor may be.
+    text = json.dumps([sort, value, row_id], ensure_ascii=False, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _read(text: str, sort: str) -> tuple[Key, str]:
-    if len(text) > _MAX_CURSOR:
+def _read(text: str, sort: str) -> tuple[Key | Keys, str]:
+    if len(text) > MAX_CURSOR:
         raise refuse_cursor()
     try:
         sorted_by, value, row_id = json.loads(
@@ -88,21 +129,27 @@ def _read(text: str, sort: str) -> tuple[Key, str]:
         )
     except (ValueError, TypeError, RecursionError):
         raise refuse_cursor() from None
-    good = (
-        sorted_by == sort
-        and isinstance(row_id, str)
-        and (value is None or isinstance(value, str | int | float))
-        and not isinstance(value, bool)
-    )
-    if (
-        not good
-        or (isinstance(value, int) and abs(value) >= 2**63)
-        or (isinstance(value, float) and not math.isfinite(value))
-        or "\0" in f"{value}{row_id}"
-        or not _encodable(f"{value}{row_id}")
-    ):
+    values = value if isinstance(value, list) else [value]
+    if not isinstance(row_id, str) or not all(map(_is_key, [*values, row_id])):
         raise refuse_cursor()
-    return value, row_id
+    if sorted_by != sort:
+        raise InvalidError(
+            "invalid_cursor",
+            "this cursor is of a page in another order: pass the sort of that page, or leave "
+            "cursor out",
+            pointer="query/cursor",
+        )
+    return tuple(values) if isinstance(value, list) else value, row_id
+
+
+def _is_key(value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, str):
+        return "\0" not in value and _encodable(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or (isinstance(value, int) and abs(value) < 2**63)
 
 
 def _encodable(text: str) -> bool:

@@ -34,6 +34,7 @@ __all__ = [
     "Ints",
     "concatenate",
     "decode",
+    "decode_counter",
     "empty",
     "encode",
     "select",
@@ -71,20 +72,45 @@ def decode(content: bytes) -> Columns:
     if content.startswith(point_tables.SERIES_MAGIC):
         return point_tables.decode_series(content)
     try:
-        magic, kind, extras, count = _HEADER.unpack_from(content)
-        is_first = magic == _FIRST_MAGIC and kind in {_PLAIN, _ZLIB}
-        if not (is_first or (magic, kind) == (_MAGIC, _KIND)) or count > _MAX_POINTS:
-            raise BlockDamagedError("not a block of this version")
-        body = content[_HEADER.size :]
-        if kind == _ZLIB:
-            body = zlib.decompress(body)
-        head, end, data = body.partition(b"\n")
-        if not end:
-            raise BlockDamagedError("the block is truncated")
-        names = head.decode().split(",") if extras else []
+        is_first, count, names, data = _open(content)
         return _first_columns(data, count, names) if is_first else _columns(data, count, names)
     except (struct.error, zlib.error, ColumnDamagedError, ValueError) as error:
         raise BlockDamagedError(str(error)) from error
+
+
+def decode_counter(content: bytes, axis: str) -> tuple[Ints, Floats]:
+    """Returns a counter of the points of a block, and their values.
+
+    Three of four columns are left out, whose decoding takes longer than all else that a query of a
+    narrow range needs.
+
+    Raises:
+        BlockDamagedError: If `content` is not a valid block.
+    """
+    if not content.startswith(_MAGIC):
+        columns = decode(content)
+        return getattr(columns, axis), columns.value
+    try:
+        _, count, names, data = _open(content)
+        places = len(_INTS) + len(names) + len(_FLOATS)
+        return column_codec.decode_two(data, count, places, _INTS.index(axis), places - 1)
+    except (struct.error, zlib.error, ColumnDamagedError, ValueError) as error:
+        raise BlockDamagedError(str(error)) from error
+
+
+def _open(content: bytes) -> tuple[bool, int, Sequence[str], bytes]:
+    """Returns whether a block is of the first version, its length, names and encoded columns."""
+    magic, kind, extras, count = _HEADER.unpack_from(content)
+    is_first = magic == _FIRST_MAGIC and kind in {_PLAIN, _ZLIB}
+    if not (is_first or (magic, kind) == (_MAGIC, _KIND)) or count > _MAX_POINTS:
+        raise BlockDamagedError("not a block of this version")
+    body = content[_HEADER.size :]
+    if kind == _ZLIB:
+        body = zlib.decompress(body)
+    head, end, data = body.partition(b"\n")
+    if not end:
+        raise BlockDamagedError("the block is truncated")
+    return is_first, count, head.decode().split(",") if extras else [], data
 
 
 def _columns(data: bytes, count: int, names: Sequence[str]) -> Columns:

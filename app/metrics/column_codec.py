@@ -8,8 +8,8 @@ neighbouring values resemble each other. All columns are compressed as one zstd 
 """
 
 import threading
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import zstandard
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Number = TypeVar("Number", np.int64, np.float64)
 
 _LEVEL: Final = 1
 _STRIDE: Final = 0
@@ -79,29 +80,72 @@ def decode(
     Raises:
         ColumnDamagedError: If `content` does not hold such columns.
     """
+    return decode_many([(content, count)], ints, floats)
+
+
+def decode_many(
+    parts: Sequence[tuple[bytes | memoryview, int]], ints: int, floats: int
+) -> tuple[list[Ints], list[Floats]]:
+    """Returns columns like `decode`, those of several contents one after the other.
+
+    Args:
+        parts: Each content, with the number of values of each of its columns.
+        ints: Number of columns of integers.
+        floats: Number of columns of floats.
+
+    Raises:
+        ColumnDamagedError: If a content does not hold such columns.
+    """
     try:
-        return _Reader(content, count, ints + floats).read(ints)
+        read = [_Content(content, count, ints + floats) for content, count in parts]
+        columns = range(ints + floats)
+        return (
+            [_decode_kinds(read, column, _decode_integers) for column in columns[:ints]],
+            [_decode_kinds(read, column, _decode_floats) for column in columns[ints:]],
+        )
     except (IndexError, OverflowError, zstandard.ZstdError) as error:
         raise ColumnDamagedError(str(error)) from error
 
 
-class _Reader:
+def decode_two(
+    content: bytes | memoryview, count: int, columns: int, ints: int, floats: int
+) -> tuple[Ints, Floats]:
+    """Returns one column of integers and one of floats.
+
+    Args:
+        content: The encoded columns.
+        count: Number of values of each column.
+        columns: Number of columns.
+        ints: Place of the column of integers.
+        floats: Place of the column of floats.
+
+    Raises:
+        ColumnDamagedError: If `content` does not hold such columns.
+    """
+    try:
+        read = [_Content(content, count, columns)]
+        return (
+            _decode_kinds(read, ints, _decode_integers),
+            _decode_kinds(read, floats, _decode_floats),
+        )
+    except (IndexError, OverflowError, zstandard.ZstdError) as error:
+        raise ColumnDamagedError(str(error)) from error
+
+
+class _Content:
+    """Encoded columns, decompressed."""
+
     def __init__(self, content: bytes | memoryview, count: int, columns: int) -> None:
         self._content = memoryview(content)
-        self._count = count
         self._at = 0
-        self._described = [self._read_description() for _ in range(columns)]
-        sizes = [_count_plane_bytes(kind, count) for kind, _, _ in self._described]
-        size = sum(sizes)
-        self._planes: bytes = _decompress(self._content[self._at :], size) if size else b""
-        self._ends = np.cumsum([0, *sizes]).tolist()
-
-    def read(self, ints: int) -> tuple[list[Ints], list[Floats]]:
-        columns = range(len(self._described))
-        return (
-            [self._read_integers(column) for column in columns[:ints]],
-            [self._read_floats(column) for column in columns[ints:]],
-        )
+        self.count = count
+        self.described = [self._read_description() for _ in range(columns)]
+        """Kind of each column, with the first value and step of integers."""
+        self.begins = [0]
+        for kind, _, _ in self.described:
+            self.begins.append(self.begins[-1] + _count_plane_bytes(kind, count))
+        size = self.begins[-1]
+        self.planes: bytes = _decompress(self._content[self._at :], size) if size else b""
 
     def _read_description(self) -> tuple[int, int, int]:
         kind = self._content[self._at]
@@ -120,36 +164,84 @@ class _Reader:
             if byte < 128:
                 return (value >> 1) ^ -(value & 1)
 
-    def _read_integers(self, column: int) -> Ints:
-        kind, first, step = self._described[column]
-        kind %= 16
-        places = np.arange(self._count, dtype=np.int64)
-        if kind == _STRIDE:
-            return np.int64(first) + places * np.int64(step)
-        if kind - _DIFFERENCES not in range(len(_WIDTHS)) or not self._count:
+
+def _decode_kinds(
+    contents: Sequence[_Content],
+    column: int,
+    decode_kind: Callable[[Sequence[_Content], int, int], npt.NDArray[Number]],
+) -> npt.NDArray[Number]:
+    """Returns one column of all contents; those of one kind are decoded together."""
+    kinds = [content.described[column][0] for content in contents]
+    different = set(kinds)
+    if len(different) == 1:
+        return decode_kind(contents, column, kinds[0])
+    places = np.repeat(kinds, [content.count for content in contents])
+    found = np.empty(len(places), np.float64 if decode_kind is _decode_floats else np.int64)
+    for kind in different:
+        some = [content for content in contents if content.described[column][0] == kind]
+        found[places == kind] = decode_kind(some, column, kind)
+    return cast("npt.NDArray[Number]", found)
+
+
+def _decode_integers(contents: Sequence[_Content], column: int, kind: int) -> Ints:
+    kind %= 16
+    counts = [content.count for content in contents]
+    firsts, steps = (
+        _repeat([content.described[column][place] for content in contents], counts)
+        for place in (1, 2)
+    )
+    begins = np.cumsum([0, *counts[:-1]])
+    places = np.arange(sum(counts), dtype=np.int64)
+    if len(contents) > 1:
+        places -= np.repeat(begins, counts)
+    values: Ints = places * steps
+    if kind != _STRIDE:
+        if kind - _DIFFERENCES not in range(len(_WIDTHS)) or not all(counts):
             raise ColumnDamagedError("a column holds no integers")
-        rest = self._join(column, _WIDTHS[kind - _DIFFERENCES])
-        values = places * np.int64(step)
-        values[1:] += np.cumsum(rest.astype(np.uint64).view(np.int64))
-        values += np.int64(first)
-        return values
+        above = np.zeros(len(places), np.int64)
+        is_above = np.ones(len(places), np.bool_)
+        is_above[begins] = False
+        joined = _join_planes(contents, column, _WIDTHS[kind - _DIFFERENCES], less=1)
+        above[is_above] = joined.astype(np.uint64).view(np.int64)
+        # Sums wrap around, so a difference of two of them is exact whatever came before.
+        sums = np.cumsum(above)
+        values += sums if len(contents) == 1 else sums - np.repeat(sums[begins], counts)
+    values += firsts
+    return values
 
-    def _read_floats(self, column: int) -> Floats:
-        kind = self._described[column][0]
-        if kind == _DOUBLE:
-            return self._join(column, 8).view(np.float64)
-        if kind == _SINGLE:
-            return self._join(column, 4).view(np.float32).astype(np.float64)
-        decimals = kind // 16 - 1
-        if decimals not in _DECIMALS:
-            raise ColumnDamagedError("a column holds no floats")
-        scaled = self._read_integers(column).astype(np.float64)
-        return scaled if not decimals else scaled / 10.0**decimals
 
-    def _join(self, column: int, width: int) -> npt.NDArray[np.unsignedinteger]:
-        begin, end = self._ends[column], self._ends[column + 1]
-        planes = np.frombuffer(self._planes, np.uint8)[begin:end].reshape(width, -1)
-        return np.ascontiguousarray(planes.T).reshape(-1).view(f"<u{width}")
+def _decode_floats(contents: Sequence[_Content], column: int, kind: int) -> Floats:
+    if kind == _DOUBLE:
+        return _join_planes(contents, column, 8).view(np.float64)
+    if kind == _SINGLE:
+        return _join_planes(contents, column, 4).view(np.float32).astype(np.float64)
+    decimals = kind // 16 - 1
+    if decimals not in _DECIMALS:
+        raise ColumnDamagedError("a column holds no floats")
+    scaled = _decode_integers(contents, column, kind).astype(np.float64)
+    return scaled if not decimals else scaled / 10.0**decimals
+
+
+def _repeat(values: Sequence[int], counts: Sequence[int]) -> Ints | np.int64:
+    return (
+        np.int64(values[0]) if len(values) == 1 else np.repeat(np.array(values, np.int64), counts)
+    )
+
+
+def _join_planes(
+    contents: Sequence[_Content], column: int, width: int, *, less: int = 0
+) -> npt.NDArray[np.unsignedinteger]:
+    """Returns values of `width` bytes, of each content `less` fewer than it has rows."""
+    spans = [(one.planes, one.begins[column], one.count - less) for one in contents]
+    total = sum(size for _, _, size in spans)
+    found = np.empty((total, width), np.uint8)
+    for place in range(width):
+        plane = b"".join(
+            planes[begin + place * size : begin + (place + 1) * size]
+            for planes, begin, size in spans
+        )
+        found[:, place] = np.frombuffer(plane, np.uint8)
+    return found.reshape(-1).view(f"<u{width}")
 
 
 def _encode_floats(head: bytearray, values: Floats) -> bytes:

@@ -26,8 +26,8 @@ class StoredSize(Protocol):
         """Number of its points."""
 
     @property
-    def is_converted(self) -> bool:
-        """False for a block of an earlier version."""
+    def levels(self) -> int:
+        """See `pyramid.pack_levels`; negative for a block of an earlier version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ def choose_merged(stored: Sequence[StoredSize], new: int) -> list[int]:
 def choose_rewritten(stored: Sequence[StoredSize], most_points: int) -> list[int]:
     """Returns the IDs of neighbouring blocks that should be rewritten when no points follow.
 
-    Those are several small ones, and those of an earlier version. Call it again after the rewriting
-    until it returns none.
+    Those are several small ones, those of an earlier version, and those that have rollups only
+    because points followed. Call it again after the rewriting until it returns none.
 
     Args:
         stored: Blocks of one series and attempt in order.
@@ -75,7 +75,7 @@ def choose_rewritten(stored: Sequence[StoredSize], most_points: int) -> list[int
     """
     section: list[StoredSize] = []
     for one in stored:
-        if one.is_converted and one.points >= COMPLETE:
+        if one.levels >= 0 and one.points >= COMPLETE:
             if _is_worth_it(section):
                 break
             section = []
@@ -86,28 +86,37 @@ def choose_rewritten(stored: Sequence[StoredSize], most_points: int) -> list[int
     return [one.id for one in section] if _is_worth_it(section) else []
 
 
-def build_blocks(columns: Columns) -> Iterator[BuiltBlock]:
-    """Yields the blocks of points, which are in the order of their records."""
+def build_blocks(columns: Columns, *, is_live: bool = False) -> Iterator[BuiltBlock]:
+    """Yields the blocks of points, which are in the order of their records.
+
+    Args:
+        columns: Points of one series and attempt.
+        is_live: More points will follow: several blocks wait until they are merged, so smaller ones
+            have rollups.
+    """
+    least = pyramid.LEAST_LIVE_POINTS if is_live else pyramid.LEAST_POINTS
     for first in range(0, len(columns), blocks.MAX_POINTS):
-        yield _build_block(blocks.select(columns, slice(first, first + blocks.MAX_POINTS)))
+        yield _build_block(blocks.select(columns, slice(first, first + blocks.MAX_POINTS)), least)
 
 
 def _is_worth_it(section: Sequence[StoredSize]) -> bool:
-    return len(section) > 1 or any(not one.is_converted for one in section)
+    return len(section) > 1 or any(
+        one.levels < 0 or (one.levels > 0 and one.points < pyramid.LEAST_POINTS) for one in section
+    )
 
 
 def _tier(points: int) -> int:
     return points.bit_length() // _TIER_BITS if points < COMPLETE else blocks.MAX_POINTS
 
 
-def _build_block(columns: Columns) -> BuiltBlock:
+def _build_block(columns: Columns, least_points: int) -> BuiltBlock:
     ranges: dict[str, tuple[int, int]] = {}
     levels: list[tuple[int, int]] = []
     cells: dict[tuple[int, int], bytes] = {}
     for place, axis in enumerate(pyramid.AXES):
         positions = pyramid.find_positions(columns, axis)
         ranges[axis] = int(positions.min()), int(positions.max())
-        if len(columns) >= pyramid.LEAST_POINTS:
+        if len(columns) >= least_points:
             found = pyramid.build(positions, columns.value)
             levels.append((min(found), max(found)))
             cells |= {(place, level): pyramid.encode(one) for level, one in found.items()}

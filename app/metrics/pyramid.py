@@ -21,6 +21,8 @@ AXES: Final = ("env_step", "update", "episode", "wall")
 """Axes with a pyramid; the number of an axis is its place here."""
 LEAST_POINTS: Final = 8_192
 """Points from which a block has pyramids."""
+LEAST_LIVE_POINTS: Final = 4_096
+"""The same while more points follow."""
 MOST_LEVEL: Final = 62
 MOST_ON_TOP: Final = 4
 """Cells of the highest level, at most, unless they are too far apart."""
@@ -65,11 +67,16 @@ def aggregate(positions: Ints, values: Floats, level: int, *, places: Ints | Non
         positions: Position of each point, in any order.
         values: Value of each point; may be NaN or infinite.
         level: Level of the cells.
-        places: Place of each point in the order of the curve's points; 0, 1, ... by default.
+        places: Place of each point in the order of the curve's points, ascending; 0, 1, ... by
+            default.
     """
     if places is None:
         places = np.arange(len(values))
     finite = np.isfinite(values)
+    if bool(finite.all()):
+        cells = _aggregate_finite(positions >> level, values, places)
+        if bool(np.isfinite(cells.mean).all()):
+            return cells
     count = finite.astype(np.int64)
     at = np.where(finite, places, -1)
     kept = np.where(finite, values, np.nan)
@@ -77,16 +84,30 @@ def aggregate(positions: Ints, values: Floats, level: int, *, places: Ints | Non
     return coarsen(points, level)
 
 
+def _aggregate_finite(key: Ints, values: Floats, places: Ints) -> Cells:
+    """Returns the cells of finite points; means are infinite where a sum overflows."""
+    order = _find_order(key)
+    if order is not None:
+        key, values, places = key[order], values[order], places[order]
+    firsts = _find_firsts(key)
+    n = np.diff(np.append(firsts, len(key)))
+    low, high = np.fmin.reduceat(values, firsts), np.fmax.reduceat(values, firsts)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.add.reduceat(values, firsts) / n
+    mean = np.where(np.isfinite(mean), np.clip(mean, low, high), mean)
+    # The order is stable, so the last point of a cell is the one with the highest place.
+    ends = firsts + n - 1
+    nonfinite = np.zeros(len(firsts), np.int64)
+    return Cells(key[firsts], n, nonfinite, places[ends], low, high, mean, values[ends])
+
+
 def coarsen(cells: Cells, levels: int) -> Cells:
     """Merges cells into those `levels` higher; cells with the same key are merged in any case."""
     key = cells.key >> levels
-    if len(key) > 1 and bool(np.any(key[1:] < key[:-1])):
-        order = np.argsort(key, kind="stable")
+    order = _find_order(key)
+    if order is not None:
         key, cells = key[order], _take(cells, order)
-    is_first = np.empty(len(key), np.bool_)
-    is_first[:1] = True
-    np.not_equal(key[1:], key[:-1], out=is_first[1:])
-    firsts = np.flatnonzero(is_first)
+    firsts = _find_firsts(key)
     if len(firsts) == len(key):
         return replace(cells, key=key)
     return _merge(key[firsts], cells, firsts)
@@ -94,7 +115,20 @@ def coarsen(cells: Cells, levels: int) -> Cells:
 
 def join(parts: Sequence[Cells]) -> Cells:
     """Merges cells of the same level."""
-    return coarsen(_concatenate(parts), 0)
+    return coarsen(concatenate(parts), 0)
+
+
+def renumber(cells: Cells, keys: Ints, buckets: int, rows: Ints) -> Cells:
+    """Returns the cells with keys in [0, `buckets`), each key raised by `buckets` per row.
+
+    Args:
+        cells: Cells of several curves.
+        keys: New key of each cell.
+        buckets: Number of keys of a curve.
+        rows: Number of each cell's curve.
+    """
+    inside = (keys >= 0) & (keys < buckets)
+    return _take(replace(cells, key=keys + buckets * rows), inside)
 
 
 def build(positions: Ints, values: Floats) -> dict[int, Cells]:
@@ -144,11 +178,24 @@ def decode(parts: Sequence[tuple[int, bytes]]) -> Cells:
     Raises:
         ColumnDamagedError: If a content holds no cells.
     """
-    plain = [(first, content[1:]) for first, content in parts if content[:1] == _PLAIN]
-    found = [_decode_columns(first, content) for first, content in parts if content[:1] != _PLAIN]
-    if plain:
-        found.append(_decode_plain(plain))
-    return _concatenate(found)
+    return decode_parts(parts)[0]
+
+
+def decode_parts(parts: Sequence[tuple[int, bytes]]) -> tuple[Cells, Ints]:
+    """Returns cells like `decode`, and for each cell the number of its part."""
+    numbers: list[int] = []
+    sizes: list[int] = []
+    found: list[Cells] = []
+    for form, decode_form in ((_COLUMNS, _decode_columns), (_PLAIN, _decode_plain)):
+        some = [number for number, (_, content) in enumerate(parts) if content[:1] == form]
+        if some:
+            cells, counts = decode_form([parts[number] for number in some])
+            found.append(cells)
+            numbers += some
+            sizes += counts
+    if len(numbers) != len(parts):
+        raise ColumnDamagedError("a content holds no cells")
+    return concatenate(found), np.repeat(np.array(numbers, np.int64), sizes)
 
 
 def pack_levels(levels: Sequence[tuple[int, int]]) -> int:
@@ -212,27 +259,38 @@ _PLAIN: Final = b"\0"
 _COLUMNS: Final = b"\1"
 
 
-def _decode_plain(parts: Sequence[tuple[int, bytes]]) -> Cells:
-    joined = b"".join(content for _, content in parts)
-    if len(joined) % _RECORD.itemsize:
+def _decode_plain(parts: Sequence[tuple[int, bytes]]) -> tuple[Cells, list[int]]:
+    joined = b"".join(content[1:] for _, content in parts)
+    sizes, rests = zip(
+        *(divmod(len(content) - 1, _RECORD.itemsize) for _, content in parts), strict=True
+    )
+    if any(rests):
         raise ColumnDamagedError("cells are truncated")
     records = np.frombuffer(joined, _RECORD)
-    sizes = [len(content) // _RECORD.itemsize for _, content in parts]
-    offsets = np.repeat(np.array([first for first, _ in parts], np.int64), sizes)
     columns = {name: records[name].astype(np.int64) for name in _INTS}
-    columns["at"] = np.where(columns["at"] < 0, -1, columns["at"] + offsets)
+    columns["at"] = _move(columns["at"], parts, sizes)
     low, high, mean, last = (np.ascontiguousarray(records[name]) for name in _FLOATS)
-    return Cells(**columns, low=low, high=high, mean=mean, last=last)
+    return Cells(**columns, low=low, high=high, mean=mean, last=last), list(sizes)
 
 
-def _decode_columns(first: int, content: bytes) -> Cells:
-    count = int.from_bytes(content[1:5], "little")
-    ints, floats = column_codec.decode(memoryview(content)[5:], count, len(_INTS), len(_FLOATS))
+def _decode_columns(parts: Sequence[tuple[int, bytes]]) -> tuple[Cells, list[int]]:
+    sizes = [int.from_bytes(content[1:5], "little") for _, content in parts]
+    contents = [
+        (memoryview(content)[5:], size) for (_, content), size in zip(parts, sizes, strict=True)
+    ]
+    ints, floats = column_codec.decode_many(contents, len(_INTS), len(_FLOATS))
     key, n, nonfinite, at = ints
-    return Cells(key, n, nonfinite, np.where(at < 0, -1, at + first), *floats)
+    return Cells(key, n, nonfinite, _move(at, parts, sizes), *floats), sizes
 
 
-def _concatenate(parts: Sequence[Cells]) -> Cells:
+def _move(at: Ints, parts: Sequence[tuple[int, bytes]], sizes: Sequence[int]) -> Ints:
+    """Returns places in a curve of points whose places in their blocks are given."""
+    offsets = np.repeat(np.array([first for first, _ in parts], np.int64), sizes)
+    return np.where(at < 0, -1, at + offsets)
+
+
+def concatenate(parts: Sequence[Cells]) -> Cells:
+    """Returns the cells of all parts one after the other."""
     if len(parts) == 1:
         return parts[0]
     joined = {name: [getattr(part, name) for part in parts] for name in _FIELDS}
@@ -241,6 +299,20 @@ def _concatenate(parts: Sequence[Cells]) -> Cells:
 
 def _take(cells: Cells, order: npt.NDArray[np.generic]) -> Cells:
     return Cells(*(getattr(cells, name)[order] for name in _FIELDS))
+
+
+def _find_order(key: Ints) -> Ints | None:
+    """Returns the stable order in which keys ascend; `None` if they do."""
+    is_ordered = not bool(np.any(key[1:] < key[:-1]))
+    return None if is_ordered else np.argsort(key, kind="stable")
+
+
+def _find_firsts(key: Ints) -> Ints:
+    """Returns the place of the first of each group of equal keys, which are in order."""
+    is_first = np.empty(len(key), np.bool_)
+    is_first[:1] = True
+    np.not_equal(key[1:], key[:-1], out=is_first[1:])
+    return np.flatnonzero(is_first)
 
 
 def _count_cells(ordered: Ints, level: int) -> int:

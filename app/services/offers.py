@@ -78,6 +78,17 @@ async def get(session: Session, principal: Principal, pool: str) -> CatalogueVie
     )
 
 
+async def find_episode_limit(session: Session, pool: str, env_id: str) -> int | None:
+    """Returns the largest episode limit with which a pool's workers register an environment."""
+    limits = [
+        one["max_episode_steps"]
+        for worker in await rows.list_for_pool(session, pool)
+        for one in worker.catalogue.get("environments", ())
+        if one["id"] == env_id and one.get("max_episode_steps") is not None
+    ]
+    return max(limits, default=None)
+
+
 def _catalogue(worker: WorkerRow) -> Catalogue:
     return Catalogue.model_validate_json(encode_canonical_json(worker.catalogue))
 

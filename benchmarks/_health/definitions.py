@@ -55,7 +55,8 @@ FAULTS: Final[Mapping[str, Fault]] = {
         "cartpole-dqn",
         "buffer of 100",
         frozenset({"return_fell", "values_above_rewards"}),
-        {"buffer_size": 104, "learning_starts": 64},
+        {"buffer_size": 104, "learning_starts": 64, "target_update_every": 16},
+        env_steps=102_400,
     ),
     "dqn-no-target": Fault(
         "cartpole-dqn",
@@ -107,9 +108,9 @@ FAULTS: Final[Mapping[str, Fault]] = {
     ),
     "td3-step-size": Fault(
         "pendulum-td3",
-        "step size x100, gamma of 1",
+        "step size x100, gamma of 1, no target networks",
         frozenset({"values_above_rewards", "not_finite"}),
-        {"learning_rate": 0.1, "gamma": 1.0},
+        {"learning_rate": 0.1, "gamma": 1.0, "tau": 1.0},
         {"max_episode_steps": 200},
         env_steps=15_000,
     ),

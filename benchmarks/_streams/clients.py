@@ -8,8 +8,9 @@ import socket
 import struct
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 from urllib.parse import urlencode
 
 from benchmarks._streams.content import Training, Viewer
@@ -20,6 +21,39 @@ _FRAME_END = b"\n\n"
 _WALL = re.compile(rb'"wall":\[([0-9.]+)')
 _RUN = re.compile(rb'"run_id":"([^"]+)"')
 _ID = re.compile(rb"^id: (\d+)$", re.MULTILINE)
+_REMEMBERED = 256
+"""Contents that are kept, since many clients receive the same."""
+
+
+@dataclass(frozen=True)
+class Frames:
+    """What a content holds, parsed once for all clients that receive it."""
+
+    runs: tuple[bytes, ...]
+    """For each frame of points the run."""
+    ids: tuple[int, ...]
+    walls: tuple[float, ...]
+    is_resync: bool
+
+    @classmethod
+    def parse(cls, content: bytes) -> "Frames":
+        """Reads whole frames; those that hold no points are left out."""
+        runs, ids, walls = [], [], []
+        for frame in content.split(_FRAME_END):
+            wall = _WALL.search(frame)
+            if wall is not None:
+                run, number = _RUN.search(frame), _ID.search(frame)
+                assert run is not None
+                assert number is not None
+                runs.append(run[1])
+                ids.append(int(number[1]))
+                walls.append(float(wall[1]))
+        return cls(tuple(runs), tuple(ids), tuple(walls), b"event: resync" in content)
+
+    def count_repeated(self, last: int) -> int:
+        """Returns the number of frames whose ID is not above the one before."""
+        before = (last, *self.ids[:-1])
+        return sum(one <= other for one, other in zip(self.ids, before, strict=True))
 
 
 @dataclass
@@ -36,6 +70,26 @@ class Findings:
     lost: list[str] = field(default_factory=list)
     """Why streams ended that their clients did not end."""
     is_measuring: bool = False
+    _parsed: dict[bytes, Frames] = field(default_factory=dict)
+
+    def parse(self, content: bytes) -> Frames:
+        """Returns the frames of a content."""
+        found = self._parsed.get(content)
+        if found is None:
+            if len(self._parsed) >= _REMEMBERED:
+                self._parsed.clear()
+            found = self._parsed[content] = Frames.parse(content)
+        return found
+
+    def add(self, frames: Frames, now: float, *, own: Collection[bytes], last: int) -> None:
+        """Counts the frames that a client of some runs received after the event `last`."""
+        self.frames += len(frames.ids)
+        self.foreign += sum(run not in own for run in frames.runs)
+        self.repeated += frames.count_repeated(last)
+        if self.is_measuring:
+            self.latencies.extend([now - wall for wall in frames.walls])
+        if frames.is_resync:
+            self.lost.append("resync")
 
 
 class StreamClient(asyncio.Protocol):
@@ -60,8 +114,8 @@ class StreamClient(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Sends the request."""
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        # uvloop's transports are no instances of asyncio's.
+        self.transport = transport = cast("asyncio.Transport", transport)
         query = urlencode({"type": "points", "run": sorted(r.decode() for r in self._runs)}, True)
         transport.write(
             f"GET /api/v1/events?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -75,22 +129,12 @@ class StreamClient(asyncio.Protocol):
             if not data.startswith(b"HTTP/1.1 200"):
                 self._findings.lost.append(data[:60].decode("latin-1"))
             self.opened.set()
-        *frames, self._rest = (self._rest + data).split(_FRAME_END)
-        for frame in frames:
-            wall = _WALL.search(frame)
-            if wall is None:
-                if b"event: resync" in frame:
-                    self._findings.lost.append("resync")
-                continue
-            run, number = _RUN.search(frame), _ID.search(frame)
-            assert run is not None
-            assert number is not None
-            self._findings.frames += 1
-            self._findings.foreign += run[1] not in self._runs
-            self._findings.repeated += int(number[1]) <= self._last
-            self._last = int(number[1])
-            if self._findings.is_measuring:
-                self._findings.latencies.append(now - float(wall[1]))
+        content, _, self._rest = (self._rest + data).rpartition(_FRAME_END)
+        frames = self._findings.parse(content)
+        if frames.ids or frames.is_resync:
+            self._findings.add(frames, now, own=self._runs, last=self._last)
+        if frames.ids:
+            self._last = frames.ids[-1]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Notes an end that the client did not choose."""
@@ -129,7 +173,7 @@ class FrozenClient:
             return
         assert self.client.transport is not None
         opened = self.client.transport.get_extra_info("socket")
-        if opened.fileno() < 0:
+        if self.client.transport.is_closing():
             self.dropped_at = time.monotonic()
             return
         info = opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 8)

@@ -13,10 +13,11 @@ from app.db.engine import Database
 from app.db.migrate import upgrade
 from app.db.repositories import compaction as rows
 from app.services.access import tokens
+from benchmarks import list_queries
 from benchmarks._tracking import load
 from benchmarks._tracking.clients import PalestraClient
 from benchmarks._tracking.load import HttpConnection, Load
-from benchmarks._tracking.servers import CURVE, TrackingServer
+from benchmarks._tracking.servers import CURVE, SERIES, TrackingServer
 from benchmarks._tracking.workloads import Workload
 from palestra.contract.access import TokenRequest
 from palestra.contract.names import Scope
@@ -39,16 +40,22 @@ class Palestra(TrackingServer):
         directory: Directory of its data.
         url: An empty database.
         attempts: Live attempts that the database gets.
+        runs: Finished runs that the database gets, for lists.
     """
 
     name = "Palestra"
+    has_lists = True
 
-    def __init__(self, directory: Path, url: str, attempts: int) -> None:
+    def __init__(self, directory: Path, url: str, attempts: int, runs: int = 0) -> None:
         super().__init__(directory)
         self.url = url
         upgrade(url)
-        self.clients, token = asyncio.run(_make_clients(url, attempts))
-        settings = {"PALESTRA_API_REQUESTS_PER_SECOND": "0"}
+        self.clients, token = asyncio.run(_make_clients(url, attempts, runs))
+        # No attempt renews its lease.
+        settings = {
+            "PALESTRA_API_REQUESTS_PER_SECOND": "0",
+            "PALESTRA_RECLAIM_SECONDS": "86400",
+        }
         self.stack = Stack(directory, database_url=url, settings=settings)
         self.stack.tokens["user"] = token
         self.port = self.stack.port
@@ -96,17 +103,27 @@ class Palestra(TrackingServer):
         }
         return len(self.stack.post("series:query", query)["series"][0]["mean"])
 
+    def fill_runs(self, runs: int) -> None:
+        """Does nothing: they are written before the server starts."""
 
-async def _make_clients(url: str, attempts: int) -> tuple[list[PalestraClient], str]:
-    """Makes live attempts in a database, and a token of a user who may read them."""
+    def read_runs(self) -> int:
+        wanted = {"filter": "agent:agent-1 env:env-2", "sort": "-evaluation/mean.best"}
+        found = self.stack.get("runs", limit="100", **wanted)
+        return len(found["items"])
+
+
+async def _make_clients(url: str, attempts: int, runs: int) -> tuple[list[PalestraClient], str]:
+    """Makes finished runs and live attempts in a database, and a token of a user who may read."""
     database = Database(url)
     try:
         world = await make_world(database)
-        worker = await world.register(slots=attempts)
+        if runs:
+            await list_queries.fill(database, world, runs, SERIES)
+        worker = await world.register(slots=1 + attempts)
         clients = []
         for number in range(attempts):
-            job = await world.submit_one_job(seeds=[number])
-            claimed = await world.start(job.id, worker.worker_id, slot=number)
+            job = await world.submit_one_job(seeds=[1 + number])
+            claimed = await world.start(job.id, worker.worker_id, slot=1 + number)
             attempt_id = claimed.work_order.attempt_id
             clients.append(PalestraClient(attempt_id, job.run_ids[0], claimed.token))
         async with database.write() as session:

@@ -2,18 +2,20 @@
 
 import json
 import os
+import random
 import signal
 import sqlite3
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import httpx
 import psutil
 
+from benchmarks import list_queries
 from benchmarks._tracking import load
 from benchmarks._tracking.clients import MlflowClient, TrackioClient
 from benchmarks._tracking.load import Load
@@ -24,19 +26,36 @@ ENVIRONMENTS: Final = REPOSITORY / ".setup"
 """`make bench-peers` installs each peer into an environment of its own in here."""
 CURVE: Final = "curve"
 """Series with many points, which `fill_curve` writes."""
+MEMBERS: Final = 20
+"""Parameters of each run of `fill_runs`, beside agent and environment."""
+SERIES: Final = 20
+"""Series of each run of `fill_runs`."""
+SCORE: Final = "score"
 _START_SECONDS: Final = 600.0
 """MLflow takes ten seconds on an idle machine, and minutes on a busy one."""
 _READS: Final = 7
 
 
+def time_reads(read: Callable[[], int]) -> list[float]:
+    """Returns the seconds of several reads in ascending order, after one that is not counted."""
+    times = []
+    for _ in range(_READS + 1):
+        began = time.perf_counter()
+        assert read() > 0
+        times.append(time.perf_counter() - began)
+    return sorted(times[1:])
+
+
 class TrackingServer(ABC):
-    """A server that stores curves.
+    """A server that stores runs and curves.
 
     Args:
         directory: Empty directory of its data.
     """
 
     name: str
+    has_lists: ClassVar[bool] = False
+    """Whether the server itself filters and sorts runs."""
     process: subprocess.Popen[bytes] | None = None
 
     def __init__(self, directory: Path) -> None:
@@ -59,14 +78,21 @@ class TrackingServer(ABC):
     def read_curve(self) -> int:
         """Reads the curve as a chart of 1,000 points does; returns how many were answered."""
 
+    def fill_runs(self, runs: int) -> None:
+        """Stores finished runs of the agents and environments of `list_queries`."""
+        raise NotImplementedError
+
+    def read_runs(self) -> int:
+        """Reads the best 100 runs of one agent and environment; returns how many were answered."""
+        raise NotImplementedError
+
     def time_curve(self) -> list[float]:
         """Returns the seconds of several reads, after one that is not counted."""
-        times = []
-        for _ in range(_READS + 1):
-            began = time.perf_counter()
-            assert self.read_curve() > 0
-            times.append(time.perf_counter() - began)
-        return sorted(times[1:])
+        return time_reads(self.read_curve)
+
+    def time_runs(self) -> list[float]:
+        """Returns the seconds of several lists, or none of a server that has no such lists."""
+        return time_reads(self.read_runs) if self.has_lists else []
 
     def measure_memory(self) -> float:
         """Returns the MiB of its processes; pages that they share count once."""
@@ -122,6 +148,7 @@ class Mlflow(TrackingServer):
     """`mlflow server` on SQLite, with its usual number of processes."""
 
     name = "MLflow (SQLite)"
+    has_lists = True
     _run_id = ""
 
     def start(self) -> None:
@@ -157,6 +184,46 @@ class Mlflow(TrackingServer):
         url = f"http://127.0.0.1:{self.port}{path}"
         answer = httpx.get(url, params=wanted, timeout=300).raise_for_status()
         return len(answer.json()["metrics"])
+
+    def fill_runs(self, runs: int) -> None:
+        """Inserts the rows into the database, since the server would take an hour."""
+        chooser = random.Random(1)
+        with sqlite3.connect(self.directory / "mlflow.db", timeout=60) as connection:
+            for number in range(runs):
+                run_id = f"{number:032x}"
+                agent, env = (
+                    chooser.randrange(list_queries.AGENTS),
+                    chooser.randrange(list_queries.ENVIRONMENTS),
+                )
+                connection.execute(
+                    "INSERT INTO runs (run_uuid, name, status, start_time, end_time, "
+                    "lifecycle_stage, artifact_uri, experiment_id, source_type, user_id) "
+                    "VALUES (?, ?, 'FINISHED', ?, ?, 'active', '', 0, 'LOCAL', 'bench')",
+                    (run_id, f"run {number}", number, number + 1),
+                )
+                members = {"agent": f"agent-{agent}", "env": f"env-{env}"}
+                members |= {f"p{place}": "1.0" for place in range(MEMBERS)}
+                connection.executemany(
+                    "INSERT INTO params (key, value, run_uuid) VALUES (?, ?, ?)",
+                    [(key, value, run_id) for key, value in members.items()],
+                )
+                connection.executemany(
+                    "INSERT INTO latest_metrics (key, value, timestamp, step, is_nan, run_uuid) "
+                    "VALUES (?, ?, 0, 10, 0, ?)",
+                    [
+                        (f"{SCORE}{place or ''}", chooser.uniform(0, 500), run_id)
+                        for place in range(SERIES)
+                    ],
+                )
+
+    def read_runs(self) -> int:
+        wanted = {
+            "experiment_ids": ["0"],
+            "filter": "params.agent = 'agent-1' and params.env = 'env-2'",
+            "order_by": [f"metrics.{SCORE} DESC"],
+            "max_results": 100,
+        }
+        return len(self._post("/api/2.0/mlflow/runs/search", wanted)["runs"])
 
 
 class Trackio(TrackingServer):

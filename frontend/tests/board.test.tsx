@@ -6,6 +6,7 @@ import {
   buildBoardQuery,
   buildGroupFilter,
   divideNames,
+  findEvaluationDistance,
 } from "@/features/runs/boardQuery";
 import { readBoardSearch } from "@/features/runs/boardSearch";
 import { buildPanelPlot, findLineOfRun, type PanelLook } from "@/features/runs/panelPlot";
@@ -53,6 +54,21 @@ describe("queries of the board", () => {
     const timed = buildBoardQuery({ ...grouped, axis: "wall" }, ["evaluation/mean"]);
     expect(timed.unit).toBeUndefined();
     expect(timed.buckets).toBe(60);
+  });
+
+  it("leaves evaluations their places while all are nearer than the distance of two", () => {
+    const measures = [1_000, 500, null].map((evaluateEvery) => ({
+      counter: "env_step" as const,
+      evaluateEvery,
+    }));
+    const near = { env_step: 499, update: 900 };
+    expect(findEvaluationDistance(measures, [near])).toBeNull();
+    const far = [near, { env_step: 500, update: 1 }];
+    expect(findEvaluationDistance(measures, far)).toEqual({ counter: "env_step", every: 500 });
+    expect(findEvaluationDistance([], far)).toBeNull();
+    const view = { ...VIEW, groupBy: ["agent"], evaluations: null };
+    const { unit, buckets } = buildBoardQuery(view, ["evaluation/mean"]);
+    expect([unit, buckets]).toEqual([undefined, 60]);
   });
 
   it("asks for no more curves than a query may have", () => {

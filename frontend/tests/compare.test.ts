@@ -6,9 +6,16 @@ import {
   curveTable,
   dropEmpty,
   listMembers,
+  listScores,
   runTable,
+  scoreTable,
 } from "@/features/compare/members";
-import { buildAxis, collapseSplits, describeSplit } from "@/features/compare/parameterAxes";
+import {
+  buildAxis,
+  collapseSplits,
+  describeSplit,
+  rankPaths,
+} from "@/features/compare/parameterAxes";
 import {
   buildComparisonQuery,
   buildCurvesQuery,
@@ -54,6 +61,41 @@ describe("Links", () => {
   });
 });
 
+describe("Scores", () => {
+  const pendulum = { environment: "Pendulum-v1", n: 1, mean: -150, stdev: null };
+  const scored = {
+    members: [
+      { ...member("one", "r1"), environments: [] },
+      { ...member("two", "r2", "r3", "r4"), environments: [{ ...pendulum, iqm: { value: -150 } }] },
+    ],
+    runs: [
+      { member: 0, environment: "CartPole-v1" },
+      { member: 1, environment: "Pendulum-v1" },
+      { member: 1, environment: "CartPole-v1" },
+      { member: 1, environment: "Pendulum-v1" },
+    ],
+  } as unknown as ComparisonResult;
+
+  it("of runs without evaluations have the environment of the definition", () => {
+    const found = listScores(scored).map(({ index, environment, runs, scores }) => [
+      index,
+      environment,
+      runs,
+      scores?.n ?? 0,
+    ]);
+    expect(found).toEqual([
+      [0, "CartPole-v1", 1, 0],
+      [1, "Pendulum-v1", 2, 1],
+      [1, "CartPole-v1", 1, 0],
+    ]);
+    expect(scoreTable(scored).rows).toEqual([
+      ["one", 1, "CartPole-v1", 0, null, null, null, null, null],
+      ["two", 2, "Pendulum-v1", 1, -150, null, -150, null, null],
+      ["two", 1, "CartPole-v1", 0, null, null, null, null, null],
+    ]);
+  });
+});
+
 describe("Curves", () => {
   const curves = {
     grid: [10, 20, 30],
@@ -80,6 +122,16 @@ describe("Parameters", () => {
   it("of numbers over many powers of ten have a logarithmic axis", () => {
     expect(buildAxis(RESULT, "agent.lr")).toMatchObject({ log: true, places: [1e-4, 1e-2, 1e-3] });
     expect(buildAxis(RESULT, "agent.n")).toMatchObject({ log: false, places: [null, 3, 4] });
+  });
+
+  it("are those that differ within the environment, where no importance is known", () => {
+    const runs = [
+      ...RESULT.runs.slice(1).map((run) => ({ ...run, environment: "F" })),
+      ...RESULT.runs.slice(0, 1),
+    ];
+    const result = { ...RESULT, runs, importance: [] };
+    expect(rankPaths(result, "F")).toEqual(["agent.lr", "agent.n"]);
+    expect(rankPaths(result, "E")).toEqual(RESULT.parameters);
   });
 
   it("of texts have categories", () => {

@@ -2,7 +2,12 @@
 import { describe, expect, it } from "vitest";
 import { readEpisodes } from "@/api/episodes";
 import type { Evaluation, ExperimentDetail, Run, Snapshot, StatisticsResult } from "@/api/types";
-import { buildScoresQuery, selectScores } from "@/features/experiment/finalScores";
+import {
+  buildScoresQuery,
+  nameExperiments,
+  nameGroups,
+  selectScores,
+} from "@/features/experiment/finalScores";
 import { buildMatrixColumns, listMatrixStates } from "@/features/experiment/seedMatrix";
 import { findSnapshot, listEpisodes, listSiblings } from "@/features/run/evaluationDetail";
 import type { Video } from "@/features/run/videos";
@@ -152,5 +157,14 @@ describe("final scores", () => {
     expect(shown.own?.name).toBe("own");
     expect(shown.rivals.map((one) => one.name)).toEqual(["b", "a"]);
     expect(shown.domain).toEqual([1, 9]);
+  });
+
+  it("name experiments without their hashes, and with them where names are the same", () => {
+    const ids = ["dqn-a-1f", "ppo-2e", "ppo-3d"];
+    const groups = ids.map((experiment) => ({ by: { experiment } }));
+    const names = nameGroups(groups as unknown as StatisticsResult["groups"]);
+    expect([...names.values()]).toEqual(["dqn-a", "ppo-2e", "ppo-3d"]);
+    const sentence = "experiment=dqn-a-1f: the difference to experiment=ppo-2e is 3.";
+    expect(nameExperiments(sentence, names)).toBe("dqn-a: the difference to ppo-2e is 3.");
   });
 });

@@ -5,6 +5,7 @@ import { MantineProvider } from "@mantine/core";
 import { render, screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
+import { band, findValue, trace } from "@/charts/LineFigure";
 import { chooseTicks, findRange } from "@/charts/scale";
 import { buildCsv } from "@/lib/csv";
 import { buildLatex } from "@/lib/latex";
@@ -51,6 +52,33 @@ describe("Scales", () => {
     expect(chooseTicks(3, 3)).toEqual([3]);
     expect(findRange([1, null, 3, Number.NaN], 0)).toEqual([1, 3]);
     expect(findRange([])).toEqual([0, 1]);
+  });
+});
+
+describe("Lines over the positions of several members", () => {
+  const x = [10, 20, 30, 40, 50];
+  const same = (value: number) => value;
+  const member = [null, 2, null, 4, null];
+
+  it("go on past the positions of other lines", () => {
+    expect(trace(x, member, same, same)).toBe("M20.0 2.0L40.0 4.0");
+    expect(trace(x, [null, null, null, null, null], same, same)).toBe("");
+  });
+
+  it("are a dot where there is one value", () => {
+    expect(trace(x, [null, null, 3, null, null], same, same)).toBe("M30.0 3.0L30.0 3.0");
+  });
+
+  it("have a band over positions of other lines, and none where there is no interval", () => {
+    const line = { name: "a", color: "#000", y: [1, null, 2, 3, 4] };
+    const low = [0, null, 1, null, 3];
+    expect(band(x, { ...line, low, high: low.map((one) => one && one + 2) }, same, same)).toBe(
+      "M10.0 0.0L30.0 3.0L30.0 1.0L10.0 0.0Z",
+    );
+  });
+
+  it("have the nearest of their values under the cursor, within their ends", () => {
+    expect([0, 1, 2, 3, 4].map((at) => findValue(x, member, at))).toEqual([null, 1, 1, 3, null]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { loadThroughOutages } from "@/app/lazyPages";
+import { lazyPage, loadThroughOutages, preloadPages } from "@/app/lazyPages";
 
 describe("A page that is loaded when it is opened", () => {
   afterEach(() => {
@@ -19,6 +19,20 @@ describe("A page that is loaded when it is opened", () => {
     await vi.advanceTimersByTimeAsync(3_000);
     expect(await loaded).toBe("page");
     expect(load).toHaveBeenCalledTimes(3);
+  });
+
+  it("is loaded before it is opened, once the page that is shown has all it needs", async () => {
+    vi.useFakeTimers();
+    const load = vi.fn().mockResolvedValue({ default: () => null });
+    lazyPage(load);
+    let busy = true;
+    const loaded = preloadPages(() => busy);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(load).not.toHaveBeenCalled();
+    busy = false;
+    await vi.advanceTimersByTimeAsync(10_000);
+    await loaded;
+    expect(load).toHaveBeenCalledTimes(1);
   });
 
   it("fails where the server answers and the page is not there", async () => {

@@ -8,6 +8,7 @@ import {
   formatCount,
   formatDuration,
   formatScore,
+  formatSpread,
   formatValue,
   splitExperimentId,
   toNumber,
@@ -25,6 +26,17 @@ describe("format", () => {
     [-3.4, 120, "−3"],
   ])("prints %d with spread %d in the digits the spread allows", (mean, spread, shown) => {
     expect(formatScore(mean, spread)).toBe(shown);
+  });
+
+  it("writes a spread in two significant digits, also a round one", () => {
+    expect([3, 2.96, 210, 0.0341, 0].map(formatSpread)).toEqual([
+      "3.0",
+      "3.0",
+      "210",
+      "0.034",
+      "0",
+    ]);
+    expect([1e-9, "NaN", null].map(formatSpread)).toEqual(["1.00e-9", "NaN", "–"]);
   });
 
   it("names non-finite and missing values", () => {

@@ -1,4 +1,4 @@
-/** Downloads of points, episodes and evaluations on the pages of runs and experiments. */
+/** Downloads of points, episodes, evaluations and epochs on the pages of runs and experiments. */
 import { screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -18,7 +18,11 @@ describe("Records of a run", () => {
       "href",
       "/api/v1/records:export?run=run_1&kind=evaluations&format=parquet",
     );
-    expect(screen.getAllByRole("menuitem")).toHaveLength(9);
+    expect(screen.getByRole("menuitem", { name: "Epochs as CSV" })).toHaveAttribute(
+      "href",
+      "/api/v1/records:export?run=run_1&kind=epochs&format=csv",
+    );
+    expect(screen.getAllByRole("menuitem")).toHaveLength(12);
   });
 
   it("of an experiment are those of its project", async () => {

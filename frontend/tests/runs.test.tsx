@@ -10,6 +10,7 @@ let runs: object[] = [];
 let groups: object[] = [];
 let view: object | null = null;
 let broken = false;
+let searched: number | null = null;
 
 const run = (seed: number, changes: object = {}) => ({
   id: `run_${seed}`,
@@ -84,12 +85,21 @@ function answer(url: URL, init: RequestInit): [number, object] {
   if (path.endsWith("/runs:keys"))
     return [
       200,
-      { fields: [], members: ["agent.lr"], series: ["evaluation/mean"], is_complete: true },
+      {
+        fields: [],
+        members: ["agent.lr"],
+        series: ["evaluation/mean"],
+        thresholds: ["solved"],
+        searched_runs: searched,
+        is_complete: searched === null,
+      },
     ];
   if (path.endsWith("/views")) return [200, page([{ ...VIEW, state: STATE }])];
   if (path === "/projects/lab/runs" && broken)
     return [400, { code: "x", detail: "The list cannot be read.", request_id: "req-7" }];
   if (path === "/projects/lab/runs") return [200, page(runs)];
+  if (path.startsWith("/runs/run_"))
+    return [200, { ...run(0), definition: { kind: "rl", loop: { env_steps: 100 } } }];
   return [200, page([])];
 }
 
@@ -109,6 +119,7 @@ beforeEach(() => {
   groups = [];
   view = { ...VIEW, state: STATE, usable_state: STATE };
   broken = false;
+  searched = null;
   vi.stubGlobal("fetch", async (address: string, init: RequestInit = {}) => {
     const url = new URL(address, "http://localhost");
     if (url.pathname.includes("/events")) return new Promise(() => undefined);
@@ -136,6 +147,31 @@ describe("the table of runs", () => {
     );
     await waitFor(() => expect(lastList()?.searchParams.get("sort")).toBe("-evaluation/mean.best"));
     expect(parameters().get("sort")).toBe("-evaluation/mean.best");
+  });
+
+  it("sorts by a second column with Shift, marks both, and leaves one out by the menu", async () => {
+    open("/p/lab/runs?show=table&sort=agent");
+    const user = userEvent.setup();
+    const heading = async (name: RegExp) => within(await table()).getByRole("button", { name });
+    const best = /^evaluation\/mean best/;
+    await user.keyboard("{Shift>}");
+    await user.click(await heading(best));
+    await waitFor(() => expect(parameters().get("sort")).toBe("agent,-evaluation/mean.best"));
+    expect(await heading(/^Agent\s*1/)).toHaveTextContent("1. key of the order, ascending");
+    expect(await heading(best)).toHaveTextContent("2. key of the order, descending");
+    expect(lastList()?.searchParams.get("sort")).toBe("agent,-evaluation/mean.best");
+    await user.click(await heading(best));
+    await waitFor(() => expect(parameters().get("sort")).toBe("agent,evaluation/mean.best"));
+    await user.keyboard("{/Shift}");
+    await user.click(within(await table()).getByRole("button", { name: "Column Seed" }));
+    await user.click(await screen.findByRole("menuitem", { name: "Sort by it as well" }));
+    await waitFor(() => expect(parameters().get("sort")).toBe("agent,evaluation/mean.best,-seed"));
+    await user.click(within(await table()).getByRole("button", { name: "Column Agent" }));
+    await user.click(await screen.findByRole("menuitem", { name: "Leave out of the order" }));
+    await waitFor(() => expect(parameters().get("sort")).toBe("evaluation/mean.best,-seed"));
+    await user.click(await heading(/^Seed/));
+    await waitFor(() => expect(parameters().get("sort")).toBe("seed"));
+    expect(await heading(/^Seed/)).not.toHaveTextContent("1");
   });
 
   it("pins, hides and widens columns by their headings", async () => {
@@ -167,6 +203,36 @@ describe("the table of runs", () => {
         "agent.lr",
       ]),
     );
+  });
+
+  it("takes the first crossings of thresholds from the picker", async () => {
+    open("/p/lab/runs?show=table&columns=name");
+    await table();
+    await userEvent.click(screen.getByRole("button", { name: "Columns" }));
+    await userEvent.click(await screen.findByRole("button", { name: "solved, env_step" }));
+    await waitFor(() => expect(parameters().get("columns")).toBe("name,reached.solved"));
+    await userEvent.click(screen.getByRole("button", { name: "solved, seconds" }));
+    await waitFor(() =>
+      expect(parameters().get("columns")).toBe("name,reached.solved,reached.solved.seconds"),
+    );
+    expect(screen.getByRole("button", { name: "solved, env_step" })).toHaveAttribute(
+      "aria-pressed",
+      "true",
+    );
+  });
+
+  it("says of how many runs the panels are where the filter finds more", async () => {
+    searched = 2_000;
+    open("/p/lab/runs?show=board&filter=agent:dqn");
+    expect(
+      await screen.findByText(/series of the newest 2,000 runs that the filter finds/),
+    ).toBeVisible();
+  });
+
+  it("says nothing of it where the panels are those of all runs", async () => {
+    open("/p/lab/runs?show=board&filter=agent:dqn");
+    expect(await screen.findByText("evaluation/mean")).toBeVisible();
+    expect(screen.queryByText(/runs that the filter finds/)).toBeNull();
   });
 
   it("shows the terms of the filter as chips, which remove them", async () => {
@@ -206,7 +272,7 @@ describe("groups of runs", () => {
     open("/p/lab/runs?show=table&group=agent&filter=seed%3C3");
     const rows = within(await table()).getAllByRole("row");
     expect(rows[1]).toHaveTextContent("dqn2 runs");
-    expect(rows[1]).toHaveTextContent("400.50 ± 0.5 sen = 2");
+    expect(rows[1]).toHaveTextContent("400.50 ± 0.50 sen = 2");
     expect(rows[2]).toHaveTextContent("no value");
     await userEvent.click(screen.getByRole("button", { name: "Runs of dqn" }));
     await waitFor(() => expect(screen.getAllByText("cart")).toHaveLength(2));
@@ -279,6 +345,25 @@ describe("a saved view", () => {
         state: { filter: "agent:dqn", group_by: ["agent"], show: "table" },
       },
     });
+  });
+});
+
+describe("the comparison of selected runs", () => {
+  it("takes two at least, and is reached by its button and by the key c", async () => {
+    open("/p/lab/runs?show=table");
+    await userEvent.click(await screen.findByRole("checkbox", { name: /Select seed 0/ }));
+    const bar = await screen.findByRole("region", { name: "Selected runs" });
+    const refused = within(bar).getByRole("button", { name: "Compare" });
+    expect(refused).toHaveAttribute("aria-disabled", "true");
+    await userEvent.keyboard("c");
+    expect(window.location.pathname).toBe("/p/lab/runs");
+    await userEvent.click(screen.getByRole("checkbox", { name: /Select seed 1/ }));
+    const link = within(bar).getByRole("link", { name: "Compare" });
+    expect(link).toHaveAttribute("href", expect.stringContaining("/p/lab/compare?runs=run_0"));
+    (document.activeElement as HTMLElement).blur();
+    await userEvent.keyboard("c");
+    await waitFor(() => expect(window.location.pathname).toBe("/p/lab/compare"));
+    expect(parameters().get("runs")).toBe("run_0,run_1");
   });
 });
 

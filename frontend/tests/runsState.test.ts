@@ -18,10 +18,11 @@ import {
   writeRunsState,
 } from "@/features/runs/search";
 import { replaceRun } from "@/features/runs/useLiveRuns";
-import { orderColumns } from "@/features/runs/useRunColumns";
+import { chooseWidth, orderColumns } from "@/features/runs/useRunColumns";
 import { moveKey } from "@/features/runs/useRunsState";
-import { isChanged, readView, writeView } from "@/features/runs/viewState";
+import { isChanged, readBoardSettings, readView, writeView } from "@/features/runs/viewState";
 import { addTerm, completeFilter, joinFilters, splitTerms } from "@/lib/filterTerms";
+import { addKey, readOrder, removeKey, writeOrder } from "@/lib/sortOrder";
 
 const STATE: RunsState = {
   filter: "agent:dqn",
@@ -81,6 +82,8 @@ describe("a saved view", () => {
       }),
     ).toBe(false);
     expect(isChanged({ view: "viw_1", filter: "agent:ppo" }, {})).toBe(true);
+    expect(isChanged({ view: "viw_1", large: "loss/td" }, {})).toBe(false);
+    expect(readBoardSettings({ large: "loss/td", smooth: 0.5 })).toEqual({ smooth: 0.5 });
     expect(isChanged({ view: "viw_1" }, { smooth: 0.5 })).toBe(true);
   });
 });
@@ -101,7 +104,7 @@ describe("columns", () => {
     expect(listAskedKeys(["name", "seed", "agent.lr", "state"])).toEqual(["name", "agent.lr"]);
   });
 
-  it("come pinned first; groups show a name and the metric instead of what they share", () => {
+  it("come pinned first; groups show name, state and metric first, and nothing that they share", () => {
     const columns = ["seed", "agent", "name"];
     expect(orderColumns({ ...DEFAULTS, columns, pinned: ["name"] })).toEqual([
       "name",
@@ -110,14 +113,42 @@ describe("columns", () => {
     ]);
     expect(orderColumns({ ...DEFAULTS, columns: ["seed", "agent"], groupBy: ["agent"] })).toEqual([
       "name",
-      "seed",
       "evaluation/mean.last",
+      "seed",
     ]);
+    const grouped = { ...DEFAULTS, groupBy: ["agent"], sort: "-loss/td.best" };
+    expect(orderColumns(grouped).slice(0, 4)).toEqual(["name", "state", "loss/td.best", "env"]);
+  });
+
+  it("are wider where they sort, by an arrow and by a place among several", () => {
+    const alone = chooseWidth("agent", { ...DEFAULTS, sort: "-created" });
+    const first = chooseWidth("agent", { ...DEFAULTS, sort: "agent" });
+    const amongTwo = chooseWidth("agent", { ...DEFAULTS, sort: "-created,agent" });
+    expect(first).toBeGreaterThan(alone);
+    expect(amongTwo).toBeGreaterThan(first);
   });
 
   it("move by one place, and not beyond the ends", () => {
     expect(moveKey(["a", "b", "c"], "b", -1)).toEqual(["b", "a", "c"]);
     expect(moveKey(["a", "b", "c"], "c", 1)).toEqual(["a", "b", "c"]);
+  });
+});
+
+describe("the order", () => {
+  it("has keys in the order in which they were added, four at most", () => {
+    const order = readOrder("agent,-evaluation/mean.best");
+    expect(order).toEqual([
+      { id: "agent", isDescending: false },
+      { id: "evaluation/mean.best", isDescending: true },
+    ]);
+    expect(writeOrder(addKey(order, { id: "agent", isDescending: true }))).toBe(
+      "-agent,-evaluation/mean.best",
+    );
+    const most = readOrder("a,b,c,d");
+    expect(writeOrder(addKey(most, { id: "e", isDescending: true }))).toBe("a,b,c,-e");
+    expect(writeOrder(removeKey(order, "agent"))).toBe("-evaluation/mean.best");
+    expect(chooseMetric("-loss/td.last,agent")).toBe("loss/td.last");
+    expect(chooseGroupSort("-agent,loss/td", ["agent"])).toBe("-name");
   });
 });
 
@@ -208,9 +239,11 @@ describe("a filter", () => {
       ],
       members: ["agent.lr"],
       series: ["evaluation/mean", "loss"],
+      thresholds: ["solved"],
     };
     expect(completeFilter("seed>1 -agen", keys)).toEqual(["seed>1 -agent:", "seed>1 -agent.lr:"]);
     expect(completeFilter("mea", keys)).toEqual(["evaluation/mean>"]);
+    expect(completeFilter("solv", keys)).toEqual(["reached.solved<"]);
     expect(completeFilter("los", keys)).toEqual(["series.loss>"]);
     expect(completeFilter("state:running,q", keys)).toEqual(["state:running,queued"]);
     expect(completeFilter("see", keys)).toEqual(["seed>"]);

@@ -116,6 +116,23 @@ describe("live stream", () => {
     expect(onResync).toHaveBeenCalledOnce();
   });
 
+  it("requests a new history when it begins without a cursor, and only then", async () => {
+    const { connections, stream } = server();
+    const [without, known] = [scope(null, "a"), scope(5, "b")];
+    stream.open(without.made);
+    stream.open(known.made);
+    await settle();
+    expect(without.onResync).not.toHaveBeenCalled();
+    for (const reached of [7, 9])
+      connections[0]?.send(`event: cursors\ndata: [${reached}, ${reached}]\n\n`);
+    await settle();
+    expect(without.onResync).toHaveBeenCalledOnce();
+    expect(known.onResync).not.toHaveBeenCalled();
+    connections[0]?.send(event(10, "0,1"));
+    await settle();
+    expect([without.seen, known.seen]).toEqual([[10], [10]]);
+  });
+
   it("reconnects when the server sends nothing for 40 s", async () => {
     const { connections, stream } = server();
     stream.open(scope(1).made);

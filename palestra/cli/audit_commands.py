@@ -16,10 +16,9 @@ from palestra.cli.output import (
     shorten,
     show,
 )
-from palestra.cli.request_documents import read_request
+from palestra.cli.request_documents import name_options, read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.audit import AuditEntry, AuditQuery
-from palestra.contract.views import FieldProblem
 
 User = Annotated[str | None, typer.Option(help="Name or ID of the person.")]
 Thing = Annotated[
@@ -137,9 +136,6 @@ def _query(
         "since": since,
         "until": until,
     }
-    return read_request(AuditQuery, members, _sentence)
-
-
-def _sentence(fault: FieldProblem) -> str:
-    name = fault.pointer.removeprefix("/")
-    return f"--{'object' if name.startswith('object_') else name} {fault.message}"
+    return read_request(
+        AuditQuery, members, name_options({"object_type": "object", "object_id": "object"})
+    )

@@ -1,6 +1,7 @@
 """`palestra compare`: how runs, or groups of runs, differ, and what their scores vary with."""
 
 import json as json_text
+from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -8,18 +9,16 @@ import typer
 from pydantic import JsonValue
 
 from palestra.cli.output import build_table, emit_json, say, show
-from palestra.cli.request_documents import read_request
+from palestra.cli.request_documents import name_options, read_request
 from palestra.cli.scored_runs import Filter, Ids, Score
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.contract.comparison import (
     ComparedField,
-    ComparedMember,
     ComparisonQuery,
     ComparisonResult,
     EnvironmentImportance,
 )
 from palestra.contract.statistics import EnvironmentStatistics
-from palestra.contract.views import FieldProblem
 
 _WIDEST = 40
 _MOST_ALIKE = 3
@@ -60,7 +59,7 @@ def compare_runs(
         "group_by": list(dict.fromkeys(by or [])),
         "score": {"kind": score, "last": last, "missing": "leave_out"},
     }
-    query = read_request(ComparisonQuery, members, _sentence)
+    query = read_request(ComparisonQuery, members, name_options({"group_by": "by"}))
     with connect(server, token_file, project) as client:
         found = client.compare_runs(query)
     if json:
@@ -68,17 +67,11 @@ def compare_runs(
     return _show(found, all_fields=all_fields)
 
 
-def _sentence(fault: FieldProblem) -> str:
-    name = fault.pointer.removeprefix("/").partition("/")[0]
-    option = {"group_by": "by"}.get(name, name)
-    return f"--{option.replace('_', '-')} {fault.message}"
-
-
 def _show(found: ComparisonResult, *, all_fields: bool) -> None:
     for warning in found.warnings:
         say(warning)
     names = [f"{index}" for index in range(1, len(found.members) + 1)]
-    _show_members(found.members)
+    _show_members(found)
     fields = [one for one in (*found.definition, *found.origin) if all_fields or one.differs]
     if fields:
         rows = [(one.path, *_list_values(one)) for one in fields]
@@ -92,24 +85,28 @@ def _show(found: ComparisonResult, *, all_fields: bool) -> None:
     say(f"Score: {found.method.score}. Importance: {found.method.importance}.")
 
 
-def _show_members(members: Sequence[ComparedMember]) -> None:
+def _show_members(found: ComparisonResult) -> None:
     headings = ("", "run or group", "runs", "environment", "scores", "mean", "stdev", "IQM")
-    rows = [
-        (str(index), member.name, str(len(member.run_ids)), *_describe_scores(one))
-        for index, member in enumerate(members, 1)
-        for one in (member.environments or (None,))
-    ]
+    rows = []
+    for index, member in enumerate(found.members):
+        scores = {one.environment: one for one in member.environments}
+        counts = Counter(run.environment for run in found.runs if run.member == index)
+        rows += [
+            (f"{index + 1}", member.name, str(n), environment, *_describe(scores.get(environment)))
+            for environment, n in counts.items()
+        ]
     show(build_table(headings, rows, numbers=("runs", "scores", "mean", "stdev", "IQM")))
 
 
-def _describe_scores(one: EnvironmentStatistics | None) -> tuple[str, ...]:
-    if one is None:
-        return ("-", "0", "-", "-", "-")
-    iqm = f"{one.iqm.value:.4g}"
-    if one.iqm.low is not None and one.iqm.high is not None:
-        iqm += f" [{one.iqm.low:.4g}, {one.iqm.high:.4g}]"
-    stdev = "-" if one.stdev is None else f"{one.stdev:.4g}"
-    return (one.environment, str(one.n), f"{one.mean:.4g}", stdev, iqm)
+def _describe(scores: EnvironmentStatistics | None) -> tuple[str, str, str, str]:
+    """Returns the number of scores, their mean, their standard deviation and their IQM."""
+    if scores is None:
+        return ("0", "-", "-", "-")
+    iqm = f"{scores.iqm.value:.4g}"
+    if scores.iqm.low is not None and scores.iqm.high is not None:
+        iqm += f" [{scores.iqm.low:.4g}, {scores.iqm.high:.4g}]"
+    stdev = "-" if scores.stdev is None else f"{scores.stdev:.4g}"
+    return (str(scores.n), f"{scores.mean:.4g}", stdev, iqm)
 
 
 def _list_values(field: ComparedField) -> list[str]:

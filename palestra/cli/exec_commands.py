@@ -29,7 +29,9 @@ RAW: Final[dict[str, Any]] = {
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this module to a group."""
-    database = typer.Typer(help="Keeps the database.", no_args_is_help=True, rich_markup_mode=None)
+    database = typer.Typer(
+        help="Upgrades and vacuums the database.", no_args_is_help=True, rich_markup_mode=None
+    )
     app.command(**RAW)(server)
     app.command(**RAW)(daemons)
     app.command(**RAW)(worker)

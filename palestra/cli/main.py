@@ -33,6 +33,7 @@ from palestra.cli import (
     queue_commands,
     record_commands,
     run_jobs,
+    series_command,
     show,
     statistics_command,
     submit,
@@ -48,8 +49,9 @@ from palestra.cli import (
 )
 from palestra.cli.embedded.signals import Stopped
 from palestra.cli.output import BROKEN_PIPE, FAILURE, INTERRUPTED, CommandError, warn
+from palestra.cli.refusals import explain_refusal
 from palestra.cli.server_address import Project, chosen_project
-from palestra.errors import PalestraError
+from palestra.errors import ApiError, PalestraError
 
 
 class _Commands(TyperGroup):
@@ -89,6 +91,7 @@ for part in (
     queries,
     queue_commands,
     usage_commands,
+    series_command,
     statistics_command,
     comparison_command,
     health_command,
@@ -156,16 +159,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if sys.flags.dev_mode and not isinstance(error, _EXPECTED):
             raise
-        return _fail(*_explain(error))
+        return _fail(*_explain(error, sys.argv[1:] if arguments is None else arguments))
     return result if isinstance(result, int) else 0
 
 
 _EXPECTED: Final = (CommandError, PalestraError, TyperException)
 
 
-def _explain(error: Exception) -> tuple[str, int]:
+def _explain(error: Exception, arguments: Sequence[str]) -> tuple[str, int]:
     if isinstance(error, TyperException):
         return error.format_message(), error.exit_code
+    if isinstance(error, ApiError):
+        return explain_refusal(error, arguments), FAILURE
     if isinstance(error, _EXPECTED):
         return str(error), getattr(error, "exit_code", FAILURE)
     return (

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
+from palestra.cli.list_options import check_filter, check_sort, split_keys
+from palestra.cli.named_keys import warn_of_unknown_order
 from palestra.cli.output import (
     build_table,
     describe_backlog,
@@ -27,10 +29,11 @@ from palestra.cli.output import (
 from palestra.cli.run_groups import GroupOptions, show_groups
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.client import Client
-from palestra.contract.filters import FilterError, Target, parse_filter
 from palestra.contract.resources import ExperimentView, JobView, RunView
 from palestra.contract.states import FINAL_RUN_STATES
 
+_EXACT = 1e15
+"""Integers below it are written with all digits."""
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="Rows at most.")]
 Ids = Annotated[bool, typer.Option("--ids", help="IDs alone, one per line, for scripts.")]
 
@@ -47,12 +50,14 @@ Filter = Annotated[
 Sort = Annotated[
     str,
     typer.Option(
-        "--sort", help="A field of the filter, e.g. evaluation/mean.best; - in front reverses."
+        "--sort",
+        help="A field of the filter; - in front reverses. Up to four with commas between them, "
+        "e.g. agent,-evaluation/mean.best.",
     ),
 ]
 Columns = Annotated[
     str,
-    typer.Option("--columns", help="Further columns, separated by commas, e.g. agent.lr,env."),
+    typer.Option("--columns", help="Further columns, separated by commas, e.g. agent.gamma,env."),
 ]
 
 
@@ -87,11 +92,13 @@ def experiments(
             text=text,
             archived=archived,
             user=_person(user, mine=mine),
-            filter=_check_filter(filters, "experiments"),
-            sort=sort,
-            columns=_split(columns),
+            filter=check_filter(filters, "experiments"),
+            sort=check_sort(sort, "experiments"),
+            columns=split_keys(columns),
         )
         rows = list(islice(found, limit))
+        if not (ids or json):
+            warn_of_unknown_order(client, "experiments", sort, split_keys(columns))
     if ids:
         return show_ids(rows)
     if json:
@@ -120,7 +127,7 @@ def experiments(
         "failures",
     )
     numbers = ("runs", "evaluation")
-    return _show_owned(rows, headings, cells, numbers=numbers, columns=_split(columns))
+    return _show_owned(rows, headings, cells, numbers=numbers, columns=split_keys(columns))
 
 
 def _failures(row: ExperimentView) -> str:
@@ -148,16 +155,18 @@ def runs(
         typer.Option(
             "--group",
             metavar="KEYS",
-            help="Groups by fields or members of the definition instead, e.g. agent,agent.lr, "
+            help="Groups by fields or members of the definition instead, e.g. agent,agent.gamma, "
             "with the mean of --metric.",
         ),
     ] = "",
     metric: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="KEY", help="With --group: the series and its statistic, or env_step."
+            metavar="KEY",
+            help="With --group: the series and its statistic, or env_step; by default "
+            "evaluation/mean.last.",
         ),
-    ] = "evaluation/mean.last",
+    ] = None,
     project: Project = None,
     server: Server = None,
     token_file: TokenFile = None,
@@ -166,9 +175,9 @@ def runs(
     """Lists runs, newest first unless --sort is given, or groups of them with --group."""
     if group:
         wanted = GroupOptions(
-            by=_split(group),
-            metric=metric,
-            filters=_check_filter(filters, "runs"),
+            by=split_keys(group),
+            metric=metric or "evaluation/mean.last",
+            filters=check_filter(filters, "runs"),
             user=_person(user, mine=mine),
             sort="-mean" if sort == "-created_at" else sort,
             limit=limit,
@@ -177,16 +186,20 @@ def runs(
             fail_usage("--group goes with --filter, --metric, --sort, --user and --limit only")
         with connect(server, token_file, project) as client:
             return show_groups(client, wanted, json=json)
+    if metric is not None:
+        fail_usage("--metric is the mean of groups: give --group too, or --columns for each run")
     with connect(server, token_file, project) as client:
         found = client.runs(
             experiment,
             state=only,
             user=_person(user, mine=mine),
-            filter=_check_filter(filters, "runs"),
-            sort=sort,
-            columns=_split(columns),
+            filter=check_filter(filters, "runs"),
+            sort=check_sort(sort, "runs"),
+            columns=split_keys(columns),
         )
         rows = list(islice(found, limit))
+        if not (ids or json):
+            warn_of_unknown_order(client, "runs", sort, split_keys(columns))
     if ids:
         return show_ids(rows)
     if json:
@@ -205,7 +218,7 @@ def runs(
     ]
     headings = ("run", "experiment", "seed", "state", "env_steps", "evaluation", "cause")
     numbers = ("seed", "env_steps", "evaluation")
-    return _show_owned(rows, headings, cells, numbers=numbers, columns=_split(columns))
+    return _show_owned(rows, headings, cells, numbers=numbers, columns=split_keys(columns))
 
 
 def jobs(
@@ -250,26 +263,17 @@ def _person(user: str | None, *, mine: bool) -> str | None:
     return "me" if mine else user
 
 
-def _split(columns: str) -> list[str]:
-    return [name.strip() for name in columns.split(",") if name.strip()]
-
-
-def _check_filter(text: str, target: Target) -> str:
-    """Returns a filter that can be read; points at the character where it cannot."""
-    try:
-        parse_filter(text, target)
-    except FilterError as error:
-        start = max(0, error.position - 40)
-        shown = remove_control_characters(text[start : error.position + 20])
-        mark = " " * (error.position - start) + "^"
-        fail_usage(f"--filter: {error}\n  {shown}\n  {mark}")
-    return text
-
-
 def _format_value(value: JsonValue) -> str:
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return f"{value:,.0f}"
     if isinstance(value, float):
         return f"{value:.6g}"
     return "" if value is None else remove_control_characters(str(value))
+
+
+def _holds_numbers(rows: Sequence[ExperimentView | RunView | JobView], column: str) -> bool:
+    values = [getattr(row, "values", {}).get(column) for row in rows]
+    return all(value is None or isinstance(value, int | float) for value in values)
 
 
 def _show_owned(
@@ -285,6 +289,7 @@ def _show_owned(
     `columns` are further columns, whose values the rows hold.
     """
     headings = (*headings, *columns)
+    numbers = (*numbers, *(name for name in columns if _holds_numbers(rows, name)))
     cells = [
         (*own, *(_format_value(getattr(row, "values", {}).get(name)) for name in columns))
         for own, row in zip(cells, rows, strict=True)

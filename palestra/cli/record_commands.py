@@ -75,7 +75,7 @@ def export_records(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Writes all points, episodes or evaluations of runs and experiments to a file."""
+    """Writes all points, episodes, evaluations or epochs of runs and experiments to a file."""
     chosen = _choose_format(form, file)
     query = read_request(
         RecordQuery,

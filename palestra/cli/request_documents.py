@@ -17,6 +17,20 @@ def _sentence(fault: FieldProblem) -> str:
     return f"{fault.pointer.removeprefix('/')}: {fault.message}"
 
 
+def name_options(options: Mapping[str, str]) -> Callable[[FieldProblem], str]:
+    """Returns a `sentence` for `read_request` that names the option of a member.
+
+    Args:
+        options: Names of the options that differ from the names of their members.
+    """
+
+    def write(fault: FieldProblem) -> str:
+        member = fault.pointer.removeprefix("/").partition("/")[0]
+        return f"--{options.get(member, member).replace('_', '-')} {fault.message}"
+
+    return write
+
+
 def read_request(
     kind: type[Kind],
     members: Mapping[str, Any],

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from palestra.cli.named_keys import warn_of_unknown_keys
 from palestra.cli.output import build_table, emit_json, remove_control_characters, show
 from palestra.client import Client
 
@@ -32,6 +33,8 @@ def show_groups(client: Client, wanted: GroupOptions, *, json: bool) -> None:
     rows = list(islice(found, wanted.limit))
     if json:
         return emit_json(rows)
+    if all(row.n == 0 for row in rows):
+        warn_of_unknown_keys(client, "runs", [("--metric", [wanted.metric])])
     cells = [
         (
             *(_write(row.by.get(key)) for key in wanted.by),
@@ -42,7 +45,7 @@ def show_groups(client: Client, wanted: GroupOptions, *, json: bool) -> None:
         )
         for row in rows
     ]
-    numbers = ("runs", "n", "mean", "stderr")
+    numbers = ("runs", "n", f"mean of {wanted.metric}", "stderr")
     return show(build_table((*wanted.by, *numbers), cells, numbers=numbers))
 
 

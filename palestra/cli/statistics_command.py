@@ -1,12 +1,12 @@
 """`palestra statistics`: scores of groups of runs with intervals, as papers report them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 from palestra.cli.output import build_table, emit_json, fail_usage, say, show
-from palestra.cli.request_documents import read_request
+from palestra.cli.request_documents import name_options, read_request
 from palestra.cli.scored_runs import Filter, Ids, Score
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect
 from palestra.contract.names import EvaluationSource
@@ -18,7 +18,6 @@ from palestra.contract.statistics import (
     StatisticsQuery,
     StatisticsResult,
 )
-from palestra.contract.views import FieldProblem
 
 By = Annotated[
     list[str] | None,
@@ -45,6 +44,12 @@ Part = Annotated[
 LeaveOut = Annotated[
     bool, typer.Option("--leave-out", help="Leaves runs without a score out, and says so.")
 ]
+
+
+_OPTIONS: Final = {"group_by": "by", "normalisation": "normalise", "parts": "part"}
+"""Options of the members whose names differ."""
+_ROWS: Final = 11
+"""Rows of the tables of profiles and of sample efficiency."""
 
 
 def register(app: typer.Typer) -> None:
@@ -89,12 +94,19 @@ def show_statistics(
         "resamples": resamples,
         "rng_seed": rng_seed,
     }
-    query = read_request(StatisticsQuery, members, _sentence)
+    query = read_request(StatisticsQuery, members, name_options(_OPTIONS))
     with connect(server, token_file, project) as client:
         found = client.aggregate_statistics(query)
     if json:
         return emit_json(found)
-    return _show(found)
+    _show(found)
+    pairs = {"improvement", "paired"} & set(query.parts)
+    if pairs and len(found.groups) < 2:
+        say(
+            f"There is one group, so {' and '.join(sorted(pairs))} compare nothing: give runs of "
+            "two groups, or another --by."
+        )
+    return None
 
 
 def _read_normalisation(table: str | None, references: Sequence[str]) -> dict[str, Any] | None:
@@ -117,12 +129,6 @@ def _read_reference(text: str) -> tuple[str, dict[str, float]]:
     return environment, {"random": random, "reference": reference}
 
 
-def _sentence(fault: FieldProblem) -> str:
-    name = fault.pointer.removeprefix("/").partition("/")[0]
-    option = {"group_by": "by", "normalisation": "normalise", "parts": "part"}.get(name, name)
-    return f"--{option.replace('_', '-')} {fault.message}"
-
-
 def _show(found: StatisticsResult) -> None:
     headings = ("group", "runs", "seeds", "mean", "median", "IQM", "optimality gap")
     rows = [_row(group) for group in found.groups]
@@ -133,6 +139,8 @@ def _show(found: StatisticsResult) -> None:
     for group in found.groups:
         if group.advice is not None and len(names) > 1:
             say(f"{group.name}: {group.advice.sentence}")
+    _show_profiles(found)
+    _show_efficiency(found)
     for pair in found.pairs:
         for sentence in _describe_pair(pair):
             say(sentence)
@@ -168,6 +176,58 @@ def _show_environments(groups: Sequence[GroupStatistics]) -> None:
         for one in group.environments
     ]
     show(build_table(headings, rows, numbers=headings[2:]))
+
+
+def _show_profiles(found: StatisticsResult) -> None:
+    """Prints the share of runs above some of the thresholds; --json has all of them."""
+    _show_columns(
+        "Share of the runs with a score above each threshold:",
+        ("score above", [f"{one:.4g}" for one in found.thresholds]),
+        [
+            (group.name, [f"{one:.3g}" for one in group.profile.share])
+            for group in found.groups
+            if group.profile is not None
+        ],
+    )
+
+
+def _show_efficiency(found: StatisticsResult) -> None:
+    """Prints the IQM of the scores at some positions on env_step; --json has all of them."""
+    _show_columns(
+        "IQM of the scores over env_steps:",
+        ("env_step", [f"{one:,.0f}" for one in found.grid]),
+        [
+            (group.name, [_write_value(one) for one in group.efficiency.iqm])
+            for group in found.groups
+            if group.efficiency is not None
+        ],
+    )
+
+
+def _show_columns(
+    title: str,
+    positions: tuple[str, Sequence[str]],
+    groups: Sequence[tuple[str, Sequence[str]]],
+) -> None:
+    """Prints a column for each group at some of the positions; nothing without groups."""
+    if not groups:
+        return
+    heading, places = positions
+    headings = (heading, *(name for name, _ in groups))
+    rows = [(places[i], *(values[i] for _, values in groups)) for i in _choose_rows(len(places))]
+    say(title)
+    show(build_table(headings, rows, numbers=headings))
+
+
+def _choose_rows(count: int) -> list[int]:
+    """Returns at most `_ROWS` positions, the first and the last included."""
+    if count <= _ROWS:
+        return [*range(count)]
+    return [round(i * (count - 1) / (_ROWS - 1)) for i in range(_ROWS)]
+
+
+def _write_value(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
 
 
 def _format(estimate: EstimateView) -> str:

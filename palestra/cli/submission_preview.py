@@ -7,6 +7,7 @@ from typing import Final
 from palestra.cli.output import emit_json, say, warn
 from palestra.contract.durations import describe_duration
 from palestra.contract.queue import EstimateAccuracy, StartEstimate, SubmissionPreview
+from palestra.contract.sizes import format_count
 from palestra.contract.views import SubmissionWarning
 
 _MOST_SEEDS: Final = 20
@@ -27,7 +28,7 @@ def print_preview(found: SubmissionPreview, *, as_json: bool) -> None:
     say(f"{'experiment exists' if found.exists else 'new experiment'}  {found.experiment_id}")
     if found.jobs:
         pool = f"pool {found.pool}, class {found.priority_class.value}"
-        say(f"would queue     {_count(found.jobs, 'job')} ({pool})")
+        say(f"would queue     {format_count(found.jobs, 'job')} ({pool})")
         say(f"seeds           {_list_seeds(found.seeds)}{_describe_packs(found.packs)}")
     say(f"start           {_describe_start(found)}")
     return None
@@ -38,7 +39,7 @@ def _describe_start(found: SubmissionPreview) -> str:
     if first is None or first.median is None or first.latest is None:
         return found.sentence
     more = "more than " if found.ahead_is_cut else ""
-    behind = f", behind {more}{_count(found.ahead, 'job')}" if found.ahead else ""
+    behind = f", behind {more}{format_count(found.ahead, 'job')}" if found.ahead else ""
     until = f" (by {format_clock(first.latest)} with 90 %)"
     text = f"would start at about {format_clock(first.median)}{behind}{until}"
     if found.jobs > 1 and last is not None:
@@ -72,10 +73,6 @@ def format_clock(moment: datetime) -> str:
     """Returns a moment in local time, with the date unless it is today."""
     local, today = moment.astimezone(), datetime.now().astimezone().date()
     return f"{local:%H:%M}" if local.date() == today else f"{local:%Y-%m-%d %H:%M}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _list_seeds(seeds: Sequence[int]) -> str:

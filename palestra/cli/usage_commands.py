@@ -15,7 +15,7 @@ from palestra.cli.output import (
     show,
 )
 from palestra.cli.relative_times import resolve_time
-from palestra.cli.request_documents import read_request
+from palestra.cli.request_documents import name_options, read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.quotas import OwnQuotasView, QuotaStateView
 from palestra.contract.usage import (
@@ -26,7 +26,6 @@ from palestra.contract.usage import (
     UsageQuery,
     UsageReport,
 )
-from palestra.contract.views import FieldProblem
 
 _HOUR: Final = 3_600
 _UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
@@ -82,7 +81,7 @@ def show_usage(
         "environment": environment,
         "pool": pool,
     }
-    query = read_request(UsageQuery, members, _sentence)
+    query = read_request(UsageQuery, members, name_options({"environment": "env"}))
     with connect(server, token_file) as client:
         if csv is not None:
             return _write(client.export_usage(query), csv, json=json)
@@ -92,11 +91,6 @@ def show_usage(
         return emit_json(found)
     _show(found)
     return _show_quotas(quotas)
-
-
-def _sentence(fault: FieldProblem) -> str:
-    name = fault.pointer.removeprefix("/").partition("/")[0]
-    return f"--{'env' if name == 'environment' else name} {fault.message}"
 
 
 def _write(lines: Iterator[bytes], file: Path, *, json: bool) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from palestra.cli.list_options import check_filter, split_keys
 from palestra.cli.output import (
     build_table,
     emit_json,
@@ -16,7 +17,8 @@ from palestra.cli.output import (
 )
 from palestra.cli.request_documents import read_request
 from palestra.cli.server_address import Json, Project, Server, TokenFile, connect, find_server
-from palestra.contract.filters import FilterError, parse_filter
+from palestra.client import Client
+from palestra.contract.problems import suggest_nearest
 from palestra.contract.saved_views import (
     RunsPageState,
     SavedViewChange,
@@ -26,7 +28,7 @@ from palestra.contract.saved_views import (
 )
 from palestra.contract.views import FieldProblem
 
-ViewId = Annotated[str, typer.Argument(metavar="VIEW", help="ID of a view.")]
+ViewId = Annotated[str, typer.Argument(metavar="VIEW", help="ID or name of a view.")]
 Filter = Annotated[str | None, typer.Option("--filter", help="A filter, as of `palestra runs`.")]
 Sort = Annotated[str | None, typer.Option("--sort", help="Its order, as of `palestra runs`.")]
 Columns = Annotated[str | None, typer.Option("--columns", help="Its columns, with commas.")]
@@ -77,12 +79,26 @@ def list_views(
     return show(build_table(("view", "name", "owner", "for", "filter", "groups"), cells))
 
 
+def _find_id(client: Client, view: str) -> str:
+    """Returns the ID of a view that is given by its ID or by its name."""
+    if view.startswith("viw_"):
+        return view
+    found = list(client.views())
+    named = [one.id for one in found if one.name == view]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        fail_usage(f"several views have this name; give an ID: {', '.join(named)}")
+    near = suggest_nearest(view[:64], [one.name for one in found])
+    raise fail_usage(f"no view has this ID or name{near}; `palestra views list` lists them")
+
+
 def show_view(
     view: ViewId, server: Server = None, token_file: TokenFile = None, json: Json = False
 ) -> None:
     """Shows a view with its address, and names what of it no longer exists."""
     with connect(server, token_file) as client:
-        found = client.view(view)
+        found = client.view(_find_id(client, view))
     if json:
         return emit_json(found)
     state = found.usable_state
@@ -141,6 +157,7 @@ def change(
     if share is not None:
         members["visibility"] = ViewVisibility.PROJECT if share else ViewVisibility.PRIVATE
     with connect(server, token_file) as client:
+        view = _find_id(client, view)
         if any(one is not None for one in options):
             before = client.view(view).state.model_dump(mode="json")
             members["state"] = _build_state(before, *options)
@@ -155,6 +172,7 @@ def delete(
 ) -> None:
     """Deletes a view."""
     with connect(server, token_file) as client:
+        view = _find_id(client, view)
         client.delete_view(view)
     emit_json({"view": view, "deleted": True}) if json else say(f"deleted {view}")
 
@@ -167,22 +185,15 @@ def _build_state(
     group: str | None,
 ) -> dict[str, Any]:
     if filters is not None:
-        try:
-            parse_filter(filters, "runs")
-        except FilterError as error:
-            fail_usage(f"--filter: {error}")
+        check_filter(filters, "runs")
     given = {
         "filter": filters,
         "sort": sort,
-        "columns": None if columns is None else _split(columns),
-        "group_by": None if group is None else _split(group),
+        "columns": None if columns is None else split_keys(columns),
+        "group_by": None if group is None else split_keys(group),
     }
     state = {**before, **{name: value for name, value in given.items() if value is not None}}
     return RunsPageState.model_construct(**state).model_dump(mode="json", warnings=False)
-
-
-def _split(written: str) -> list[str]:
-    return [key.strip() for key in written.split(",") if key.strip()]
 
 
 def _print(view: SavedViewDetail, what: str, *, json: bool) -> None:

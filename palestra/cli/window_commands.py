@@ -13,10 +13,9 @@ from palestra.cli.output import (
     show,
 )
 from palestra.cli.relative_times import resolve_time
-from palestra.cli.request_documents import read_request
+from palestra.cli.request_documents import name_options, read_request
 from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.contract.pool_windows import PoolWindowRequest, PoolWindowView, WindowKind
-from palestra.contract.views import FieldProblem
 
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 _OPTIONS: Final = {"start": "from", "end": "to", "workers": "worker"}
@@ -100,7 +99,7 @@ def add(
         "user": reserved_user,
         "reason": reason,
     }
-    request = read_request(PoolWindowRequest, members, _sentence)
+    request = read_request(PoolWindowRequest, members, name_options(_OPTIONS))
     with connect(server, token_file) as client:
         made = client.plan_pool_window(pool, request)
     if json:
@@ -129,11 +128,6 @@ def _name(row: PoolWindowView) -> str:
     if row.kind is WindowKind.MAINTENANCE:
         return row.kind.value
     return f"{row.kind.value} for {holder or 'others'}"
-
-
-def _sentence(fault: FieldProblem) -> str:
-    name = fault.pointer.removeprefix("/").partition("/")[0]
-    return f"--{_OPTIONS.get(name, name)} {fault.message}"
 
 
 def _parse_time(option: str, text: str) -> str:

@@ -9,11 +9,13 @@ A filter is a sequence of terms that must all hold, for example
 - `-` or `not` before a term negates it.
 - A word without an operator is a part of a name or of an ID.
 
-`FILTER_FIELDS` lists the fields. A field with a dot is a member of the definition (`agent.lr`), a
-field with a slash is a series of the run: its last value, or `evaluation/mean.best`, `.mean10`,
-`.last`, `.count`. `series.NAME` is a series without a slash in its name. `reached.NAME` is the
-env_step at which the run first reached a threshold of its project, `reached.NAME.seconds` the
-seconds since its first point; a run that has not reached it has neither.
+`FILTER_FIELDS` lists the fields. A field with a dot is a member of the definition
+(`agent.learning_rate`), a field with a slash is a series of the run: its last value, or
+`evaluation/mean.best`, `.mean10`, `.last`, `.count`. `series.NAME` is a series without a slash in
+its name. `reached.NAME` is the env_step at which the run first reached a threshold of its project,
+`reached.NAME.seconds` the seconds since its first point; a run that has not reached it has neither.
+An experiment has the median over its runs, where those that have not reached it come last, and
+`reached.NAME.runs`, the number of those that have.
 """
 
 import math
@@ -36,11 +38,13 @@ MAX_VALUES: Final = 100
 
 Operator = Literal["is", "contains", "lt", "le", "gt", "ge"]
 Kind = Literal["text", "number", "time", "choice", "flag", "member", "series", "threshold"]
-Statistic = Literal["last", "best", "mean10", "count", "env_step", "seconds"]
+Statistic = Literal["last", "best", "mean10", "count", "env_step", "seconds", "runs"]
 STATISTICS: Final[tuple[Statistic, ...]] = ("last", "best", "mean10", "count")
 """Of a series."""
 CROSSINGS: Final[tuple[Statistic, ...]] = ("env_step", "seconds")
 """Of the first crossing of a threshold."""
+EXPERIMENT_CROSSINGS: Final[tuple[Statistic, ...]] = (*CROSSINGS, "runs")
+"""Of the first crossings of all runs of an experiment."""
 
 ANY_FINDING: Final = "any"
 """Value of the field `finding` for all rules."""
@@ -161,6 +165,10 @@ _OPERATORS: Final[dict[str, Operator]] = {
     ":": "is", ":~": "contains", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"
 }  # fmt: skip
 _ORDERS: Final = frozenset({"lt", "le", "gt", "ge"})
+_ONE_OF: Final = "is not known: several values of a field are given as agent:dqn,ppo"
+_ALL_OF: Final = "is not needed: all terms of a filter must hold"
+_CONNECTIVES: Final = {"or": _ONE_OF, "||": _ONE_OF, "and": _ALL_OF, "&&": _ALL_OF}
+"""Words of other query languages, which are in quotes where a name has them."""
 _SERIES_PREFIX: Final = "series."
 _THRESHOLD_PREFIX: Final = "reached."
 
@@ -246,6 +254,8 @@ def _read_word(text: str, position: int, start: int, *, is_negated: bool) -> tup
     word = _BARE.match(text, position)
     if word is None:
         raise FilterError("filter_missing_field", "has a comma where a term begins", position)
+    if word.group().lower() in _CONNECTIVES:
+        raise FilterError("filter_connective", _CONNECTIVES[word.group().lower()], position)
     operator = _OPERATOR.search(word.group())
     if operator is not None:
         message = f"is no name of a field{suggest_nearest(word.group()[:64], FILTER_FIELDS)}"
@@ -258,7 +268,8 @@ def _classify(text: str, position: int, target: Target) -> tuple[str, Kind, Stat
     if known is not None and known.only in {None, target}:
         return text, known.kind, "last"
     if text.startswith(_THRESHOLD_PREFIX):
-        name, found = _split_statistic(text.removeprefix(_THRESHOLD_PREFIX), CROSSINGS)
+        statistics = CROSSINGS if target == "runs" else EXPERIMENT_CROSSINGS
+        name, found = _split_statistic(text.removeprefix(_THRESHOLD_PREFIX), statistics)
         if _THRESHOLD.match(name) and len(name) <= MAX_THRESHOLD_NAME:
             return name, "threshold", found or "env_step"
     elif "/" in text or text.startswith(_SERIES_PREFIX):

@@ -14,6 +14,8 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 _CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS: Final = tuple(high + low for high in _CROCKFORD for low in _CROCKFORD)
+"""Two digits for each ten bits."""
 _BIDI_AND_ZERO_WIDTH: Final = frozenset(
     "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
 )
@@ -72,7 +74,7 @@ def new_id(prefix: IdPrefix) -> str:
         | 0b10 << 62
         | secrets.randbits(62)
     )
-    digits = "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+    digits = "".join([_PAIRS[(number >> shift) & 1_023] for shift in range(120, -1, -10)])
     return f"{prefix}_{digits}"
 
 

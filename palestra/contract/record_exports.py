@@ -9,8 +9,8 @@ from palestra.contract.names import SeriesName
 from palestra.contract.queries import CurveAxis
 from palestra.contract.telemetry import RunId
 
-RecordKind = Literal["points", "episodes", "evaluations"]
-"""What an export holds: one row per point of a series, training episode or evaluation."""
+RecordKind = Literal["points", "episodes", "evaluations", "epochs"]
+"""What an export holds: one row per point of a series, training episode, evaluation or epoch."""
 RecordFormat = Literal["csv", "parquet", "arrow"]
 """Form of an export; `arrow` is an Arrow IPC stream."""
 

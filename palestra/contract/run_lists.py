@@ -22,11 +22,19 @@ class RunKeysView(View):
 
     fields: tuple[ListFieldView, ...]
     members: tuple[str, ...]
-    """Paths of members of the definitions, for example `agent.lr`."""
+    """Paths of members of the definitions, for example `agent.learning_rate`."""
     series: tuple[str, ...]
     """Names of series; a statistic may follow: `evaluation/mean.best`."""
+    thresholds: tuple[str, ...]
+    """Names of thresholds of the projects; their keys are `reached.NAME`."""
+    searched_runs: int | None
+    """Number of runs whose series are named, the newest ones that the filter finds: older ones may
+    have further series. `null` where no run that it finds has another series.
+    """
     is_complete: bool
-    """Whether all members and series are named; else those that come first by name."""
+    """Whether all members and series are named; else some of them, those that come first by name
+    or those of the newest `searched_runs` runs.
+    """
 
 
 class RunGroupView(View):

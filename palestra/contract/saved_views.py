@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
 from palestra.contract.documents import Document, Patch
 from palestra.contract.filters import MAX_FILTER
+from palestra.contract.list_order import MAX_SORT
 from palestra.contract.names import Title
 from palestra.contract.views import FieldProblem, View
 
@@ -53,8 +54,8 @@ class RunsPageState(Document):
 
     filter: Annotated[str, Field(max_length=MAX_FILTER)] = ""
     """See `palestra.contract.filters`."""
-    sort: Annotated[str, Field(max_length=MAX_KEY + 1)] = ""
-    """Key of the order, with a minus in front for descending order."""
+    sort: Annotated[str, Field(max_length=MAX_SORT)] = ""
+    """See `palestra.contract.list_order`."""
     columns: Keys | None = None
     pinned: Keys | None = None
     """Columns that stay in place while the others are scrolled."""

@@ -1,4 +1,4 @@
-"""Sizes of files in words, for messages and tables."""
+"""Sizes of files and counts in words, for messages and tables."""
 
 from typing import Final
 
@@ -15,3 +15,8 @@ def format_size(size: int) -> str:
         if value < 1_023.95 or unit == _UNITS[-1]:
             break
     return f"{value:,.1f} {unit}"
+
+
+def format_count(number: int, noun: str) -> str:
+    """Returns a number with a regular noun: `0 jobs`, `1 job`, `1,200 jobs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
+from app.daemons.summariser import Summariser
 from palestra.contract.states import Cause, Outcome
 from tests.e2e.dashboard_site import DashboardSite, open_site
 from tests.support import records
@@ -121,6 +122,8 @@ async def train_seeds(world: World) -> list[str]:
         ]
         end = (Outcome.SUCCEEDED, Cause.BUDGET)
         runs.append(await train(world, job, (worker, slot), content, end))
+    # The board names the series that summaries name.
+    await Summariser(world.database).tick()
     return runs
 
 
@@ -169,6 +172,20 @@ async def test_episodes_have_a_table_and_time_can_be_relative(site: Site) -> Non
     await page.goto(f"{PATH}/{site.seeds[0]}?x=relative")
     await find_plot(page.get_by_test_id("curve-loss/td"))
     await expect(page.get_by_test_id("curve-loss/td")).to_have_attribute("data-points", "400")
+
+
+async def test_choices_of_an_axis_stay_within_a_narrow_page(site: Site) -> None:
+    experiment = (await site.served.world.run(site.filmed)).experiment_id
+    page = await site.page(f"/experiments/{experiment}")
+    await page.set_viewport_size({"width": 390, "height": 844})
+    axis = page.get_by_role("radiogroup", name="X axis").first
+    await expect(axis).to_be_visible()
+    box = await axis.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= 390 - 12
+    elapsed = axis.get_by_text("elapsed time")
+    await elapsed.click()
+    await page.wait_for_url("**x=relative**")
 
 
 async def test_the_board_zooms_all_panels_and_asks_the_server_again(site: Site) -> None:

@@ -168,15 +168,16 @@ async def test_an_experiment_is_moved_and_another_page_that_shows_it_follows(
     await page.get_by_role("button", name="More actions").click()
     await move.click()
     await page.get_by_role("button", name="Move the experiment").click()
+    # The message of the other page goes away by itself.
+    await expect(
+        other.get_by_text("This experiment was moved to Archive of papers")
+    ).to_be_visible()
+    await other.wait_for_url(f"**/p/archive-of-papers/experiments/{experiment.id}")
     await page.wait_for_url(f"**/p/archive-of-papers/experiments/{experiment.id}")
     await expect(page.get_by_role("heading", name="Reference")).to_be_visible()
     await expect(page.get_by_title("Over the latest evaluation of each run")).to_contain_text(
         "401.9"
     )
-    await other.wait_for_url(f"**/p/archive-of-papers/experiments/{experiment.id}")
-    await expect(
-        other.get_by_text("This experiment was moved to Archive of papers")
-    ).to_be_visible()
     await expect(other.get_by_role("heading", name="Reference")).to_be_visible()
     await other.goto(f"/p/default/runs/{run}")
     await other.wait_for_url(f"**/p/archive-of-papers/runs/{run}")

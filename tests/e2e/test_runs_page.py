@@ -192,3 +192,75 @@ async def test_many_runs_are_scrolled_to_the_end(site: DashboardSite) -> None:
         await page.wait_for_timeout(100)
     await expect(_rows(page).filter(has_text="999").first).to_be_visible()
     assert await _rows(page).count() < 120
+
+
+async def test_a_panel_of_the_board_is_enlarged_and_its_tooltip_is_pinned(
+    site: DashboardSite,
+) -> None:
+    page = await site.page("/p/default/runs?show=board&filter=name:~0.&panels=evaluation/mean")
+    panel = page.locator("figure").filter(has=page.get_by_test_id("board-evaluation/mean"))
+    chart = panel.get_by_test_id("board-evaluation/mean")
+    await expect(chart).to_have_attribute("data-points", re.compile("[1-9]"))
+    small = await panel.bounding_box()
+    await panel.hover()
+    await panel.get_by_role("button", name="Enlarge evaluation/mean").click()
+    await expect(chart).to_have_css("height", "460px")
+    large = await panel.bounding_box()
+    assert small is not None
+    assert large is not None
+    assert large["width"] > 2 * small["width"]
+
+    over = chart.locator(".u-over")
+    await expect(over).to_be_visible()
+    # The first evaluations are at the left end of the chart.
+    await over.click(position={"x": 2, "y": 100})
+    tooltip = over.locator("[data-pinned]")
+    await expect(tooltip).to_contain_text("seed 0")
+    text = await tooltip.inner_text()
+    await page.mouse.move(5, 5)
+    await expect(tooltip).to_be_visible()
+    assert await tooltip.inner_text() == text
+    await page.keyboard.press("Escape")
+    await expect(tooltip).to_have_count(0)
+    await expect(chart).to_have_css("height", "460px")
+    await page.keyboard.press("Escape")
+    await expect(chart).to_have_css("height", "190px")
+
+
+async def test_an_enlarged_panel_is_part_of_the_address(site: DashboardSite) -> None:
+    path = "/p/default/runs?show=board&filter=name:~0."
+    page = await site.page("/p/default/experiments")
+    await page.goto(path)
+    panel = page.locator("figure").filter(has=page.get_by_test_id("board-evaluation/mean"))
+    chart = panel.get_by_test_id("board-evaluation/mean")
+    await expect(chart).to_have_attribute("data-points", re.compile("[1-9]"))
+    await panel.hover()
+    await panel.get_by_role("button", name="Enlarge evaluation/mean").click()
+    await expect(chart).to_have_css("height", "460px")
+    shared = page.url
+    assert parse_qs(urlsplit(shared).query)["large"] == ["evaluation/mean"]
+    await page.go_back()
+    await expect(chart).to_have_css("height", "190px")
+    await page.go_forward()
+    await expect(chart).to_have_css("height", "460px")
+    # Nothing else was changed, so Escape goes back and leaves no entry behind, also when held.
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Escape")
+    await expect(chart).to_have_css("height", "190px")
+    assert urlsplit(page.url).query == urlsplit(path).query
+    await page.go_back()
+    await page.wait_for_url("**/experiments")
+
+    other = await site.page(shared)
+    chart = other.get_by_test_id("board-evaluation/mean")
+    await expect(chart).to_have_css("height", "460px")
+    await other.reload()
+    await expect(chart).to_have_css("height", "460px")
+    await expect(chart).to_be_in_viewport()
+    # A change meanwhile is kept.
+    await other.get_by_role("combobox", name="X axis").select_option("update")
+    await other.wait_for_url("**x=update**")
+    await other.keyboard.press("Escape")
+    await expect(chart).to_have_css("height", "190px")
+    assert parse_qs(urlsplit(other.url).query)["x"] == ["update"]
+    assert "large" not in urlsplit(other.url).query

@@ -105,6 +105,9 @@ async def test_the_file_of_a_figure_has_the_numbers_of_the_server(page: Page) ->
     assert [float(row["env_step"]) for row in of_dqn] == answer["grid"]
     assert [float(row["iqm"]) for row in of_dqn] == dqn["efficiency"]["iqm"]
 
+    efficiency = page.get_by_role("figure", name="Sample efficiency", exact=True)
+    await expect(efficiency).to_contain_text("0 and 1 are the lowest and the highest final score")
+
     drawing = (await save(page, "Performance profiles", "SVG drawing")).decode()
     assert drawing.startswith('<?xml version="1.0"')
     assert "SHA-256 of the data as CSV" in drawing

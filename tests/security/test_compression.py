@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import zstandard
 
 from app.api.compression import choose_coding
 from app.main import create_app
@@ -116,7 +117,7 @@ async def test_large_answers_are_compressed(shared: AppServer) -> None:
     select = [{"run_id": run, "series": f"curve-{index % 10}"} for index in range(MANY_RUNS)]
     async with shared.client("reader") as client:
         sent = {}
-        for coding in ("identity", "gzip"):
+        for coding in ("identity", "gzip", "zstd"):
             request = client.build_request("POST", "/api/v1/series:query", json={"select": select})
             request.headers["Accept-Encoding"] = coding
             answer = await client.send(request, stream=True)
@@ -126,7 +127,9 @@ async def test_large_answers_are_compressed(shared: AppServer) -> None:
             assert int(answer.headers["content-length"]) == len(sent[coding])
             assert answer.headers["cache-control"] == "no-store"
     assert gzip.decompress(sent["gzip"]) == sent["identity"]
+    assert zstandard.decompress(sent["zstd"]) == sent["identity"]
     assert len(sent["gzip"]) * 3 < len(sent["identity"])
+    assert len(sent["zstd"]) * 3 < len(sent["identity"])
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -141,10 +144,16 @@ async def test_no_answer_with_a_secret_is_compressed(shared: AppServer) -> None:
             )
             assert "content-encoding" not in made.headers
         for path in ("/api/v1/tokens", "/api/v1/session", "/api/v1/events?after=x"):
-            answer = await client.get(path, headers={"Accept-Encoding": "gzip"})
+            answer = await client.get(path, headers={"Accept-Encoding": "gzip, zstd"})
             assert "content-encoding" not in answer.headers, path
-        listed = await client.get("/api/v1/openapi.json", headers={"Accept-Encoding": "gzip"})
-        assert listed.headers["content-encoding"] == "gzip"
+        for accepted, coding in (
+            ("gzip", "gzip"),
+            ("gzip, br, zstd", "zstd"),
+            ("zstd;q=0, *", "gzip"),
+        ):
+            headers = {"Accept-Encoding": accepted}
+            listed = await client.get("/api/v1/openapi.json", headers=headers)
+            assert listed.headers["content-encoding"] == coding
         assert "content-encoding" not in (await client.get("/healthz")).headers
 
 

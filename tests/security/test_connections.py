@@ -12,6 +12,7 @@ import pytest
 
 from app.connections import MAX_HEAD, MAX_HEADERS, MAX_URL, WINDOW_SECONDS, Connections
 from app.settings import Settings
+from palestra.contract.views import Problem
 from tests.security import slow
 from tests.security.target import LatencyProbe, Target
 
@@ -67,7 +68,10 @@ def test_request_heads_are_limited(target: Target) -> None:
             b"GET /healthz HTTP/1.1\r\n" + b"X: y\r\n" * (MAX_HEADERS + 1) + b"\r\n",
             b"GET /healthz HTTP/1.1\r\n" + b"X-Long: " + b"a" * (MAX_HEAD + 100_000),
         ],
-        414: [b"GET /healthz?" + b"a" * (MAX_URL + 1) + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"],
+        414: [
+            b"GET /healthz?" + b"a" * size + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+            for size in (MAX_URL + 1, MAX_HEAD + 1, MAX_HEAD + 100_000)
+        ],
         200: [
             b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nX: "
             + b"a" * 30_000
@@ -83,7 +87,12 @@ def test_request_heads_are_limited(target: Target) -> None:
         for request in requests:
             with slow.connect(target.port) as opened:
                 opened.sendall(request)
-                assert slow.parse_status(slow.read_answer(opened)) == status, request[:60]
+                answer = slow.read_answer(opened)
+                assert slow.parse_status(answer) == status, request[:60]
+                if status in {414, 431}:
+                    head, _, body = answer.partition(b"\r\n\r\n")
+                    problem = Problem.model_validate_json(body)
+                    assert f"X-Request-ID: {problem.request_id}".encode() in head
     for begin in (b"GET / HTTP/1.1\r\nX: ", b"GET /", b"POST /api/v1/session HTTP/1.1\r\n"):
         with slow.connect(target.port) as opened:
             let_in = slow.flood(opened, begin, b"a" * 65_536, 64 * 2**20)

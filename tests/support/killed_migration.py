@@ -30,7 +30,7 @@ MOST_STATEMENTS = 3_000
 """A step with more statements is refused, so that a defect does not run for ever."""
 
 _SCHEMA = {
-    "sqlite": ("SELECT type, name, tbl_name, sql FROM sqlite_master",),
+    "sqlite": ("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name <> 'sqlite_stat1'",),
     "postgresql": (
         (
             "SELECT table_name, column_name, data_type, character_maximum_length, is_nullable, "
@@ -44,7 +44,7 @@ _SCHEMA = {
         "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'",
     ),
 }
-"""Queries for the schema of a database, by its dialect."""
+"""Queries for the schema of a database, without its statistics, by its dialect."""
 
 READS = ("BEGIN", "SELECT", "PRAGMA")
 """A kill before a statement that reads leaves what a kill before the next one that writes does."""

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from app.connections import Connections, create_protocol_class
+
 
 @asynccontextmanager
 async def listening(app: FastAPI, port: int = 0) -> AsyncIterator[str]:
@@ -14,9 +16,16 @@ async def listening(app: FastAPI, port: int = 0) -> AsyncIterator[str]:
 
     Blocking calls to it must run in `asyncio.to_thread`.
     """
+    bounds = Connections(most=1_000, most_per_address=1_000)
     server = uvicorn.Server(
         uvicorn.Config(
-            app, host="127.0.0.1", port=port, log_config=None, access_log=False, lifespan="off"
+            app,
+            http=create_protocol_class(bounds),
+            host="127.0.0.1",
+            port=port,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
         )
     )
     serving = asyncio.create_task(server.serve())

@@ -318,7 +318,12 @@ class Stack:
     def wait_for_run(
         self, run_id: str, question: Callable[[dict[str, Any]], Any], seconds: float, what: str
     ) -> dict[str, Any]:
-        """Waits until `question` holds for a run and returns the run."""
+        """Waits until `question` holds for a run and returns the run.
+
+        Raises:
+            AssertionError: If the run fails, or `question` does not hold within `seconds`; says
+                how far the run came.
+        """
 
         def ask() -> dict[str, Any] | None:
             run: dict[str, Any] = self.get(f"runs/{run_id}")
@@ -327,7 +332,14 @@ class Stack:
             )
             return run if question(run) else None
 
-        return wait_for(ask, seconds, what)
+        try:
+            return wait_for(ask, seconds, what)
+        except AssertionError as error:
+            run = self.get(f"runs/{run_id}")
+            attempts = [(one["state"], one["cause"]) for one in run["attempts"]]
+            raise AssertionError(
+                f"{error}; {run['state']}, {run['progress']}, attempts {attempts}"
+            ) from error
 
     def attempt_directory(self, attempt_id: str, worker: str = "worker") -> Path:
         """Returns the directory of an attempt on the worker."""

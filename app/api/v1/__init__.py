@@ -6,6 +6,7 @@ from typing import Final
 from fastapi import Depends, FastAPI
 
 from app.api.auth import (
+    DECLARED_CREDENTIALS,
     PROJECT,
     authenticate,
     declare_project_parameter,
@@ -53,6 +54,7 @@ PARTS: Final[tuple[ModuleType, ...]] = (
     artifacts,
     workers,
     events,
+    series,
     session,
     account,
     tokens,
@@ -67,7 +69,6 @@ PARTS: Final[tuple[ModuleType, ...]] = (
     runs,
     saved_views,
     jobs,
-    series,
     records,
     statistics,
     pools,
@@ -86,7 +87,8 @@ def include(app: FastAPI) -> None:
     app.include_router(session.public_router, prefix=PREFIX, dependencies=[Depends(check_query)])
     for part in PARTS:
         used = note_use_of_token if part is events else note_use
-        known = [Depends(authenticate), Depends(used), Depends(check_query)]
+        called = (Depends(one) for one in (authenticate, used, check_query))
+        known = [*DECLARED_CREDENTIALS, *called]
         if hasattr(part, "router"):
             app.include_router(part.router, prefix=PREFIX, dependencies=known)
         if hasattr(part, "project_router"):

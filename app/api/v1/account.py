@@ -47,7 +47,7 @@ async def get_overview(principal: Reader, session: ReadSession) -> OverviewView:
     return await overview.show(session, principal)
 
 
-@router.put("/account/password", responses={409: {}, 429: {}, 503: {}})
+@router.put("/account/password", responses={409: {}})
 async def set_password(
     request: Request,
     principal: AccountOwner,

@@ -34,9 +34,7 @@ _CONTENT: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.post(
-    "/attempts/{attempt_id}/artifacts", status_code=201, responses={409: {}, 413: {}, 507: {}}
-)
+@router.post("/attempts/{attempt_id}/artifacts", status_code=201, responses={409: {}})
 async def declare_artifact(
     attempt_id: str,
     _caller: AttemptCaller,
@@ -54,7 +52,7 @@ async def declare_artifact(
 @router.put(
     "/attempts/{attempt_id}/artifacts/{artifact_id}",
     openapi_extra=_UPLOAD,
-    responses={409: {}, 413: {}, 415: {}, 503: {}, 507: {}},
+    responses={409: {}, 413: {}, 415: {}},
 )
 async def upload_artifact(
     attempt_id: str,

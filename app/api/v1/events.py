@@ -37,9 +37,6 @@ _STREAM: dict[int | str, dict[str, Any]] = {
         "description": "Server-sent events.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     },
-    400: {},
-    429: {},
-    503: {},
 }
 
 
@@ -130,7 +127,7 @@ async def stream_events(
 @router.post(
     "/events:poll",
     response_model=PolledEvents,
-    responses={400: {}, 404: {}, 429: {}, 503: {}},
+    responses={404: {}},
 )
 async def poll_events(
     request: Request,

@@ -8,11 +8,7 @@ from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
 from app.api.list_selection import Selected
-from app.api.paging import (
-    LONGEST_KEY,
-    OF_LISTS,
-    declare_page_request,
-)
+from app.api.paging import OF_LISTS, declare_page_request
 from app.api.strict_body import LARGE, declare_json_body
 from app.domain.paging import PageRequest
 from app.services.access import rights
@@ -24,6 +20,7 @@ from app.services.runs import runs
 from app.services.runs.runs import RunFilter
 from palestra.contract.job_changes import ExperimentChange
 from palestra.contract.job_options import Submission
+from palestra.contract.list_order import MAX_SORT_KEYS
 from palestra.contract.queue import SubmissionPreview
 from palestra.contract.resources import (
     ExperimentDetail,
@@ -43,14 +40,14 @@ RunPage = Annotated[
     PageRequest,
     Depends(
         declare_page_request(
-            "seed", ("created_at", "seed", "env_step"), OF_LISTS, longest=LONGEST_KEY
+            "seed", ("created_at", "seed", "env_step"), OF_LISTS, keys=MAX_SORT_KEYS
         )
     ),
 ]
 ExperimentPage = Annotated[
     PageRequest,
     Depends(
-        declare_page_request("-created_at", ("created_at", "name"), OF_LISTS, longest=LONGEST_KEY)
+        declare_page_request("-created_at", ("created_at", "name"), OF_LISTS, keys=MAX_SORT_KEYS)
     ),
 ]
 
@@ -159,15 +156,15 @@ async def change_experiment(
     return await experiments.change(session, principal, experiment_id, body)
 
 
-@project_router.get("/{experiment_id}/runs")
+@project_router.get("/{experiment_id}/runs", response_model=Page[RunView])
 async def list_experiment_runs(
     experiment_id: str,
     principal: Reader,
-    session: ReadSession,
+    database: DatabaseDep,
     page: RunPage,
     selected: Selected,
     state: RunState | None = None,
-) -> Page[RunView]:
+) -> Response:
     """Lists an experiment's runs with their states and latest scores, page by page."""
     wanted = RunFilter(
         experiment_id=experiment_id,
@@ -176,7 +173,8 @@ async def list_experiment_runs(
         filter=selected.filter,
         columns=selected.columns,
     )
-    return await runs.list_runs(session, principal, wanted, page)
+    found = await runs.list_runs(database, principal, wanted, page)
+    return Response(found.encode(), media_type="application/json")
 
 
 @project_router.post("/{experiment_id}:archive", responses={409: {}})

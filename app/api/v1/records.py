@@ -1,4 +1,4 @@
-"""Exports of points, episodes and evaluations as files."""
+"""Exports of points, episodes, evaluations and epochs as files."""
 
 import re
 from typing import Annotated, Any, Final
@@ -123,7 +123,7 @@ async def export_records(
     request: Request,
     form: Annotated[RecordFormat, Query(alias="format")] = "csv",
 ) -> StreamingResponse:
-    """Sends all points, episodes or evaluations of runs as a file: CSV, Parquet or Arrow stream.
+    """Sends all points, episodes, evaluations or epochs of runs as CSV, Parquet or Arrow stream.
 
     Each run is exported as it is when its turn comes. A connection that breaks before the end of
     the file means that the file is incomplete.

@@ -7,12 +7,8 @@ from fastapi import APIRouter, Depends, Query, Response
 from app.api.auth import Controller, Reader, Submitter
 from app.api.deps import DatabaseDep, ReadSession, WriteSession
 from app.api.idempotency import OnceDep, answer
-from app.api.list_selection import GroupSelection, Selected, read_group_selection
-from app.api.paging import (
-    LONGEST_KEY,
-    OF_LISTS,
-    declare_page_request,
-)
+from app.api.list_selection import Filter, GroupSelection, Selected, read_group_selection
+from app.api.paging import OF_LISTS, declare_page_request
 from app.api.strict_body import declare_json_body
 from app.domain.paging import PageRequest
 from app.services.curves import health
@@ -23,6 +19,7 @@ from app.services.runs import evaluations, runs
 from app.services.snapshots import snapshots
 from palestra.contract.health import HealthView
 from palestra.contract.job_options import JobRequest, RetryRequest
+from palestra.contract.list_order import MAX_SORT_KEYS
 from palestra.contract.names import EvaluationSource
 from palestra.contract.resources import (
     EvaluationView,
@@ -45,7 +42,7 @@ RunPage = Annotated[
     PageRequest,
     Depends(
         declare_page_request(
-            "-created_at", ("created_at", "seed", "env_step"), OF_LISTS, longest=LONGEST_KEY
+            "-created_at", ("created_at", "seed", "env_step"), OF_LISTS, keys=MAX_SORT_KEYS
         )
     ),
 ]
@@ -58,17 +55,17 @@ CreatedPage = Annotated[
 ]
 
 
-@project_router.get("", responses={404: {}})
+@project_router.get("", response_model=Page[RunView], responses={404: {}})
 async def list_runs(
     principal: Reader,
-    session: ReadSession,
+    database: DatabaseDep,
     page: RunPage,
     selected: Selected,
     experiment: Annotated[
         str | None, Query(max_length=128, description="ID of an experiment.")
     ] = None,
     state: RunState | None = None,
-) -> Page[RunView]:
+) -> Response:
     """Lists the runs of the projects that the caller may read, page by page.
 
     Summaries of series (`evaluation/mean.best`) follow new points within a few seconds.
@@ -80,13 +77,22 @@ async def list_runs(
         filter=selected.filter,
         columns=selected.columns,
     )
-    return await runs.list_runs(session, principal, wanted, page)
+    found = await runs.list_runs(database, principal, wanted, page)
+    return Response(found.encode(), media_type="application/json")
 
 
 @project_router.get(":keys")
-async def list_keys_of_runs(principal: Reader, session: ReadSession) -> RunKeysView:
-    """Returns the keys that filters, orders, columns and groups of the caller's runs may name."""
-    return await run_keys.list_keys(session, principal)
+async def list_keys_of_runs(
+    principal: Reader,
+    session: ReadSession,
+    filter: Filter = "",  # noqa: A002 - the name of the parameter
+) -> RunKeysView:
+    """Returns the keys that filters, orders, columns and groups of the caller's runs may name.
+
+    With a filter the series are those of the runs that it finds. If it finds more than 2,000 runs,
+    of which older ones may have other series, they are those of the newest `searched_runs`.
+    """
+    return await run_keys.list_keys(session, principal, filter)
 
 
 @project_router.get(":groups", responses={413: {}})

@@ -47,7 +47,7 @@ async def login_options(session: ReadSession) -> LoginOptions:
     "/session",
     status_code=201,
     dependencies=[Depends(admit_password)],
-    responses={401: {}, 403: {}, 429: {}, 503: {}},
+    responses={401: {}, 403: {}, 429: {}},
 )
 async def log_in(
     request: Request,

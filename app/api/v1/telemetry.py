@@ -1,6 +1,6 @@
 """The route that receives telemetry batches: curves, logs and records of snapshots."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
@@ -21,10 +21,8 @@ setattr(_read, strict_body.BODY_MODEL, TelemetryBatch)
 setattr(_read, strict_body.BODY_REQUIRED, True)
 setattr(_read, strict_body.BODY_LIMIT, MAX_BATCH_BYTES)
 
-_ANSWERS: dict[int | str, dict[str, Any]] = {404: {}, 409: {}, 413: {}, 429: {}, 503: {}}
 
-
-@router.post("/attempts/{attempt_id}/telemetry", responses=_ANSWERS)
+@router.post("/attempts/{attempt_id}/telemetry", responses={409: {}})
 async def take_telemetry(
     request: Request,
     _caller: AttemptCaller,

@@ -20,7 +20,7 @@ TokenPage = Annotated[
 ]
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, responses={404: {}})
 async def create_token(
     principal: TokenManager,
     body: Annotated[TokenRequest, declare_json_body(TokenRequest, limit=TINY)],

@@ -6,6 +6,7 @@ from app.db.models.audit import AuditChainRow, AuditRow
 from app.db.models.base import Base
 from app.db.models.curves import (
     BlockRow,
+    EpochBlockRow,
     EpochStatsRow,
     EvaluationRow,
     RollupRow,
@@ -57,6 +58,7 @@ __all__ = [
     "DefinitionMemberRow",
     "DispatcherLeaseRow",
     "EnrolmentTokenRow",
+    "EpochBlockRow",
     "EpochStatsRow",
     "EvaluationRow",
     "EventRow",

@@ -14,6 +14,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db.models.base import Base, BigKey, Created
+from app.db.record_text import RecordText
 
 
 class SeriesRow(Base):
@@ -134,7 +135,7 @@ class TelemetryBatchRow(Base):
 
 
 class EpochStatsRow(Base):
-    """The `ExperimentStats` of a run after an epoch."""
+    """The `ExperimentStats` of a run after an epoch that is not in a block yet."""
 
     __tablename__ = "epoch_stats"
     __table_args__ = (Index(None, "run_id", "fence", "seq"),)
@@ -149,6 +150,29 @@ class EpochStatsRow(Base):
     """The record as JSON text, exact to the last bit."""
 
 
+class EpochBlockRow(Base):
+    """The `ExperimentStats` of consecutive epochs of a run (`app.metrics.epoch_blocks`).
+
+    Blocks of a run follow each other in the order (fence, first_seq), and the epochs of an attempt
+    that are rows follow its blocks. Blocks never change; the compactor replaces the last one.
+    """
+
+    __tablename__ = "epoch_blocks"
+    __table_args__ = (Index("uq_epoch_blocks_order", "run_id", "fence", "first_seq", unique=True),)
+
+    id: Mapped[int] = mapped_column(BigKey, primary_key=True, autoincrement=True)
+    run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"))
+    attempt_id: Mapped[str] = mapped_column(String(64))
+    fence: Mapped[int] = mapped_column(BigInteger)
+    first_seq: Mapped[int] = mapped_column(BigInteger)
+    """Number of the attempt's record of the first epoch."""
+    last_seq: Mapped[int] = mapped_column(BigInteger)
+    epochs: Mapped[int]
+    text_bytes: Mapped[int]
+    """Bytes of the records before they were compressed."""
+    content: Mapped[bytes] = mapped_column(LargeBinary)
+
+
 class EvaluationRow(Base):
     """One evaluation of a run."""
 
@@ -156,8 +180,16 @@ class EvaluationRow(Base):
     __table_args__ = (
         UniqueConstraint("attempt_id", "seq"),
         Index(None, "run_id", "fence", "seq"),
-        Index(None, "snapshot_id"),
-        Index(None, "job_id"),
+        # Only evaluations of snapshots are looked for by these; most are made during training.
+        *(
+            Index(
+                None,
+                name,
+                sqlite_where=text("snapshot_id IS NOT NULL"),
+                postgresql_where=text("snapshot_id IS NOT NULL"),
+            )
+            for name in ("snapshot_id", "job_id")
+        ),
         *(
             Index(
                 f"ix_evaluations_{name}",
@@ -194,6 +226,6 @@ class EvaluationRow(Base):
     )
     """Kind of the episodes: the value of an `EvaluationSource`."""
     superseded: Mapped[bool] = mapped_column(default=False)
-    body: Mapped[str] = mapped_column(Text)
+    body: Mapped[str] = mapped_column(RecordText)
     """The record as JSON text, exact to the last bit."""
     created_at: Mapped[Created]

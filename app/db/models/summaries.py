@@ -159,7 +159,7 @@ class ThresholdCrossingRow(Base):
 
 
 class DefinitionMemberRow(Base):
-    """A member of an experiment's definition by its path, for example `agent.lr`."""
+    """A member of an experiment's definition by its path, for example `agent.learning_rate`."""
 
     __tablename__ = "definition_members"
     __table_args__ = (
@@ -169,6 +169,7 @@ class DefinitionMemberRow(Base):
             ondelete="CASCADE",
         ),
         Index(None, "path", "text"),
+        Index(None, "path", "number"),
         {"sqlite_with_rowid": False},
     )
 

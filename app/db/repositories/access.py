@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -33,12 +33,30 @@ from palestra.contract.names import slugify
 from palestra.contract.permissions import Role
 
 
+class CallingUser(NamedTuple):
+    """What a principal tells of its user."""
+
+    id: str
+    name: str
+    display_name: str
+    is_admin: bool
+    service_project_id: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
     """The user of a credential, with the user's memberships."""
 
     user: UserRow
     memberships: tuple[Membership, ...]
+
+    @property
+    def calling_user(self) -> CallingUser:
+        """The user as a principal tells of it."""
+        user = self.user
+        return CallingUser(
+            user.id, user.name, user.display_name, user.is_admin, user.service_project_id
+        )
 
 
 async def find_project_by_name(session: Session, name: str) -> ProjectRow | None:
@@ -120,25 +138,16 @@ async def find_first_admin(session: Session) -> UserRow | None:
     return await session.scalar(query.order_by(UserRow.created_at, UserRow.id).limit(1))
 
 
-async def find_holder(
-    session: Session, user_id: str, project_id: str | None = None
-) -> Holder | None:
-    """Returns a user with all memberships, or with the one in `project_id` alone.
-
-    `None` once the user is disabled.
-    """
-    return (await load_holders(session, [user_id], project_id)).get(user_id)
+async def find_holder(session: Session, user_id: str) -> Holder | None:
+    """Returns a user with all memberships; `None` once the user is disabled."""
+    return (await load_holders(session, [user_id])).get(user_id)
 
 
-async def load_holders(
-    session: Session, user_ids: Collection[str], project_id: str | None = None
-) -> dict[str, Holder]:
+async def load_holders(session: Session, user_ids: Collection[str]) -> dict[str, Holder]:
     """Returns users that are not disabled, with their memberships by the project's name."""
     values = {"user_ids": list(user_ids)}
     memberships: dict[str, list[Membership]] = {}
-    found = await session.execute(
-        _select_memberships(in_one=project_id is not None), {**values, "owner_id": project_id}
-    )
+    found = await session.execute(_select_memberships(), values)
     for user_id, role, owner, slug, name, archived in found:
         membership = Membership(
             project_id=owner, slug=slug, name=name, role=Role(role), archived=archived
@@ -150,7 +159,7 @@ async def load_holders(
     }
 
 
-# Built once, since each request of a user executes them.
+# Built once, since each live stream executes them repeatedly.
 @cache
 def _select_enabled_users() -> Select[UserRow]:
     return select(UserRow).where(
@@ -159,9 +168,8 @@ def _select_enabled_users() -> Select[UserRow]:
 
 
 @cache
-def _select_memberships(*, in_one: bool) -> Select[str, str, str, str, str, bool]:
-    """Returns the memberships of users, or with `in_one` those in the project `owner_id`."""
-    query = (
+def _select_memberships() -> Select[str, str, str, str, str, bool]:
+    return (
         select(
             MembershipRow.user_id,
             MembershipRow.role,
@@ -177,7 +185,6 @@ def _select_memberships(*, in_one: bool) -> Select[str, str, str, str, str, bool
         )
         .order_by(ProjectRow.name, ProjectRow.id)
     )
-    return query.where(ProjectRow.id == bindparam("owner_id")) if in_one else query
 
 
 async def has_password(session: Session) -> bool:

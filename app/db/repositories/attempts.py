@@ -96,13 +96,6 @@ async def find(session: Session, attempt_id: str, *, lock: bool = False) -> Atte
     return await session.scalar(query.with_for_update() if lock else query)
 
 
-async def lock(session: Session, attempt_ids: Collection[str]) -> dict[str, AttemptRow]:
-    """Returns those attempts that exist, locked in the order of their IDs."""
-    query = select(AttemptRow).where(AttemptRow.id.in_(attempt_ids)).order_by(AttemptRow.id)
-    locked = query.with_for_update().execution_options(populate_existing=True)
-    return {attempt.id: attempt for attempt in await session.scalars(locked)}
-
-
 async def load_runs(session: Session, attempt_ids: Iterable[str]) -> dict[str, list[AttemptRunRow]]:
     """Returns the runs that attempts carry."""
     wanted = tuple(attempt_ids)

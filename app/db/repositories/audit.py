@@ -88,8 +88,9 @@ def _hash(columns: dict[str, Any], at: datetime, previous_hash: str) -> str:
     return hash_entry({**columns, "at": microseconds}, previous_hash)
 
 
-def _insert(session: SyncSession, rows: list[dict[str, Any]], at: datetime) -> None:
+def _insert(session: SyncSession, rows: list[dict[str, Any]]) -> None:
     engine = session.get_bind()
+    at = pending_rows.read_time(session)
     begin = _last_known.get(engine) or _load_stored_end(session)
     chained = _chain_rows(rows, at, begin)
     if not _advance(session, begin, _end(chained)):

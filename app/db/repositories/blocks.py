@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import and_, func, or_, select, tuple_
 
 from app.db.engine import Session
 from app.db.models.curves import BlockRow, EvaluationRow, SeriesRow, TailRow
@@ -190,9 +190,19 @@ class Tail:
 
 
 async def load_tails(
-    session: Session, run_ids: Collection[str], limit: int | None = None
+    session: Session,
+    run_ids: Collection[str],
+    limit: int | None = None,
+    places: Mapping[str, int] | None = None,
 ) -> list[Tail]:
-    """Returns the points of runs that are not in blocks yet, in the order of their arrival."""
+    """Returns the points of runs that are not in blocks yet, in the order of their arrival.
+
+    Args:
+        session: A session.
+        run_ids: The runs.
+        limit: Most batches.
+        places: Leaves out the batches before the one that ends with the given record of an attempt.
+    """
     found: list[Tail] = []
     for some in split_values(run_ids):
         query = (
@@ -209,6 +219,12 @@ async def load_tails(
             .order_by(TailRow.run_id, TailRow.id)
             .limit(limit)
         )
+        if places:
+            later = [
+                and_(TailRow.attempt_id == attempt_id, TailRow.last_seq >= seq)
+                for attempt_id, seq in places.items()
+            ]
+            query = query.where(or_(TailRow.attempt_id.not_in(places), *later))
         found += [
             Tail(
                 id=row.id,

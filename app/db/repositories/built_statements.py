@@ -1,9 +1,18 @@
 """Executes statements that are built once for many executions."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql import psycopg as postgresql
 
 from app.db.engine import Session
+
+DIALECTS: Final[Mapping[str, Any]] = {
+    "sqlite": sqlite.dialect(paramstyle="qmark"),
+    "postgresql": postgresql.PGDialectAsync_psycopg(),  # type: ignore[no-untyped-call]
+}
+"""Dialects by name, for SQL that is handed to the driver."""
 
 
 async def fetch(session: Session, statement: Any, **values: Any) -> Sequence[Any]:

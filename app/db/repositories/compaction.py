@@ -2,21 +2,29 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
-from sqlalchemy import CursorResult, delete, func, insert, or_, select
+from sqlalchemy import CursorResult, Table, delete, func, insert, or_, select
 
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.curves import BlockRow, RollupRow, SeriesRow, TailRow, TelemetryBatchRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
+from app.db.repositories import combined_writes
 from app.db.repositories.attempts import LIVE
+from app.db.repositories.combined_writes import Write
 from app.db.repositories.value_lists import split_values
 
 BlockKey = tuple[int, int, str]
 """Series, fence and attempt: blocks with the same key follow each other."""
 
+SeriesKey = tuple[str, str]
+"""Run and name."""
+
 NOT_CONVERTED: Final = -1
+
+_ADD_BLOCKS: Final = insert(cast("Table", BlockRow.__table__))
+_ADD_ROLLUPS: Final = insert(cast("Table", RollupRow.__table__))
 
 
 class OutdatedError(Exception):
@@ -28,8 +36,8 @@ class BlockSize(NamedTuple):
 
     id: int
     points: int
-    is_converted: bool
-    """False for a block of an earlier version."""
+    levels: int
+    """See `BlockRow.levels`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +80,16 @@ async def count_tails_by_run(session: Session) -> dict[str, int]:
     return dict((await session.execute(query)).all())
 
 
-async def load_series_ids(session: Session, run_id: str) -> dict[str, int]:
-    """Returns the IDs of a run's series by name."""
-    query = select(SeriesRow.name, SeriesRow.id).where(SeriesRow.run_id == run_id)
-    return dict((await session.execute(query)).all())
+async def load_series_ids(session: Session, run_ids: Collection[str]) -> dict[SeriesKey, int]:
+    """Returns the IDs of the series of runs."""
+    query = select(SeriesRow.run_id, SeriesRow.name, SeriesRow.id)
+    return {
+        (run_id, name): series_id
+        for some in split_values(run_ids)
+        for run_id, name, series_id in await session.execute(
+            query.where(SeriesRow.run_id.in_(some))
+        )
+    }
 
 
 async def load_sizes(
@@ -97,7 +111,7 @@ async def load_sizes(
             .order_by(BlockRow.series_id, BlockRow.fence, BlockRow.attempt_id, BlockRow.first_seq)
         )
         for series_id, fence, attempt_id, block_id, points, levels in await session.execute(query):
-            size = BlockSize(block_id, points, levels != NOT_CONVERTED)
+            size = BlockSize(block_id, points, levels)
             found.setdefault((series_id, fence, attempt_id), []).append(size)
     return found
 
@@ -131,23 +145,24 @@ async def replace(
                 .where(RollupRow.series_id.in_(some), RollupRow.block_id.in_(removed))
                 .execution_options(synchronize_session=False)
             )
-    if not added:
+    blocks = [_row(block) for block in added]
+    await combined_writes.execute_in(session, [Write(_ADD_BLOCKS, blocks)])
+    with_rollups = [block for block in added if block.cells]
+    if not with_rollups:
         return
-    statement = insert(BlockRow).returning(BlockRow.id, sort_by_parameter_order=True)
-    ids = list(await session.scalars(statement, [_row(block) for block in added]))
+    ids = await _load_ids(session, with_rollups)
     cells = [
         {
             "series_id": block.key[0],
             "axis": axis,
             "level": level,
-            "block_id": block_id,
+            "block_id": ids[*block.key, block.values["first_seq"]],
             "cells": content,
         }
-        for block_id, block in zip(ids, added, strict=True)
+        for block in with_rollups
         for (axis, level), content in block.cells.items()
     ]
-    if cells:
-        await session.execute(insert(RollupRow), cells)
+    await combined_writes.execute_in(session, [Write(_ADD_ROLLUPS, cells)])
 
 
 async def list_unconverted_runs(session: Session, limit: int) -> list[str]:
@@ -200,6 +215,23 @@ async def _delete_all(session: Session, row: type[Any], ids: Collection[int]) ->
         result = await session.execute(statement.execution_options(synchronize_session=False))
         if isinstance(result, CursorResult) and result.rowcount != len(some):
             raise OutdatedError
+
+
+async def _load_ids(
+    session: Session, added: Sequence[NewBlock]
+) -> dict[tuple[int, int, str, int], int]:
+    """Returns the IDs of blocks by key and first record."""
+    block = BlockRow
+    query = select(block.series_id, block.fence, block.attempt_id, block.first_seq, block.id)
+    found: dict[tuple[int, int, str, int], int] = {}
+    for some in split_values(added):
+        query_of_some = query.where(
+            block.series_id.in_({one.key[0] for one in some}),
+            block.first_seq.in_({one.values["first_seq"] for one in some}),
+        )
+        for row in await session.execute(query_of_some):
+            found[row.series_id, row.fence, row.attempt_id, row.first_seq] = row.id
+    return found
 
 
 def _row(block: NewBlock) -> dict[str, Any]:

@@ -2,11 +2,16 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import BigInteger, String, bindparam, func, select
 
 from app.db.engine import Session
-from app.db.models.curves import BlockRow, RollupRow, SeriesRow
+from app.db.models.curves import BlockRow, RollupRow, SeriesRow, TailRow
+from app.db.repositories.blocks import Tail
+from app.db.repositories.combined_reads import Read, fetch_all
+from app.db.repositories.listed_values import is_listed, list_pairs, write_list, write_pairs
 from app.db.repositories.value_lists import split_values
 
 Key = tuple[str, str]
@@ -32,37 +37,61 @@ class BlockHead:
     """See `BlockRow.levels`."""
 
 
-async def load_block_heads(
-    session: Session, keys: Collection[Key], axis: str
-) -> dict[Key, list[BlockHead]]:
-    """Returns the blocks of series, in order, with their ranges on an axis."""
-    low, high = getattr(BlockRow, f"{axis}_low"), getattr(BlockRow, f"{axis}_high")
+async def load_parts(
+    session: Session, keys: Collection[Key], run_ids: Collection[str], axis: str
+) -> tuple[dict[Key, list[BlockHead]], list[Tail]]:
+    """Returns what holds the points of series.
+
+    Args:
+        session: A session that reads.
+        keys: The series.
+        run_ids: Their runs.
+        axis: Axis of the ranges of blocks.
+
+    Returns:
+        The blocks of each series, in order, and the tails of the runs as they arrived.
+    """
+    dialect = session.get_bind().dialect.name
+    blocks, tails = await fetch_all(
+        session,
+        [
+            Read(_select_heads(dialect, axis), write_pairs(dialect, list(keys))),
+            Read(_select_tails(dialect), write_list(dialect, list(run_ids)), has_bytes=True),
+        ],
+    )
     found: dict[Key, list[BlockHead]] = {}
-    for some in split_values(keys):
-        series = tuple_(SeriesRow.run_id, SeriesRow.name).in_(some)
-        query = (
-            select(
-                SeriesRow.run_id,
-                SeriesRow.name,
-                BlockRow.fence,
-                BlockRow.attempt_id,
-                BlockRow.first_seq,
-                BlockRow.id,
-                BlockRow.series_id,
-                BlockRow.points,
-                low,
-                high,
-                BlockRow.env_step_high,
-                BlockRow.levels,
-            )
-            .join(BlockRow, BlockRow.series_id == SeriesRow.id)
-            .where(series)
-        )
-        for run_id, name, *head in await session.execute(query):
-            found.setdefault((run_id, name), []).append(BlockHead(*head))
+    for run_id, name, *head in blocks:
+        found.setdefault((run_id, name), []).append(BlockHead(*head))
     for heads in found.values():
         heads.sort()
-    return found
+    return found, [Tail(*row) for row in tails]
+
+
+@cache
+def _select_heads(dialect: str, axis: str) -> Any:
+    asked, run_id, name = list_pairs(dialect, String(), String())
+    columns = (
+        "fence", "attempt_id", "first_seq", "id", "series_id", "points", f"{axis}_low",
+        f"{axis}_high", "env_step_high", "levels",
+    )  # fmt: skip
+    # A column that is read twice needs two names.
+    chosen = [getattr(BlockRow, one).label(f"c{place}") for place, one in enumerate(columns)]
+    return (
+        select(SeriesRow.run_id, SeriesRow.name, *chosen)
+        .select_from(asked)
+        .join(SeriesRow, (SeriesRow.run_id == run_id) & (SeriesRow.name == name))
+        .join(BlockRow, BlockRow.series_id == SeriesRow.id)
+    )
+
+
+@cache
+def _select_tails(dialect: str) -> Any:
+    columns = ("id", "run_id", "attempt_id", "fence", "first_seq", "last_seq", "content")
+    return (
+        select(*(getattr(TailRow, name) for name in columns))
+        .where(is_listed(dialect, TailRow.run_id))
+        .order_by(TailRow.run_id, TailRow.id)
+    )
 
 
 async def load_contents(session: Session, block_ids: Collection[int]) -> dict[int, bytes]:
@@ -75,22 +104,38 @@ async def load_contents(session: Session, block_ids: Collection[int]) -> dict[in
 
 
 async def load_rollups(
-    session: Session, blocks: Collection[BlockHead], axis: int, level: int
+    session: Session, wanted: Collection[tuple[BlockHead, int]], axis: int
 ) -> dict[int, bytes]:
-    """Returns the cells of blocks on one level of an axis, by the ID of the block."""
-    wanted = {block.id for block in blocks}
-    found: dict[int, bytes] = {}
-    for some in split_values({block.series_id for block in blocks}):
-        query = select(RollupRow.block_id, RollupRow.cells).where(
-            RollupRow.series_id.in_(some),
-            RollupRow.axis == axis,
-            RollupRow.level == level,
-            RollupRow.block_id >= min(wanted),
-            RollupRow.block_id <= max(wanted),
+    """Returns the cells of blocks on a level of an axis for each, by the ID of the block."""
+    dialect = session.get_bind().dialect.name
+    levels: dict[int, list[tuple[int, int]]] = {}
+    for block, level in wanted:
+        levels.setdefault(level, []).append((block.series_id, block.id))
+    statement = _select_rollups(dialect)
+    reads = [
+        Read(
+            statement, {**write_pairs(dialect, some), "axis": axis, "level": level}, has_bytes=True
         )
-        rows = (await session.execute(query)).all()
-        found |= {block_id: cells for block_id, cells in rows if block_id in wanted}
-    return found
+        for level, some in levels.items()
+    ]
+    found = await fetch_all(session, reads) if reads else []
+    return {block_id: cells for rows in found for block_id, cells in rows}
+
+
+@cache
+def _select_rollups(dialect: str) -> Any:
+    asked, series_id, block_id = list_pairs(dialect, BigInteger(), BigInteger())
+    return (
+        select(RollupRow.block_id, RollupRow.cells)
+        .select_from(asked)
+        .join(
+            RollupRow,
+            (RollupRow.series_id == series_id)
+            & (RollupRow.axis == bindparam("axis"))
+            & (RollupRow.level == bindparam("level"))
+            & (RollupRow.block_id == block_id),
+        )
+    )
 
 
 async def load_first_walls(session: Session, run_ids: Collection[str]) -> dict[str, int]:

@@ -43,15 +43,15 @@ async def list_page(
 
 
 async def load_job_progress(session: Session, job_id: str) -> tuple[int, frozenset[str]]:
-    """Returns how many evaluations a job has made, and of which snapshots."""
+    """Returns how many evaluations of snapshots a job has made, and of which ones."""
     query = (
         select(EvaluationRow.snapshot_id, func.count())
-        .where(EvaluationRow.job_id == job_id)
+        .where(EvaluationRow.job_id == job_id, EvaluationRow.snapshot_id.is_not(None))
         .group_by(EvaluationRow.snapshot_id)
     )
-    counts: dict[str | None, int] = dict((await session.execute(query)).all())
-    return sum(counts.values()), frozenset(
-        snapshot_id for snapshot_id in counts if snapshot_id is not None
+    counts = (await session.execute(query)).all()
+    return sum(number for _, number in counts), frozenset(
+        snapshot_id for snapshot_id, _ in counts if snapshot_id is not None
     )
 
 

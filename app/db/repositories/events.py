@@ -7,7 +7,6 @@ in the order of visibility: who has seen id N has seen, or will never see, every
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, cast
 
 from sqlalchemy import Select, Table, func, insert, or_, select
@@ -15,7 +14,8 @@ from sqlalchemy.orm import Session as SyncSession
 
 from app.db.engine import EVENTS, Session, announce
 from app.db.models.events import EventRow
-from app.db.repositories import pending_rows
+from app.db.repositories import combined_writes, pending_rows
+from app.db.repositories.combined_writes import Write
 
 _LOG: Final = "events"
 _INSERT: Final = insert(cast("Table", EventRow.__table__))
@@ -90,8 +90,8 @@ async def read_newest_id(session: Session) -> int:
     return (await session.scalar(select(func.max(EventRow.id)))) or 0
 
 
-def _insert(session: SyncSession, rows: list[dict[str, Any]], at: datetime) -> None:
-    session.connection().execute(_INSERT, [{**row, "at": at} for row in rows])
+def _insert(session: SyncSession, rows: list[dict[str, Any]]) -> None:
+    combined_writes.execute(session.connection(), [Write(_INSERT, rows)])
 
 
 pending_rows.register(_LOG, _insert)

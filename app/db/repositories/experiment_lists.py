@@ -18,17 +18,29 @@ from app.db.repositories.list_sorting import (
     find_experiment_key,
     sort_page,
 )
-from app.db.repositories.run_lists import ListOrder, WantedPage
-from app.db.repositories.statistic_rows import Named, select_mean
+from app.db.repositories.run_lists import WantedPage
+from app.db.repositories.several_keys import (
+    DirectedKey,
+    label_keys,
+    list_keys,
+    sort_by_keys,
+)
+from app.db.repositories.statistic_rows import Named, select_over_runs
+from palestra.contract.list_order import OrderKey
 
 
-async def find_key_type(session: Session, order: ListOrder, scope: ListScope) -> KeyType:
+async def find_key_type(session: Session, order: OrderKey, scope: ListScope) -> KeyType:
     """Returns the type of the values of a key."""
     return (await _find_key(session, order, scope)).type
 
 
 async def list_page(session: Session, wanted: WantedPage) -> list[tuple[ExperimentRow, Any]]:
-    """Returns the experiments of a page and one more, each with the value of the key."""
+    """Returns the experiments of a page and one more, each with the value of the key.
+
+    In the order of several keys the value is a tuple.
+    """
+    if wanted.further:
+        return await _list_by_keys(session, wanted)
     key = await _find_key(session, wanted.order, wanted.scope)
     query: Select[Any] = select(ExperimentRow, key.expression).where(
         ExperimentRow.project_id.in_(wanted.scope.project_ids),
@@ -45,10 +57,28 @@ async def list_page(session: Session, wanted: WantedPage) -> list[tuple[Experime
     return [(row[0], row[1]) for row in await session.execute(query)]
 
 
-async def _find_key(session: Session, order: ListOrder, scope: ListScope) -> SortKey:
+async def _list_by_keys(session: Session, wanted: WantedPage) -> list[tuple[ExperimentRow, Any]]:
+    scope = wanted.scope
+    keys = [
+        DirectedKey(await _find_key(session, one, scope), one.is_descending)
+        for one in (wanted.order, *wanted.further)
+    ]
+    row = ExperimentRow
+    columns = row.id.label("id"), row.project_id.label("project_id"), *label_keys(keys)
+    query: Select[Any] = select(*columns).where(
+        row.project_id.in_(scope.project_ids),
+        *(build_experiment_condition(term, scope) for term in wanted.terms),
+    )
+    found = query.subquery("sorted")
+    is_same = (row.project_id == found.c.project_id) & (row.id == found.c.id)
+    shown = select(row, *list_keys(found, len(keys))).join(found, is_same)
+    page = sort_by_keys(shown, found, keys, wanted.after, wanted.limit)
+    return [(one[0], tuple(one[1:])) for one in await session.execute(page)]
+
+
+async def _find_key(session: Session, order: OrderKey, scope: ListScope) -> SortKey:
     if order.kind in {"series", "threshold"}:
-        mean = select_mean(order, scope)
-        return SortKey(mean, "number", is_nullable=True)
+        return SortKey(select_over_runs(order, scope), "number", is_nullable=True)
     if order.kind == "member":
         query = select(DefinitionMemberRow.number).where(
             DefinitionMemberRow.path == order.field,
@@ -64,12 +94,12 @@ async def _find_key(session: Session, order: ListOrder, scope: ListScope) -> Sor
     return key
 
 
-async def load_means(
+async def load_statistics(
     session: Session, keys: Sequence[ExperimentKey], named: Named, scope: ListScope
 ) -> dict[ExperimentKey, float | None]:
-    """Returns the mean of a statistic over the runs of each experiment."""
-    mean = select_mean(named, scope)
-    query = select(ExperimentRow.project_id, ExperimentRow.id, mean).where(
+    """Returns a statistic over the runs of each experiment."""
+    value = select_over_runs(named, scope)
+    query = select(ExperimentRow.project_id, ExperimentRow.id, value).where(
         tuple_(ExperimentRow.project_id, ExperimentRow.id).in_(keys)
     )
     return {(row[0], row[1]): row[2] for row in await session.execute(query)}

@@ -1,6 +1,6 @@
 """The terms of a filter as SQL conditions on runs and experiments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from operator import ge, gt, le, lt
 from typing import Any, Final
@@ -17,6 +17,7 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    tuple_,
 )
 from sqlalchemy import any_ as sql_any
 
@@ -26,7 +27,7 @@ from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.projects import UserRow
 from app.db.models.summaries import DefinitionMemberRow, FindingRow, SetupRow
 from app.db.repositories.list_scope import ListScope
-from app.db.repositories.statistic_rows import Column, StatisticRows, find_rows, select_mean
+from app.db.repositories.statistic_rows import Column, StatisticRows, find_rows, select_over_runs
 from app.domain.definition_members import write_text
 from app.domain.derived_states import EXPERIMENT_ORDER
 from palestra.contract.filters import ANY_FINDING, Age, Operator, Term, Value
@@ -93,7 +94,17 @@ def build_setup_condition(term: Term, scope: ListScope) -> Condition:
 
 def is_about_experiment(term: Term) -> bool:
     """Returns whether all runs of an experiment fit a term of a filter of runs, or none."""
-    return term.field in OF_EXPERIMENT or term.kind in {"member", "flag"}
+    return _is_text(term, OF_EXPERIMENT) or term.kind in {"member", "flag"}
+
+
+def is_about_setup(term: Term) -> bool:
+    """Returns whether a term is about one of `SETUP_FIELDS`."""
+    return _is_text(term, SETUP_FIELDS)
+
+
+def _is_text(term: Term, fields: Container[str]) -> bool:
+    """A series or a threshold may have the name of a field."""
+    return term.kind == "text" and term.field in fields
 
 
 def compare_statistic(term: Term, rows: StatisticRows) -> Condition:
@@ -139,16 +150,18 @@ def _has_finding(term: Term) -> Condition:
 
 
 def _exists_experiment(condition: Condition) -> Condition:
-    return exists().where(
+    found = exists().where(
         ExperimentRow.project_id == RunRow.project_id,
         ExperimentRow.id == RunRow.experiment_id,
         condition,
     )
+    # A list that is sorted by a field of experiments joins them beside this.
+    return found.correlate(RunRow)
 
 
 def _build_for_experiment(term: Term, scope: ListScope) -> Condition:
     if term.kind in {"series", "threshold"}:
-        return _compare(select_mean(term, scope), term)
+        return _compare(select_over_runs(term, scope), term)
     if term.field == "":
         return or_(
             *(
@@ -174,14 +187,14 @@ def _build_for_experiment(term: Term, scope: ListScope) -> Condition:
 
 
 def _has_member(term: Term) -> Condition:
+    """Returns the condition that an experiment has a member that fits.
+
+    The rows of the member are found first, by an index of its values.
+    """
     row = DefinitionMemberRow
     tests = [_compare_member(term, value) for value in term.values]
-    return exists().where(
-        row.project_id == ExperimentRow.project_id,
-        row.experiment_id == ExperimentRow.id,
-        row.path == term.field,
-        or_(*tests),
-    )
+    found = select(row.project_id, row.experiment_id).where(row.path == term.field, or_(*tests))
+    return tuple_(ExperimentRow.project_id, ExperimentRow.id).in_(found)
 
 
 def _compare_member(term: Term, value: Value) -> Condition:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import case, delete, insert, select, update
 
 from app.db.engine import Session
 from app.db.models.summaries import FindingRow, RunSummaryRow
@@ -19,10 +19,11 @@ async def list_unjudged(session: Session, limit: int) -> list[str]:
     return list(await session.scalars(query.order_by(*order).limit(limit)))
 
 
-async def read_version(session: Session, run_id: str) -> int | None:
-    """Returns the version of the summary of a run; `None` without a summary."""
-    query = select(RunSummaryRow.version).where(RunSummaryRow.run_id == run_id)
-    return await session.scalar(query)
+async def load_versions(session: Session, run_ids: Collection[str]) -> dict[str, int]:
+    """Returns the versions of the summaries of those runs that have one."""
+    query = select(RunSummaryRow.run_id, RunSummaryRow.version)
+    found = await session.execute(query.where(RunSummaryRow.run_id.in_(run_ids)))
+    return dict(found.all())
 
 
 async def load(session: Session, run_ids: Collection[str]) -> dict[str, list[FindingRow]]:
@@ -36,19 +37,29 @@ async def load(session: Session, run_ids: Collection[str]) -> dict[str, list[Fin
     return found
 
 
-async def mark_judged(session: Session, run_id: str, version: int) -> bool:
-    """Stores the version of the summary that was judged.
+async def mark_judged(session: Session, versions: Mapping[str, int]) -> set[str]:
+    """Stores the versions of the summaries that were judged, by run ID.
 
-    Returns whether no later version was judged before.
+    Returns the runs of which no later version was judged before. The rows are locked in the order
+    of their IDs, as the summariser does.
     """
-    judged = await session.execute(
-        update(RunSummaryRow)
-        .where(RunSummaryRow.run_id == run_id, RunSummaryRow.judged_version < version)
-        .values(judged_version=version)
-        .returning(RunSummaryRow.run_id)
-        .execution_options(synchronize_session=False)
-    )
-    return judged.first() is not None
+    ours = RunSummaryRow.run_id.in_(versions)
+    query = select(RunSummaryRow.run_id, RunSummaryRow.judged_version).where(ours)
+    query = query.order_by(RunSummaryRow.run_id).with_for_update()
+    newer = {
+        run_id
+        for run_id, judged in (await session.execute(query)).all()
+        if judged < versions[run_id]
+    }
+    if newer:
+        version = case({run_id: versions[run_id] for run_id in newer}, value=RunSummaryRow.run_id)
+        await session.execute(
+            update(RunSummaryRow)
+            .where(RunSummaryRow.run_id.in_(newer))
+            .values(judged_version=version)
+            .execution_options(synchronize_session=False)
+        )
+    return newer
 
 
 async def replace(session: Session, run_id: str, rows: Sequence[Mapping[str, Any]]) -> None:

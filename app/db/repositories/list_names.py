@@ -1,6 +1,6 @@
 """What the fields of a filter may name: series and members of definitions that exist."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import ColumnElement, exists, select
 
@@ -11,7 +11,10 @@ from app.db.models.summaries import (
     SeriesSummaryRow,
     SetupRow,
 )
+from app.db.repositories.filter_conditions import build_setup_condition, is_about_setup
+from app.db.repositories.list_scope import ListScope
 from app.db.repositories.value_lists import split_values
+from palestra.contract.filters import Term
 
 
 async def find_series(
@@ -33,8 +36,27 @@ async def list_series(session: Session, project_ids: Collection[str], limit: int
     return list(await session.scalars(query.limit(limit)))
 
 
-def _is_used(project_ids: Collection[str]) -> ColumnElement[bool]:
-    setups = select(SetupRow.id).where(SetupRow.project_id.in_(project_ids))
+async def list_series_of_runs(session: Session, run_ids: Collection[str]) -> list[str]:
+    """Returns names of the series that the runs have, in order."""
+    found: set[str] = set()
+    for some in split_values(run_ids):
+        used = select(SeriesSummaryRow.name_id).where(SeriesSummaryRow.run_id.in_(some))
+        query = select(SeriesNameRow.name).where(SeriesNameRow.id.in_(used))
+        found.update(await session.scalars(query))
+    return sorted(found)
+
+
+async def list_possible_series(
+    session: Session, terms: Sequence[Term], scope: ListScope
+) -> set[str]:
+    """Returns names of all series of runs that may fit terms: of the setups that fit them."""
+    of_setup = (build_setup_condition(term, scope) for term in terms if is_about_setup(term))
+    query = select(SeriesNameRow.name).where(_is_used(scope.project_ids, *of_setup))
+    return set(await session.scalars(query))
+
+
+def _is_used(project_ids: Collection[str], *of_setup: ColumnElement[bool]) -> ColumnElement[bool]:
+    setups = select(SetupRow.id).where(SetupRow.project_id.in_(project_ids), *of_setup)
     return exists().where(
         SeriesSummaryRow.name_id == SeriesNameRow.id, SeriesSummaryRow.setup_id.in_(setups)
     )

@@ -1,6 +1,6 @@
 """Orders lists by any key, in pages: rows without a value come last in both directions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Literal
@@ -13,7 +13,7 @@ from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.projects import UserRow
 from app.db.models.summaries import DefinitionMemberRow
 from app.db.repositories.filter_conditions import OF_EXPERIMENT, OF_RUN
-from app.domain.paging import Key, refuse_cursor
+from app.domain.paging import Key, Keys, refuse_cursor
 
 KeyType = Literal["text", "number", "time"]
 
@@ -46,7 +46,10 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class PageEnd:
-    """The end of the page before: value and ID of its last row."""
+    """The end of the page before: value and ID of its last row.
+
+    In the order of several keys the value is a tuple.
+    """
 
     value: Any
     id: str
@@ -99,19 +102,28 @@ def sort_page(
 ) -> Select[Any]:
     """Returns the query of one page and one row more."""
     if after is not None:
-        query = query.where(_is_after(key, row_id, after, is_descending=is_descending))
+        query = query.where(is_after(key, row_id, after, is_descending=is_descending))
+    order = order_by(key, row_id, is_descending=is_descending)
+    return query.order_by(*order).limit(limit + 1)
+
+
+def order_by(
+    key: SortKey, row_id: InstrumentedAttribute[str], *, is_descending: bool
+) -> list[ColumnElement[Any]]:
+    """Returns what a query is ordered by."""
     order: list[ColumnElement[Any]] = []
     if key.is_nullable:
         order.append(case((key.expression.is_(None), 1), else_=0))
     order += (
         [key.expression.desc(), row_id.desc()] if is_descending else [key.expression, row_id.asc()]
     )
-    return query.order_by(*order).limit(limit + 1)
+    return order
 
 
-def _is_after(
+def is_after(
     key: SortKey, row_id: InstrumentedAttribute[str], after: PageEnd, *, is_descending: bool
 ) -> ColumnElement[bool]:
+    """Returns the condition that a row comes after the page before."""
     is_next = row_id < after.id if is_descending else row_id > after.id
     if after.value is None:
         return and_(key.expression.is_(None), is_next)
@@ -124,22 +136,31 @@ def _is_after(
     return and_(bound, or_(beyond, same))
 
 
-def read_place(after: tuple[Key, str] | None, key_type: KeyType) -> PageEnd | None:
+def read_place(after: tuple[Keys, str] | None, key_types: Sequence[KeyType]) -> PageEnd | None:
     """Returns the end of the page before, from the content of a cursor.
 
+    Args:
+        after: Values of the keys and ID of a row.
+        key_types: The types of the keys.
+
     Raises:
-        InvalidError: `invalid_cursor` if the value has another type than the key.
+        InvalidError: `invalid_cursor` if a value has another type than its key.
     """
     if after is None:
         return None
-    value, row_id = after
+    keys, row_id = after
+    values = tuple(map(_read_value, keys, key_types))
+    return PageEnd(values if len(values) > 1 else values[0], row_id)
+
+
+def _read_value(value: Key, key_type: KeyType) -> Any:
     if value is None:
-        return PageEnd(None, row_id)
+        return None
     if isinstance(value, str) is not (key_type == "text"):
         raise refuse_cursor()
     if key_type != "time":
-        return PageEnd(value, row_id)
+        return value
     try:
-        return PageEnd(EPOCH + timedelta(microseconds=int(value)), row_id)
+        return EPOCH + timedelta(microseconds=int(value))
     except OverflowError:
         raise refuse_cursor() from None

@@ -1,31 +1,12 @@
 """Rows of browser logins. Secrets are passed to this module as hashes only."""
 
 from collections.abc import Collection, Sequence
-from functools import cache
 
-from sqlalchemy import ColumnElement, Select, String, bindparam, select, update
+from sqlalchemy import ColumnElement, select, update
 
 from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.access import LoginSessionRow
-
-
-async def find_live_login(
-    session: Session, secret_hash: str, idle_seconds: float, max_seconds: float
-) -> LoginSessionRow | None:
-    """Returns a login that has not ended, was used recently and is within its maximum age."""
-    return await session.scalar(
-        _select_live_login(idle_seconds, max_seconds), {"given_hash": secret_hash}
-    )
-
-
-@cache
-def _select_live_login(idle_seconds: float, max_seconds: float) -> Select[LoginSessionRow]:
-    """Returns a statement that is built once, since each request of a browser executes it."""
-    return select(LoginSessionRow).where(
-        LoginSessionRow.secret_hash == bindparam("given_hash", type_=String()),
-        *build_live_login_conditions(idle_seconds, max_seconds),
-    )
 
 
 async def list_live_logins(

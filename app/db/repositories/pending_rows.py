@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import event, func, select
+from sqlalchemy import event, select
 from sqlalchemy.orm import Session as SyncSession
 from sqlalchemy.orm import SessionTransaction
 
@@ -17,13 +17,14 @@ from app.db.clock import SKEW, db_now
 from app.db.engine import Session
 
 Row = dict[str, Any]
-Insert = Callable[[SyncSession, list[Row], datetime], None]
-"""Inserts the rows of a log, given the time of the commit."""
+Insert = Callable[[SyncSession, list[Row]], None]
+"""Inserts the rows of a log."""
 
 _PENDING: Final = "palestra_pending_rows"
 _MARKS: Final = "palestra_pending_marks"
 _APPEND_LOCK: Final = 0x70616C_6576
 """Key of the advisory lock that orders appends."""
+_LOCK: Final = f"SELECT pg_advisory_xact_lock({_APPEND_LOCK})"
 
 _inserts: Final[dict[str, Insert]] = {}
 
@@ -44,21 +45,36 @@ def _insert_pending(session: SyncSession) -> None:
         return
     session.flush()
     pending = session.info.pop(_PENDING)
-    at = lock(session)
+    lock(session)
     for log, insert in _inserts.items():
         rows = [row for name, row in pending if name == log]
         if rows:
-            insert(session, rows, at)
+            insert(session, rows)
 
 
-def lock(session: SyncSession) -> datetime:
-    """Takes the lock and returns the time by the clock of the database's machine."""
+def lock(session: SyncSession) -> None:
+    """Takes the lock before the session's next statement or its commit."""
+    connection = session.connection()
+    if connection.dialect.name == "postgresql":
+        driver: Any = connection.connection.driver_connection
+        driver.defer(_LOCK, [{}])
+
+
+def read_time(session: SyncSession) -> datetime:
+    """Returns the time by the clock of the database's machine, once the lock is held."""
     if session.get_bind().dialect.name == "postgresql":
-        found = session.execute(select(func.pg_advisory_xact_lock(_APPEND_LOCK), db_now())).one()
-        at: datetime = found[1]
+        at: datetime = session.execute(select(db_now())).scalar_one()
         return at
-    session.connection()  # begins the transaction: SQLite's only writer is this one from here on
+    _begin_sqlite(session)
     return datetime.now(UTC) + timedelta(seconds=SKEW.seconds)
+
+
+def _begin_sqlite(session: SyncSession) -> None:
+    """Makes this transaction SQLite's only writer, if no statement of it was executed yet."""
+    connection = session.connection()
+    driver: Any = connection.connection.driver_connection
+    if not driver.in_transaction:
+        connection.exec_driver_sql("SELECT 1")
 
 
 @event.listens_for(SyncSession, "after_transaction_create")

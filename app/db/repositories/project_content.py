@@ -16,6 +16,7 @@ from app.db.models.artifacts import ArtifactRow, BlobRow
 from app.db.models.base import Base
 from app.db.models.curves import (
     BlockRow,
+    EpochBlockRow,
     EpochStatsRow,
     EvaluationRow,
     RollupRow,
@@ -93,6 +94,7 @@ OF_RUN: Final[tuple[Remove, ...]] = (
     _make_remover(SeriesRow, _has_value(SeriesRow.run_id)),
     _make_remover(LogBlockRow, _has_value(LogBlockRow.run_id)),
     _make_remover(EpochStatsRow, _has_value(EpochStatsRow.run_id)),
+    _make_remover(EpochBlockRow, _has_value(EpochBlockRow.run_id)),
     _make_remover(EvaluationRow, _has_value(EvaluationRow.run_id)),
     _make_remover(
         SnapshotFileRow, _refers_to(SnapshotFileRow.snapshot_id, SnapshotRow.id, SnapshotRow.run_id)

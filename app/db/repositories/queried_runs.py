@@ -1,13 +1,17 @@
 """Reads what queries of curves need beside the points: runs, their definitions and counts."""
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import String, func, literal_column, select, tuple_
 
 from app.db.engine import Session
 from app.db.models.curves import EvaluationRow, SeriesRow
+from app.db.models.events import EventRow
 from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.repositories.combined_reads import Read, fetch_all
+from app.db.repositories.listed_values import is_listed, list_pairs, write_list, write_pairs
 from app.db.repositories.value_lists import split_values
 
 
@@ -24,18 +28,77 @@ class QueriedRun(NamedTuple):
 
 async def load_runs(session: Session, run_ids: Collection[str]) -> dict[str, QueriedRun]:
     """Returns the runs that exist."""
-    found: dict[str, QueriedRun] = {}
-    for some in split_values(run_ids):
-        query = select(
-            RunRow.id,
-            RunRow.project_id,
-            RunRow.experiment_id,
-            RunRow.seed,
-            RunRow.state,
-            RunRow.fence,
-        ).where(RunRow.id.in_(some))
-        found.update((row[0], QueriedRun(*row)) for row in await session.execute(query))
-    return found
+    dialect = session.get_bind().dialect.name
+    (rows,) = await fetch_all(
+        session, [Read(_select_runs(dialect), write_list(dialect, list(run_ids)))]
+    )
+    return {row[0]: QueriedRun(*row) for row in rows}
+
+
+@cache
+def _select_runs(dialect: str) -> Any:
+    columns = (getattr(RunRow, name) for name in QueriedRun._fields)
+    return select(*columns).where(is_listed(dialect, RunRow.id))
+
+
+class QueryCounts(NamedTuple):
+    """What identifies the data of a query.
+
+    Attributes:
+        points: Number of points of each series that exists.
+        evaluations: Per run with evaluations, how many it has, and how many of them count.
+        newest_event: The ID of the last event; 0 without one.
+    """
+
+    points: Mapping[tuple[str, str], int]
+    evaluations: Mapping[str, tuple[int, int]]
+    newest_event: int
+
+
+async def load_counts(
+    session: Session, keys: Collection[tuple[str, str]], run_ids: Collection[str]
+) -> QueryCounts:
+    """Returns the counts of series (run, name) and of runs."""
+    dialect = session.get_bind().dialect.name
+    points, evaluations, events = await fetch_all(
+        session,
+        [
+            Read(_select_points(dialect), write_pairs(dialect, list(keys))),
+            Read(_select_evaluations(dialect), write_list(dialect, list(run_ids))),
+            Read(_select_newest_event(), {}),
+        ],
+    )
+    return QueryCounts(
+        {(row.run_id, row.name): row.points for row in points},
+        {row.run_id: (row.every, row.counting) for row in evaluations},
+        events[0].newest or 0,
+    )
+
+
+@cache
+def _select_points(dialect: str) -> Any:
+    asked, run_id, name = list_pairs(dialect, String(), String())
+    return (
+        select(SeriesRow.run_id, SeriesRow.name, SeriesRow.points)
+        .select_from(asked)
+        .join(SeriesRow, (SeriesRow.run_id == run_id) & (SeriesRow.name == name))
+    )
+
+
+@cache
+def _select_evaluations(dialect: str) -> Any:
+    counting = func.count(literal_column("1")).filter(~EvaluationRow.superseded)
+    every = func.count().label("every")
+    return (
+        select(EvaluationRow.run_id, every, counting.label("counting"))
+        .where(is_listed(dialect, EvaluationRow.run_id))
+        .group_by(EvaluationRow.run_id)
+    )
+
+
+@cache
+def _select_newest_event() -> Any:
+    return select(func.max(EventRow.id).label("newest"))
 
 
 async def list_run_ids(
@@ -70,19 +133,6 @@ async def load_definitions(
     return found
 
 
-async def count_points(
-    session: Session, keys: Collection[tuple[str, str]]
-) -> Mapping[tuple[str, str], int]:
-    """Returns the number of points of each of the series (run, name) that exists."""
-    found: dict[tuple[str, str], int] = {}
-    for some in split_values(keys):
-        query = select(SeriesRow.run_id, SeriesRow.name, SeriesRow.points).where(
-            tuple_(SeriesRow.run_id, SeriesRow.name).in_(some)
-        )
-        found.update(((row[0], row[1]), row[2]) for row in await session.execute(query))
-    return found
-
-
 async def list_names(session: Session, run_ids: Collection[str]) -> set[str]:
     """Returns the names of all series of the runs."""
     found: set[str] = set()
@@ -94,15 +144,6 @@ async def list_names(session: Session, run_ids: Collection[str]) -> set[str]:
 
 async def count_evaluations(
     session: Session, run_ids: Collection[str]
-) -> dict[str, tuple[int, int]]:
+) -> Mapping[str, tuple[int, int]]:
     """Returns how many evaluations the runs have, and how many of them count."""
-    found: dict[str, tuple[int, int]] = {}
-    for some in split_values(run_ids):
-        counting = func.count(1).filter(EvaluationRow.superseded.is_(False))
-        query = (
-            select(EvaluationRow.run_id, func.count(), counting)
-            .where(EvaluationRow.run_id.in_(some))
-            .group_by(EvaluationRow.run_id)
-        )
-        found.update((row[0], (row[1], row[2])) for row in await session.execute(query))
-    return found
+    return (await load_counts(session, [], run_ids)).evaluations

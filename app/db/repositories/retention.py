@@ -8,6 +8,7 @@ from app.db.clock import db_now
 from app.db.engine import Session
 from app.db.models.access import IdempotencyKeyRow, LoginLinkRow
 from app.db.models.events import EventRow
+from app.db.repositories import summaries
 
 _BATCH: Final = 10_000
 """Rows deleted per call, so that other writers do not wait long."""
@@ -29,13 +30,16 @@ async def forget_answers(session: Session, seconds: float) -> int:
 async def forget_events(session: Session, seconds: float) -> int:
     """Deletes the oldest events that are older than `seconds`, at most `_BATCH` at once.
 
-    The newest event is kept. Returns the number of rows.
+    The newest event is kept, and those that the summariser has not considered, which would have to
+    summarise every run otherwise. Returns the number of rows.
     """
     first = await session.scalar(select(func.min(EventRow.id)))
     last = await session.scalar(select(func.max(EventRow.id)))
     if first is None or last is None:
         return 0
-    old = (EventRow.id < min(first + _BATCH, last), EventRow.at < db_now(-seconds))
+    considered = await summaries.read_progress(session)
+    end = min(first + _BATCH, last, considered + 1)
+    old = (EventRow.id < end, EventRow.at < db_now(-seconds))
     return await _delete(session, delete(EventRow).where(*old))
 
 

@@ -13,9 +13,10 @@ from app.db.repositories.filter_conditions import (
     is_one_of,
 )
 from app.db.repositories.list_scope import ListScope
-from app.db.repositories.run_lists import ListOrder, find_few
+from app.db.repositories.run_lists import find_few
 from app.db.repositories.statistic_rows import find_rows
 from palestra.contract.filters import Term
+from palestra.contract.list_order import OrderKey
 from palestra.contract.states import RunState
 
 
@@ -34,7 +35,7 @@ class MeasuredRun(NamedTuple):
 async def list_measured(
     session: Session,
     terms: Sequence[Term],
-    metric: ListOrder,
+    metric: OrderKey,
     scope: ListScope,
     limit: int,
 ) -> list[MeasuredRun]:
@@ -87,7 +88,7 @@ async def build_conditions(
     return [*conditions, *(build_run_condition(term, scope) for term in terms)]
 
 
-def _select_measured(metric: ListOrder, scope: ListScope) -> Select[Any]:
+def _select_measured(metric: OrderKey, scope: ListScope) -> Select[Any]:
     columns: tuple[Any, ...] = (
         RunRow.project_id,
         RunRow.experiment_id,

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, exists, false, or_, select, union_all
+from sqlalchemy import ColumnElement, Select, exists, false, or_, select
 
 from app.db.engine import Session
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.summaries import DefinitionMemberRow, SetupRow
+from app.db.repositories import partition_walk
 from app.db.repositories.filter_conditions import (
     OF_EXPERIMENT,
     SETUP_FIELDS,
@@ -24,6 +25,7 @@ from app.db.repositories.filter_conditions import (
     build_setup_condition,
     compare_statistic,
     is_about_experiment,
+    is_about_setup,
     is_one_of,
 )
 from app.db.repositories.list_scope import ListScope
@@ -35,31 +37,16 @@ from app.db.repositories.list_sorting import (
     find_run_key,
     sort_page,
 )
+from app.db.repositories.partition_walk import Walk
 from app.db.repositories.statistic_rows import StatisticRows, find_rows
-from palestra.contract.filters import Kind, Statistic, Term
+from palestra.contract.filters import Term
+from palestra.contract.list_order import OrderKey
 
 FEW: Final = 3_000
 """Runs that are sorted after they were found."""
 _EXPERIMENTS: Final = 1_000
-_PARTITIONS: Final = 60
+MOST_PARTITIONS: Final = 500
 """Parts of an index whose runs are merged; of more, all runs with the value are sorted."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListOrder:
-    """The key of a list.
-
-    Attributes:
-        field: Field, member of the definition, series or threshold.
-        kind: Which of these.
-        statistic: Which statistic of a series or of a crossing.
-        is_descending: Whether the highest value comes first.
-    """
-
-    field: str
-    kind: Kind
-    statistic: Statistic = "last"
-    is_descending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,29 +55,34 @@ class WantedPage:
 
     Attributes:
         terms: Terms of the filter, which must all hold.
-        order: The key.
+        order: The first key.
         scope: What the names mean, and what the caller may read.
-        after: End of the page before.
+        after: End of the page before; with further keys its value is a tuple of all their values.
         limit: Largest number of rows.
+        further: The keys after the first, in whose order rows with the same value are.
     """
 
     terms: Sequence[Term]
-    order: ListOrder
+    order: OrderKey
     scope: ListScope
     after: PageEnd | None
     limit: int
+    further: tuple[OrderKey, ...] = ()
 
 
 Listed = list[tuple[str, Any]]
-"""ID and value of the key of the rows of a page, and of one row more if there is a next page."""
+"""ID and value of the key of the rows of a page, and of one row more if there is a next page.
+
+With further keys the value is a tuple.
+"""
 
 
-async def find_key_type(session: Session, order: ListOrder, scope: ListScope) -> KeyType:
+async def find_key_type(session: Session, order: OrderKey, scope: ListScope) -> KeyType:
     """Returns the type of the values of a key."""
     if order.kind == "member":
         return "number" if await _is_number(session, order.field, scope) else "text"
     key = find_run_key(order.field)
-    return "number" if key is None else key.type
+    return "number" if order.kind in {"series", "threshold"} or key is None else key.type
 
 
 async def list_page(session: Session, wanted: WantedPage) -> Listed:
@@ -104,7 +96,7 @@ async def list_page(session: Session, wanted: WantedPage) -> Listed:
         if few is not None:
             return await _sort_few(session, few, rows, wanted)
         return await _walk(session, rows, wanted)
-    key = await _find_key(session, order, scope)
+    key = await find_key(session, order, scope)
     query: Select[Any] = select(RunRow.id, key.expression)
     query = query.where(RunRow.project_id.in_(scope.project_ids))
     if few is not None:
@@ -112,7 +104,7 @@ async def list_page(session: Session, wanted: WantedPage) -> Listed:
     else:
         query = query.where(*(build_run_condition(term, scope) for term in terms))
     if order.field in OF_EXPERIMENT:
-        query = query.join(ExperimentRow, _is_experiment_of_run())
+        query = query.join(ExperimentRow, is_experiment_of_run())
     query = sort_page(
         query,
         key,
@@ -124,18 +116,19 @@ async def list_page(session: Session, wanted: WantedPage) -> Listed:
     return [(row[0], row[1]) for row in await session.execute(query)]
 
 
-def _needs_search(terms: Sequence[Term], order: ListOrder) -> bool:
+def _needs_search(terms: Sequence[Term], order: OrderKey) -> bool:
     """Returns whether few runs may fit terms that the index of the key does not hold."""
-    return any(order.kind != "series" or term.field not in SETUP_FIELDS for term in terms)
+    return any(order.kind != "series" or not is_about_setup(term) for term in terms)
 
 
-def _is_experiment_of_run() -> ColumnElement[bool]:
+def is_experiment_of_run() -> ColumnElement[bool]:
     return (ExperimentRow.project_id == RunRow.project_id) & (
         ExperimentRow.id == RunRow.experiment_id
     )
 
 
-async def _find_key(session: Session, order: ListOrder, scope: ListScope) -> SortKey:
+async def find_key(session: Session, order: OrderKey, scope: ListScope) -> SortKey:
+    """Returns the key of a field of runs, or of a member of the definition."""
     if order.kind == "member":
         is_number = await _is_number(session, order.field, scope)
         return build_member_key(
@@ -157,23 +150,31 @@ async def _is_number(session: Session, path: str, scope: ListScope) -> bool:
 async def find_few(session: Session, terms: Sequence[Term], scope: ListScope) -> list[str] | None:
     """Returns the IDs of the runs that fit all terms; `None` if they are more than `FEW`."""
     query = select(RunRow.id).where(RunRow.project_id.in_(scope.project_ids))
-    of_experiments = [term for term in terms if is_about_experiment(term)]
-    rest = [term for term in terms if not is_about_experiment(term)]
-    if of_experiments:
-        condition = await _find_experiments(session, of_experiments, scope)
-        if condition is None:
-            rest += of_experiments
-        else:
-            query = query.where(condition)
+    rest = list(terms)
     ids: set[str] | None = None
-    for term in list(rest):
+    for term in terms:
         if term.kind in {"series", "threshold"} and not term.is_negated:
             found = await _find_by_statistic(session, term, terms, scope)
             if found is not None:
                 ids = found if ids is None else ids & found
-                rest.remove(term)
+                # Of the setups that fit; projects are checked with the runs.
+                held = SETUP_FIELDS - {"project"} if term.kind == "series" else frozenset()
+                rest = [
+                    one
+                    for one in rest
+                    if one is not term and not (is_about_setup(one) and one.field in held)
+                ]
+    of_experiments = [term for term in rest if is_about_experiment(term)]
     if ids is not None:
         query = query.where(is_one_of(session, RunRow.id, sorted(ids)))
+    elif of_experiments:
+        condition = await _find_experiments(session, of_experiments, scope)
+        if condition is not None:
+            query = query.where(condition)
+            rest = [term for term in rest if term not in of_experiments]
+        elif len(of_experiments) == len(rest):
+            # Some of the first runs in any order are of so many experiments.
+            return None
     query = query.where(*(build_run_condition(term, scope) for term in rest)).limit(FEW + 1)
     runs = list(await session.scalars(query))
     return runs if len(runs) <= FEW else None
@@ -218,7 +219,7 @@ async def _find_by_statistic(
 async def _list_setups(session: Session, terms: Sequence[Term], scope: ListScope) -> list[int]:
     query = select(SetupRow.id).where(
         SetupRow.project_id.in_(scope.project_ids),
-        *(build_setup_condition(term, scope) for term in terms if term.field in SETUP_FIELDS),
+        *(build_setup_condition(term, scope) for term in terms if is_about_setup(term)),
     )
     return list(await session.scalars(query))
 
@@ -227,12 +228,7 @@ async def _sort_few(
     session: Session, runs: Sequence[str], rows: StatisticRows | None, wanted: WantedPage
 ) -> Listed:
     order = wanted.order
-    values: dict[str, Any] = {}
-    if rows is not None:
-        query = select(rows.run_id, rows.value).where(
-            rows.condition, is_one_of(session, rows.run_id, runs), rows.value.is_not(None)
-        )
-        values = dict((await session.execute(query)).all())
+    values = {} if rows is None else await _load_values(session, runs, rows, wanted)
     sign = -1 if order.is_descending else 1
     having = sorted(values, reverse=order.is_descending)
     having.sort(key=lambda run_id: sign * values[run_id])
@@ -241,7 +237,32 @@ async def _sort_few(
     return [row for row in listed if _follows(row, wanted.after, order)][: wanted.limit + 1]
 
 
-def _follows(row: tuple[str, Any], after: PageEnd | None, order: ListOrder) -> bool:
+async def _load_values(
+    session: Session, runs: Sequence[str], rows: StatisticRows, wanted: WantedPage
+) -> dict[str, Any]:
+    """Returns the statistic of those of some runs that have it."""
+    order, query = wanted.order, select(rows.run_id, rows.value).where(rows.value.is_not(None))
+    for term in wanted.terms:
+        is_same = (term.kind, term.field, term.statistic) == (
+            order.kind,
+            order.field,
+            order.statistic,
+        )
+        if is_same and not term.is_negated:
+            # All of the runs fit the term: an index has them beside each other.
+            near = query.where(compare_statistic(term, rows))
+            if order.kind == "series":
+                setups = await _list_setups(session, wanted.terms, wanted.scope)
+                near = near.where(rows.partition.in_(setups))
+            found = (await session.execute(near.limit(FEW + 1))).all()
+            if len(found) <= FEW:
+                wanted_ids = set(runs)
+                return {row[0]: row[1] for row in found if row[0] in wanted_ids}
+    query = query.where(rows.condition, is_one_of(session, rows.run_id, runs))
+    return dict((await session.execute(query)).all())
+
+
+def _follows(row: tuple[str, Any], after: PageEnd | None, order: OrderKey) -> bool:
     if after is None:
         return True
     run_id, value = row
@@ -258,12 +279,11 @@ async def _walk(session: Session, rows: StatisticRows | None, wanted: WantedPage
     if rows is not None and (after is None or after.value is not None):
         partitions = await _list_partitions(session, wanted)
         if partitions:
-            query = _merge_partitions(rows, partitions, wanted)
-            listed = [(row[0], row[1]) for row in await session.execute(query)]
+            listed = await _list_having(session, rows, partitions, wanted)
         after = None
     if len(listed) > wanted.limit:
         return listed
-    lacking = await _list_lacking(session, rows, wanted, after)
+    lacking = await session.scalars(select_lacking(rows, wanted, after))
     return [*listed, *((run_id, None) for run_id in lacking)][: wanted.limit + 1]
 
 
@@ -274,10 +294,10 @@ async def _list_partitions(session: Session, wanted: WantedPage) -> Sequence[int
     return await _list_setups(session, wanted.terms, wanted.scope)
 
 
-async def _list_lacking(
-    session: Session, rows: StatisticRows | None, wanted: WantedPage, after: PageEnd | None
-) -> Sequence[str]:
-    """Returns the runs without the statistic, which follow all others."""
+def select_lacking(
+    rows: StatisticRows | None, wanted: WantedPage, after: PageEnd | None
+) -> Select[Any]:
+    """Returns the query of the runs without the statistic, which follow all others."""
     query: Select[Any] = select(RunRow.id).where(
         RunRow.project_id.in_(wanted.scope.project_ids),
         *(build_run_condition(term, wanted.scope) for term in wanted.terms),
@@ -286,7 +306,7 @@ async def _list_lacking(
         query = query.where(
             ~exists().where(rows.run_id == RunRow.id, rows.condition, rows.value.is_not(None))
         )
-    query = sort_page(
+    return sort_page(
         query,
         SortKey(RunRow.id, "text"),
         RunRow.id,
@@ -294,39 +314,40 @@ async def _list_lacking(
         after=None if after is None else replace(after, value=after.id),
         limit=wanted.limit,
     )
-    return (await session.scalars(query)).all()
 
 
-def _merge_partitions(
-    rows: StatisticRows, partitions: Sequence[int], wanted: WantedPage
-) -> Select[Any]:
-    """Returns the query of the first runs of all parts, each read in the order of its index."""
-    run_id, partition = rows.run_id, rows.partition
-    base: Any = select(run_id, rows.value.label("value")).where(
-        rows.condition, rows.value.is_not(None)
-    )
+async def _list_having(
+    session: Session, rows: StatisticRows, partitions: Sequence[int], wanted: WantedPage
+) -> Listed:
+    """Returns the first runs with the statistic."""
+    order = wanted.order
     conditions = [
         build_run_condition(term, wanted.scope)
         for term in wanted.terms
-        if wanted.order.kind != "series" or term.field not in SETUP_FIELDS
+        if order.kind != "series" or not is_about_setup(term)
     ]
+    if len(partitions) <= MOST_PARTITIONS:
+        walk = Walk(
+            order.statistic,
+            wanted.scope.series[order.field] if order.kind == "series" else None,
+            conditions,
+            order.is_descending,
+            wanted.after,
+            wanted.limit + 1,
+        )
+        found = await partition_walk.list_first(session, walk, partitions)
+        return [(row.run_id, row.value) for row in found]
+    query: Select[Any] = select(rows.run_id, rows.value).where(
+        rows.condition, rows.value.is_not(None), rows.partition.in_(partitions)
+    )
     if conditions:
-        base = base.join(RunRow, RunRow.id == run_id).where(*conditions)
-    key = SortKey(rows.value, "number")
-    options: dict[str, Any] = {
-        "is_descending": wanted.order.is_descending,
-        "limit": wanted.limit,
-    }
-    if len(partitions) == 1 or len(partitions) > _PARTITIONS:
-        one = partition == partitions[0]
-        mine = one if len(partitions) == 1 else partition.in_(partitions)
-        return sort_page(base.where(mine), key, run_id, after=wanted.after, **options)
-    parts: list[Select[Any]] = []
-    for place in partitions:
-        part = sort_page(base.where(partition == place), key, run_id, after=wanted.after, **options)
-        limited: Any = part.subquery()
-        parts.append(select(limited))
-    merged: Any = union_all(*parts).subquery()
-    key = SortKey(merged.c.value, "number")
-    query: Select[Any] = select(merged.c.run_id, merged.c.value)
-    return sort_page(query, key, merged.c.run_id, after=None, **options)
+        query = query.join(RunRow, RunRow.id == rows.run_id).where(*conditions)
+    query = sort_page(
+        query,
+        SortKey(rows.value, "number"),
+        rows.run_id,
+        is_descending=order.is_descending,
+        after=wanted.after,
+        limit=wanted.limit,
+    )
+    return [(row[0], row[1]) for row in await session.execute(query)]

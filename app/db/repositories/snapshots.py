@@ -1,6 +1,7 @@
 """Snapshots, their files, and the fence chain that they make."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import and_, func, insert, select, update
@@ -13,7 +14,9 @@ from app.db.models.curves import EvaluationRow
 from app.db.models.experiments import ExperimentRow, RunRow
 from app.db.models.jobs import AttemptRow, AttemptRunRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
+from app.db.repositories.combined_reads import Read, fetch_all
 from app.db.repositories.keyset_pages import select_page
+from app.db.repositories.listed_values import is_listed, write_list
 from app.domain.paging import Keyset
 from palestra.contract.names import EvaluationSource
 from palestra.contract.states import AttemptState, SnapshotState
@@ -191,21 +194,30 @@ async def list_links(
 
     Columns: run, fence, fence resumed from, and env_step and update of the snapshot resumed from.
     """
+    dialect = session.get_bind().dialect.name
+    (found,) = await fetch_all(
+        session, [Read(_select_links(dialect), write_list(dialect, list(run_ids)))]
+    )
+    return [tuple(row) for row in found]
+
+
+@cache
+def _select_links(dialect: str) -> Any:
     source = aliased(SnapshotRow)
-    query = (
+    return (
         select(
-            AttemptRunRow.run_id, AttemptRunRow.fence, source.fence, source.env_step, source.update
+            AttemptRunRow.run_id,
+            AttemptRunRow.fence,
+            source.fence.label("resumed"),
+            source.env_step,
+            source.update,
         )
         .outerjoin(
             source,
             and_(source.id == AttemptRunRow.snapshot_id, source.run_id == AttemptRunRow.run_id),
         )
-        .where(AttemptRunRow.run_id.in_(run_ids), AttemptRunRow.training)
+        .where(is_listed(dialect, AttemptRunRow.run_id), AttemptRunRow.training)
     )
-    return [
-        (run, fence, resumed, step, count)
-        for run, fence, resumed, step, count in await session.execute(query)
-    ]
 
 
 async def list_training_evaluations(session: Session, run_id: str) -> Sequence[EvaluationRow]:

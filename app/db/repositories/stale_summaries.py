@@ -5,6 +5,7 @@ from typing import Any, Final
 from sqlalchemy import (
     ColumnElement,
     CursorResult,
+    case,
     exists,
     func,
     literal,
@@ -20,7 +21,7 @@ from app.db.models.summaries import RunSummaryRow, SeriesNameRow, SeriesSummaryR
 from app.db.upsert import insert_new_from
 
 STALE: Final = -1
-"""Fence of runs that must be summarised anew."""
+"""Fence of runs that must be summarised anew; lower ones stand for runs that lack crossings."""
 _UNSUMMARISED: Final = 600.0
 """Seconds after the end of a run in which its last records may not be summarised yet."""
 
@@ -31,11 +32,22 @@ async def list_stale(session: Session, limit: int) -> list[str]:
     return list(await session.scalars(query.order_by(RunSummaryRow.run_id).limit(limit)))
 
 
+async def list_uncompared(session: Session, limit: int) -> list[str]:
+    """Returns runs that are summarised but not compared with all thresholds of their project."""
+    query = select(RunSummaryRow.run_id).where(RunSummaryRow.fence < STALE)
+    return list(await session.scalars(query.order_by(RunSummaryRow.run_id).limit(limit)))
+
+
+def read_compared_fence(fence: int) -> int:
+    """Returns the fence of the history that is summarised, given that of an uncompared run."""
+    return STALE - 1 - fence
+
+
 async def count_stale(session: Session, project_id: str) -> int:
-    """Returns how many runs of a project wait to be summarised anew."""
+    """Returns how many runs of a project wait to be summarised anew or compared."""
     query = select(func.count()).select_from(RunSummaryRow)
     query = query.join(RunRow, RunRow.id == RunSummaryRow.run_id)
-    query = query.where(RunSummaryRow.fence == STALE, RunRow.project_id == project_id)
+    query = query.where(RunSummaryRow.fence <= STALE, RunRow.project_id == project_id)
     return await session.scalar(query) or 0
 
 
@@ -46,7 +58,7 @@ async def mark_all(session: Session) -> int:
 
 
 async def mark_for_threshold(session: Session, project_id: str, series: str) -> int:
-    """Lets the runs of a project that may have reached a new threshold be summarised anew.
+    """Lets the runs of a project that may have reached a new threshold be compared with it.
 
     These are the runs with a summary of the series, and those whose records may not be summarised
     yet: a summary of them that is being computed does not know the threshold.
@@ -68,7 +80,9 @@ async def mark_for_threshold(session: Session, project_id: str, series: str) -> 
     is_of_project = RunRow.project_id == project_id
     await _add_missing(session, is_of_project & is_recent)
     runs = select(RunRow.id).where(is_of_project, summarised | is_recent)
-    return await mark_stale(session, RunSummaryRow.run_id.in_(runs))
+    fence = RunSummaryRow.fence
+    uncompared = case((fence > STALE, STALE - 1 - fence), else_=fence)
+    return await _mark(session, RunSummaryRow.run_id.in_(runs), uncompared)
 
 
 async def mark_stale(session: Session, which: ColumnElement[bool]) -> int:
@@ -78,8 +92,12 @@ async def mark_stale(session: Session, which: ColumnElement[bool]) -> int:
         session: A writing session.
         which: Condition on `RunSummaryRow`.
     """
+    return await _mark(session, which, STALE)
+
+
+async def _mark(session: Session, which: ColumnElement[bool], fence: Any) -> int:
     statement = update(RunSummaryRow).where(which)
-    statement = statement.values(fence=STALE, version=RunSummaryRow.version + 1)
+    statement = statement.values(fence=fence, version=RunSummaryRow.version + 1)
     result = await session.execute(statement.execution_options(synchronize_session=False))
     return result.rowcount if isinstance(result, CursorResult) else 0
 

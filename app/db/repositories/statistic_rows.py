@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from sqlalchemy import ColumnElement, Float, case, cast, func, null, select
+from sqlalchemy import ColumnElement, Float, Select, case, cast, func, null, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.db.models.experiments import ExperimentRow, RunRow
@@ -21,6 +21,7 @@ STATISTICS: Final[Mapping[Statistic, Column]] = {
     "count": SeriesSummaryRow.points,
     "env_step": ThresholdCrossingRow.env_step,
     "seconds": ThresholdCrossingRow.seconds,
+    "runs": ThresholdCrossingRow.run_id,
 }
 
 
@@ -73,21 +74,41 @@ def find_rows(named: Named, scope: ListScope) -> StatisticRows | None:
     return StatisticRows(SeriesSummaryRow.run_id, value, is_of_series, SeriesSummaryRow.setup_id)
 
 
-def select_mean(named: Named, scope: ListScope) -> Any:
-    """Returns the mean of a statistic over the runs of an experiment.
+def select_over_runs(named: Named, scope: ListScope) -> Any:
+    """Returns a statistic of an experiment: of a series the mean over its runs.
 
-    Of a crossing it is NULL unless all of the runs have reached the threshold: the mean over those
-    that have would favour experiments of which some runs never reach it.
+    Of a crossing it is the median, where runs that have not reached the threshold come after all
+    others, so it is NULL while half of the runs have not. The mean or the median over those that
+    have would favour experiments of which some runs never reach it. The statistic `runs` is the
+    number of those that have.
     """
     rows = find_rows(named, scope)
     if rows is None:
         return select(null()).scalar_subquery()
-    # PostgreSQL answers decimals for the mean of whole numbers.
-    mean: Any = func.avg(cast(rows.value, Float(53)))
-    if named.kind == "threshold":
-        mean = case((func.count(rows.run_id) == func.count(), mean))
+    if named.kind == "threshold" and named.statistic != "runs":
+        return _select_median(rows)
+    if named.statistic == "runs":
+        return _select_of_runs(func.count(rows.run_id), rows).scalar_subquery()
+    return _select_of_runs(func.avg(_to_float(rows.value)), rows).scalar_subquery()
+
+
+def _select_median(rows: StatisticRows) -> Any:
+    """Returns the median of a value over the runs of an experiment, where NULL is the highest."""
+    ranked = _select_of_runs(
+        _to_float(rows.value).label("value"),
+        rows,
+        func.row_number().over(order_by=(rows.value.is_(None), rows.value)).label("place"),
+        func.count().over().label("total"),
+    ).subquery()
+    of_middle = (2 * ranked.c.place - ranked.c.total).between(0, 2)
+    median = case((func.count(ranked.c.value) == func.count(), func.avg(ranked.c.value)))
+    return select(median).select_from(ranked).where(of_middle).scalar_subquery()
+
+
+def _select_of_runs(value: Any, rows: StatisticRows, *others: Any) -> Select[Any]:
+    """Selects from the runs of an experiment, with their rows of the statistic if they have one."""
     return (
-        select(mean)
+        select(value, *others)
         .select_from(RunRow)
         .outerjoin(rows.run_id.class_, (rows.run_id == RunRow.id) & rows.condition)
         .where(
@@ -95,5 +116,9 @@ def select_mean(named: Named, scope: ListScope) -> Any:
             RunRow.experiment_id == ExperimentRow.id,
         )
         .correlate(ExperimentRow)
-        .scalar_subquery()
     )
+
+
+def _to_float(value: Column) -> ColumnElement[float]:
+    """PostgreSQL answers decimals for the mean of whole numbers."""
+    return cast(value, Float(53))

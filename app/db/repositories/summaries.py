@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple, cast
 
-from sqlalchemy import Table, and_, delete, or_, select, update
+from sqlalchemy import Table, and_, bindparam, delete, or_, select, update
 
 from app.db.engine import Session
 from app.db.models.base import Base
@@ -22,6 +22,8 @@ from app.db.models.summaries import (
     ThresholdCrossingRow,
     ThresholdRow,
 )
+from app.db.repositories import combined_writes
+from app.db.repositories.combined_writes import Write
 from app.db.repositories.stale_summaries import mark_stale
 from app.db.repositories.value_lists import split_values
 from app.db.upsert import build_insert, insert_new
@@ -29,6 +31,17 @@ from app.db.upsert import build_insert, insert_new
 _CHANGES: Final = ("points", "evaluation", "run")
 """Types of the events after which the summary of a run may differ."""
 _PROGRESS: Final = 1
+_states: Final = cast("Table", RunSummaryRow.__table__)
+_ADVANCE: Final = (
+    update(_states)
+    .where(_states.c.run_id == bindparam("key"))
+    .values(
+        version=bindparam("new_version"),
+        fence=bindparam("fence"),
+        places=bindparam("places"),
+        first_wall=bindparam("first_wall"),
+    )
+)
 
 
 class Change(NamedTuple):
@@ -226,7 +239,7 @@ async def write(session: Session, summaries: Sequence[NewSummary]) -> set[str]:
 
     Returns the IDs of these runs.
     """
-    taken = [one for one in summaries if await _advance(session, one)]
+    taken = await _advance(session, summaries)
     names = await _find_names(session, {name for one in taken for name in one.series})
     setups = await _find_setups(session, {one.run[1:2] + one.run[4:6] for one in taken})
     replaced = [one.run.id for one in taken if one.replaces]
@@ -284,21 +297,39 @@ def _build_replacement(dialect: str, model: type[Base]) -> Any:
     return statement.on_conflict_do_update(index_elements=keys, set_=replaced)
 
 
-async def _advance(session: Session, one: NewSummary) -> bool:
-    """Writes how far a run is summarised; returns false if another process did before."""
-    values = {"fence": one.run.fence, "places": dict(one.places), "first_wall": one.first_wall}
-    if one.state is None:
-        row = {"run_id": one.run.id, "version": 0, **values}
-        statement = insert_new(session, RunSummaryRow, [row]).returning(RunSummaryRow.run_id)
-        return (await session.execute(statement)).first() is not None
-    found = await session.execute(
-        update(RunSummaryRow)
-        .where(RunSummaryRow.run_id == one.run.id, RunSummaryRow.version == one.state.version)
-        .values(**values, version=RunSummaryRow.version + 1)
-        .returning(RunSummaryRow.run_id)
-        .execution_options(synchronize_session=False)
-    )
-    return found.first() is not None
+async def _advance(session: Session, summaries: Sequence[NewSummary]) -> list[NewSummary]:
+    """Writes how far runs are summarised; returns those that no other process wrote meanwhile."""
+    versions: dict[str, int] = {}
+    for some in split_values([one.run.id for one in summaries if one.state is not None]):
+        query = select(RunSummaryRow.run_id, RunSummaryRow.version)
+        query = query.where(RunSummaryRow.run_id.in_(some)).order_by(RunSummaryRow.run_id)
+        versions.update((await session.execute(query.with_for_update())).all())
+    taken = []
+    for one in summaries:
+        if one.state is None:
+            is_taken = await _add_state(session, one)
+        else:
+            is_taken = versions.get(one.run.id) == one.state.version
+        if is_taken:
+            taken.append(one)
+    advanced = [
+        {"key": one.run.id, "new_version": one.state.version + 1, **_list_progress(one)}
+        for one in taken
+        if one.state is not None
+    ]
+    await combined_writes.execute_in(session, [Write(_ADVANCE, advanced)])
+    return taken
+
+
+async def _add_state(session: Session, one: NewSummary) -> bool:
+    """Adds the row of a run; returns false if another process did before."""
+    row = {"run_id": one.run.id, "version": 0, **_list_progress(one)}
+    statement = insert_new(session, RunSummaryRow, [row]).returning(RunSummaryRow.run_id)
+    return (await session.execute(statement)).first() is not None
+
+
+def _list_progress(one: NewSummary) -> dict[str, Any]:
+    return {"fence": one.run.fence, "places": dict(one.places), "first_wall": one.first_wall}
 
 
 async def _find_names(session: Session, names: Collection[str]) -> dict[str, int]:

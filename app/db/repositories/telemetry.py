@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from sqlalchemy import Table, bindparam, event, func, insert, select, tuple_, update
-from sqlalchemy.orm.attributes import set_committed_value
 
 from app.db.engine import Session
 from app.db.models.curves import (
@@ -16,12 +15,12 @@ from app.db.models.curves import (
     TelemetryBatchRow,
 )
 from app.db.models.experiments import RunRow
-from app.db.models.jobs import AttemptRow, AttemptRunRow
+from app.db.models.jobs import AttemptRow
 from app.db.models.logs import LogBlockRow
-from app.db.repositories import attempts as attempt_rows
 from app.db.repositories import combined_writes
 from app.db.repositories.combined_writes import Write
 from app.db.repositories.value_lists import split_values
+from app.db.repositories.writers import CarriedRun
 
 SeriesKey = tuple[str, str]
 """Run and name."""
@@ -42,40 +41,6 @@ async def lock_runs(session: Session, run_ids: Collection[str]) -> Mapping[str, 
         run.id: run
         for run in await session.scalars(query.execution_options(populate_existing=True))
     }
-
-
-async def lock_writers(
-    session: Session, attempt_ids: Collection[str]
-) -> tuple[Mapping[str, AttemptRow], Mapping[str, Sequence[AttemptRunRow]], Mapping[str, RunRow]]:
-    """Returns attempts, the runs that the live ones carry by attempt, and those runs, locked."""
-    if session.get_bind().dialect.name != "sqlite":
-        attempts = await attempt_rows.lock(session, attempt_ids)
-        live = [one.id for one in attempts.values() if one.state in attempt_rows.LIVE]
-        carried = await attempt_rows.load_runs(session, live)
-        run_ids = {row.run_id for some in carried.values() for row in some}
-        return attempts, carried, await lock_runs(session, run_ids)
-    # A transaction that writes is the only one on SQLite, so the order of locks does not matter.
-    found = await session.execute(_WRITERS, {"ids": list(attempt_ids)})
-    attempts, runs = dict[str, AttemptRow](), dict[str, RunRow]()
-    of_attempts: dict[str, list[AttemptRunRow]] = {}
-    for attempt, carried_run, run in found:
-        attempts[attempt.id] = attempt
-        if attempt.state in attempt_rows.LIVE:
-            of_attempt = of_attempts.setdefault(attempt.id, [])
-            if carried_run is not None:
-                of_attempt.append(carried_run)
-                runs[run.id] = run
-    return attempts, of_attempts, runs
-
-
-_WRITERS: Final = (
-    select(AttemptRow, AttemptRunRow, RunRow)
-    .outerjoin(AttemptRunRow, AttemptRunRow.attempt_id == AttemptRow.id)
-    .outerjoin(RunRow, RunRow.id == AttemptRunRow.run_id)
-    .where(AttemptRow.id.in_(bindparam("ids", expanding=True)))
-    .order_by(AttemptRow.id, AttemptRunRow.run_id)
-    .execution_options(populate_existing=True)
-)
 
 
 async def list_batches(
@@ -155,11 +120,17 @@ async def count_series(session: Session, run_ids: Collection[str]) -> dict[str, 
 
 async def add_series(session: Session, rows: Sequence[Mapping[str, Any]]) -> list[int]:
     """Adds series; returns their ids in the same order."""
-    statement = insert(SeriesRow).returning(SeriesRow.id, sort_by_parameter_order=True)
-    return list(await session.scalars(statement, list(rows))) if rows else []
+    if not rows:
+        return []
+    connection = await session.connection()
+    added = list((await connection.execute(_ADD_SERIES, list(rows))).scalars())
+    keys = [(row["run_id"], row["name"]) for row in rows]
+    _remember_after_commit(session, dict(zip(keys, added, strict=True)))
+    return added
 
 
 _series, _runs = cast("Table", SeriesRow.__table__), cast("Table", RunRow.__table__)
+_ADD_SERIES: Final = insert(_series).returning(_series.c.id, sort_by_parameter_order=True)
 _attempts = cast("Table", AttemptRow.__table__)
 _ADD_POINTS: Final = (
     update(_series)
@@ -171,8 +142,9 @@ _ADD_POINTS: Final = (
         last_value=bindparam("last_value"),
     )
 )
-_ADD_TAILS: Final = insert(cast("Table", TailRow.__table__))
+ADD_TAILS: Final = insert(cast("Table", TailRow.__table__))
 _ADD_BATCHES: Final = insert(cast("Table", TelemetryBatchRow.__table__))
+_ADD_STATS: Final = insert(cast("Table", EpochStatsRow.__table__))
 _ACKNOWLEDGE: Final = (
     update(_attempts)
     .where(_attempts.c.id == bindparam("key"))
@@ -198,21 +170,12 @@ class GroupRows:
     """`key`, `more_points`, `more_nonfinite`, `last_env_step`, `last_value`."""
     tails: list[dict[str, Any]] = field(default_factory=list)
     batches: list[dict[str, Any]] = field(default_factory=list)
-    attempts: list[AttemptRow] = field(default_factory=list)
-    """Attempts with a new `acked_seq`."""
-    runs: list[RunRow] = field(default_factory=list)
+    stats: list[dict[str, Any]] = field(default_factory=list)
+    """Statistics of epochs."""
+    acked: list[dict[str, Any]] = field(default_factory=list)
+    """`key` and `acked_seq` of each attempt."""
+    runs: list[CarriedRun] = field(default_factory=list)
     """Runs with new progress."""
-
-
-def set_progress(run: RunRow, **values: float | None) -> None:
-    """Sets columns of a run that `write_group` writes, so that the session does not."""
-    for name, value in values.items():
-        set_committed_value(run, name, value)
-
-
-def acknowledge(attempt: AttemptRow, seq: int) -> None:
-    """Sets the last committed record, which `write_group` writes."""
-    set_committed_value(attempt, "acked_seq", seq)
 
 
 async def write_group(session: Session, group: GroupRows) -> None:
@@ -227,21 +190,15 @@ async def write_group(session: Session, group: GroupRows) -> None:
         }
         for run in {run.id: run for run in group.runs}.values()
     ]
-    acked = [{"key": one.id, "acked_seq": one.acked_seq} for one in group.attempts]
     writes = [
         Write(_ADD_POINTS, group.series),
-        Write(_ADD_TAILS, group.tails),
+        Write(ADD_TAILS, group.tails),
         Write(_ADD_BATCHES, group.batches),
-        Write(_ACKNOWLEDGE, acked),
+        Write(_ADD_STATS, group.stats),
+        Write(_ACKNOWLEDGE, group.acked),
         Write(_ADVANCE, progress),
     ]
-    await combined_writes.execute(session, writes)
-
-
-async def add_stats(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Adds statistics of epochs."""
-    if rows:
-        await session.execute(insert(EpochStatsRow), list(rows))
+    await combined_writes.execute_in(session, writes)
 
 
 async def add_evaluations(

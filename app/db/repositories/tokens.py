@@ -3,16 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
     ScalarSelect,
-    Select,
-    String,
     and_,
-    bindparam,
     delete,
     exists,
     func,
@@ -36,23 +32,14 @@ TOKEN_COLUMNS: Final[Mapping[str, InstrumentedAttribute[Any]]] = {
 }
 
 
-async def find_live_token(session: Session, secret_hash: str) -> TokenRow | None:
-    """Returns a token that is neither revoked nor expired by the database's clock.
+def build_live_token_conditions(secret_hash: ColumnElement[str]) -> tuple[ColumnElement[bool], ...]:
+    """Returns the conditions of a token that is neither revoked nor expired, by its secret's hash.
 
-    A token of a deleted project does not match either.
-
-    The secret before a rotation matches too, until the chosen overlap has passed.
+    Its expiry is told by the database's clock. A token of a deleted project does not match. The
+    secret before a rotation matches too, until the chosen overlap has passed.
     """
-    return await session.scalar(_select_live_token(), {"given_hash": secret_hash})
-
-
-@cache
-def _select_live_token() -> Select[TokenRow]:
-    """Returns a statement that is built once, since each request with a token executes it."""
-    given = bindparam("given_hash", type_=String())
-    before = (TokenRow.previous_hash == given) & (TokenRow.previous_until > db_now())
-    matches = or_(TokenRow.secret_hash == given, before)
-    return select(TokenRow).where(matches, *_token_is_live())
+    before = (TokenRow.previous_hash == secret_hash) & (TokenRow.previous_until > db_now())
+    return or_(TokenRow.secret_hash == secret_hash, before), *_token_is_live()
 
 
 async def list_live_tokens(session: Session, token_ids: Collection[str]) -> Sequence[TokenRow]:

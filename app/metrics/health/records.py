@@ -62,7 +62,9 @@ class TrainingRecord:
         env_steps: Transitions of the run so far.
         gamma: Discount of the agent; `None` where it has none.
         max_grad_norm: Norm to which gradients are clipped; `None` without clipping.
-        max_episode_steps: Limit of an episode, where the definition states one.
+        max_episode_steps: Limit of an episode, of the definition or the registered environment;
+            `None` where neither has one.
+        num_envs: Number of environments that are stepped together.
         entropy_bonus: Whether values include an entropy bonus (SAC).
     """
 
@@ -73,6 +75,7 @@ class TrainingRecord:
     gamma: float | None = None
     max_grad_norm: float | None = None
     max_episode_steps: int | None = None
+    num_envs: int = 1
     entropy_bonus: bool = False
 
     @classmethod
@@ -82,6 +85,7 @@ class TrainingRecord:
         series: Mapping[str, HealthSeries],
         evaluations: Sequence[tuple[int, float]],
         env_steps: int,
+        registered_limit: int | None = None,
     ) -> "TrainingRecord":
         """Returns the record of a run of a definition, a document of the present version.
 
@@ -90,6 +94,7 @@ class TrainingRecord:
             series: Recorded series by name.
             evaluations: env_step and mean return of each evaluation, in any order.
             env_steps: Transitions of the run so far.
+            registered_limit: Episode limit of the environment where the definition states none.
         """
         agent, env = definition.get("agent") or {}, definition.get("env") or {}
         ordered = sorted(evaluations)
@@ -100,7 +105,8 @@ class TrainingRecord:
             env_steps=env_steps,
             gamma=agent.get("gamma"),
             max_grad_norm=agent.get("max_grad_norm"),
-            max_episode_steps=env.get("max_episode_steps"),
+            max_episode_steps=env.get("max_episode_steps") or registered_limit,
+            num_envs=agent.get("processes") or env.get("num_envs") or 1,
             entropy_bonus=agent.get("name") == "sac",
         )
 

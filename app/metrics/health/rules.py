@@ -14,6 +14,8 @@ VALUES: Final = ("q/mean", "value/mean")
 """Series of value estimates."""
 WINDOW: Final = 10
 """Evaluations that are averaged, and that a fall has to last."""
+RETURNS: Final = "episode/return"
+"""Returns of training episodes."""
 _LEARNING: Final = ("loss/", "q/", "value/", "policy/", "gradient/")
 _VALUE_MARGIN: Final = 1.5
 _MIN_POINTS: Final = 5
@@ -25,6 +27,7 @@ _ACCURATE: Final = 0.25
 _COLLAPSE: Final = 0.02
 _IDLE_PERCENT: Final = 5.0
 _MIN_STEPS: Final = 10_000
+_UNLIMITED_STEPS: Final = 3_000
 
 
 def check_values(record: TrainingRecord) -> Finding | None:
@@ -33,8 +36,10 @@ def check_values(record: TrainingRecord) -> Finding | None:
     No discounted return exceeds the largest |reward| / (1 - gamma), the sum of the geometric
     series; where gamma is 1 the episode limit takes the place of 1 / (1 - gamma). Estimates far
     above are overestimation or divergence (van Hasselt et al. 2018, "Deep Reinforcement Learning
-    and the Deadly Triad", who call values beyond this bound soft divergence). Half as much again is
-    allowed. With an entropy bonus the bound does not hold, so nothing is said.
+    and the Deadly Triad", who call values beyond this bound at any time of a training soft
+    divergence). The largest mean over a tenth of the training within its last half counts:
+    diverging values may oscillate, and a training that has recovered has no finding any more. Half
+    as much again is allowed. With an entropy bonus the bound does not hold, so nothing is said.
 
     Series: `q/mean` or `value/mean`, and `reward/largest`.
     """
@@ -43,22 +48,25 @@ def check_values(record: TrainingRecord) -> Finding | None:
     if rewards is None or name is None or record.gamma is None or record.entropy_bonus:
         return None
     horizon = record.max_episode_steps if record.gamma >= 1 else 1 / (1 - record.gamma)
-    if horizon is None:
-        return None
+    finite = np.isfinite(record.series[name].mean)
+    values = np.abs(record.series[name].mean[finite])
     largest = _maximum(rewards.max)
-    values = record.series[name]
-    recent = values.last(0.1)
-    if not len(recent) or largest <= 0 or len(values.mean) < _MIN_POINTS:
+    if horizon is None or largest <= 0 or len(values) < _MIN_POINTS:
         return None
-    value, bound = float(np.abs(recent).mean()), largest * horizon
+    width, half = max(1, round(0.1 * len(values))), len(values) // 2
+    means = np.lib.stride_tricks.sliding_window_view(values[half:], width).mean(axis=1)
+    peak = int(np.argmax(means))
+    value, bound = float(means[peak]), largest * horizon
     if value <= _VALUE_MARGIN * bound:
         return None
+    step = int(record.series[name].env_step[finite][half + peak + width - 1])
     return Finding(
         "values_above_rewards",
-        f"{name} is {value:.4g}, but rewards of at most {largest:.4g} allow {bound:.4g}.",
+        f"{name} reached {value:.4g} around {step} env_steps, but rewards of at most "
+        f"{largest:.4g} allow {bound:.4g}.",
         "Lower the learning rate, update the target network less often, or use double Q-learning.",
         name,
-        int(values.env_step[-1]),
+        step,
     )
 
 
@@ -173,7 +181,8 @@ def check_fall(record: TrainingRecord) -> Finding | None:
 
     Series: `evaluation/mean`.
     """
-    means = record.evaluation_means[np.isfinite(record.evaluation_means)]
+    finite = np.isfinite(record.evaluation_means)
+    means, steps = record.evaluation_means[finite], record.evaluation_steps[finite]
     if len(means) < 2 * WINDOW:
         return None
     windows = np.lib.stride_tricks.sliding_window_view(means[:-WINDOW], WINDOW)
@@ -183,7 +192,7 @@ def check_fall(record: TrainingRecord) -> Finding | None:
     now = means[-WINDOW:]
     if spread == 0 or float(now.max()) >= top - 3 * spread:
         return None
-    step = int(record.evaluation_steps[best + WINDOW - 1])
+    step = int(steps[best + WINDOW - 1])
     return Finding(
         "return_fell",
         f"The return fell from {top:.4g} around {step} env_steps to {float(now.mean()):.4g} and "
@@ -197,13 +206,16 @@ def check_fall(record: TrainingRecord) -> Finding | None:
 def check_episodes(record: TrainingRecord) -> Finding | None:
     """No episode finished.
 
-    Neither after twice the episode limit nor, without a stated limit, after 10,000 transitions: the
-    agent never sees an end, and there is no return to judge.
+    Neither after 10,000 transitions nor after twice the episode limit in each environment, or
+    3,000 transitions of each where no limit is stated (environments of Gymnasium usually have a
+    limit of at most 1,000): the agent never sees an end, and there is no return to judge.
 
     Series: `episode/return`.
     """
-    steps = max(_MIN_STEPS, 2 * (record.max_episode_steps or 0))
-    if record.env_steps < steps or "episode/return" in record.series:
+    limit = record.max_episode_steps
+    each = _UNLIMITED_STEPS if limit is None else 2 * limit
+    steps = max(_MIN_STEPS, each * record.num_envs)
+    if record.env_steps < steps or RETURNS in record.series:
         return None
     return Finding(
         "no_episode_finished",
@@ -215,19 +227,21 @@ def check_episodes(record: TrainingRecord) -> Finding | None:
 
 
 def check_finite(record: TrainingRecord) -> Finding | None:
-    """A loss, value, policy statistic or gradient that is not a finite number.
+    """A loss, value, policy statistic, gradient or return that is not a finite number.
 
-    Series: all of `loss/`, `q/`, `value/`, `policy/`, `gradient/`.
+    Series: all of `loss/`, `q/`, `value/`, `policy/`, `gradient/`, and `episode/return`.
     """
     for name, found in sorted(record.series.items()):
         bad = np.flatnonzero(found.nonfinite)
-        if len(bad) and name.startswith(_LEARNING):
+        if len(bad) and (name.startswith(_LEARNING) or name == RETURNS):
             step = int(found.env_step[bad[0]])
             return Finding(
                 "not_finite",
                 f"{name} has {int(found.nonfinite.sum())} values that are not finite, the first "
                 f"around {step} env_steps.",
-                "Lower the learning rate, clip gradients, or scale rewards down.",
+                "Check the rewards of the environment."
+                if name == RETURNS
+                else "Lower the learning rate, clip gradients, or scale rewards down.",
                 name,
                 step,
             )
@@ -237,19 +251,24 @@ def check_finite(record: TrainingRecord) -> Finding | None:
 def check_evaluation(record: TrainingRecord) -> Finding | None:
     """Evaluation far below training.
 
-    The mean of the last 5 evaluations is below that of the last tenth of the training episodes by
-    more than half of the return's range and three times the spread of those episodes' means: the
-    evaluation environment differs, or the policy needs its exploration noise (Machado et al. 2018).
+    The mean of the last 5 evaluations is below that of the training episodes since the first of
+    them by more than half of the return's range and three times the spread of those episodes'
+    means: the evaluation environment differs, or the policy needs its exploration noise (Machado et
+    al. 2018). Later episodes alone would be better than the earlier evaluations wherever the
+    training still improves.
 
     Series: `evaluation/mean`, `episode/return`.
     """
-    training = record.series.get("episode/return")
-    means = record.evaluation_means[np.isfinite(record.evaluation_means)]
+    training = record.series.get(RETURNS)
+    finite = np.isfinite(record.evaluation_means)
+    means, steps = record.evaluation_means[finite], record.evaluation_steps[finite]
     if training is None or len(means) < _MIN_POINTS or len(training.mean) < 2 * WINDOW:
         return None
-    recent = training.last(0.1)
+    recent = training.mean[(training.env_step >= steps[-_MIN_POINTS]) & np.isfinite(training.mean)]
+    if len(recent) < 2:
+        return None
     trained, evaluated = float(recent.mean()), float(means[-_MIN_POINTS:].mean())
-    spread = float(recent.std(ddof=1)) if len(recent) > 1 else 0.0
+    spread = float(recent.std(ddof=1))
     scale = _maximum(training.mean) - _minimum(training.mean)
     if trained - evaluated <= max(0.5 * scale, 3 * spread) or scale == 0:
         return None
@@ -258,7 +277,7 @@ def check_evaluation(record: TrainingRecord) -> Finding | None:
         f"Evaluations return {evaluated:.4g}, training episodes {trained:.4g}.",
         "Check that evaluation has the same wrappers and normalisers; compare a stochastic policy.",
         "evaluation/mean",
-        int(record.evaluation_steps[-1]),
+        int(steps[-1]),
     )
 
 
@@ -326,6 +345,5 @@ def list_series(names: Sequence[str]) -> list[str]:
     return [
         name
         for name in names
-        if name.startswith((*_LEARNING, "system/gpu"))
-        or name in {"reward/largest", "episode/return"}
+        if name.startswith((*_LEARNING, "system/gpu")) or name in {"reward/largest", RETURNS}
     ]

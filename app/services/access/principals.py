@@ -4,18 +4,22 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
-from app.db.engine import Session
-from app.db.models.access import LoginSessionRow, TokenRow
+from app.db.engine import Database, Session
+from app.db.models.access import TokenRow
 from app.db.repositories import access as rows
+from app.db.repositories import callers
 from app.db.repositories import login_sessions as login_rows
 from app.db.repositories import pools as pool_rows
 from app.db.repositories import tokens as token_rows
+from app.db.repositories.callers import Caller, LoginCaller, TokenCaller
 from app.domain.principal import Principal, Via
 from app.domain.secrets import derive_csrf_token, derive_key, hash_secret, is_well_formed
 from app.services.access.present_rights import build_user_gone
 from app.settings import Settings
 from palestra.contract.names import Scope
 
+_OF_MACHINES: Final = ("pla_", "plw_", "ple_")
+"""Prefixes of the secrets of attempts, workers and enrolments."""
 USER_SCOPES: Final = frozenset({Scope.READ, Scope.SUBMIT, Scope.ADMIN})
 """Scopes of a browser login: all that its user's roles permit."""
 
@@ -28,42 +32,44 @@ class Identity:
     csrf: str | None
 
 
-def takes_one_statement(secret: str) -> bool:
-    """Returns whether `find_by_token` executes one statement for such a secret."""
-    return secret.startswith(("pla_", "plw_", "ple_"))
-
-
-async def find_by_token(session: Session, secret: str) -> Principal | None:
+async def find_by_token(source: Database | Session, secret: str) -> Principal | None:
     """Returns the principal of a bearer token: a user, a pool's enrolment, a worker or an attempt.
 
-    `None` if the token is not valid.
+    Executes one statement, most quickly on a database. `None` if the token is not valid.
     """
     if not is_well_formed(secret):
         return None
     digest = hash_secret(secret)
+    if not secret.startswith(_OF_MACHINES):
+        found = await callers.find_by_token(source, digest)
+        return (
+            None
+            if found is None
+            else replace(build_user_of_token(found), derivation_key=derive_key(secret))
+        )
+    if isinstance(source, Database):
+        async with source.glance() as session:
+            return await _find_machine(session, secret, digest)
+    return await _find_machine(source, secret, digest)
+
+
+async def _find_machine(session: Session, secret: str, digest: str) -> Principal | None:
+    """Returns the principal of a secret that is no person's."""
     if secret.startswith("pla_"):
         return await _principal_of_attempt(session, digest)
     if secret.startswith("plw_"):
         return await _principal_of_worker(session, secret, digest)
-    if secret.startswith("ple_"):
-        return await _principal_of_enrolment(session, secret, digest)
-    token = await token_rows.find_live_token(session, digest)
-    found = (
-        None if token is None else await rows.find_holder(session, token.user_id, token.project_id)
-    )
-    if token is None or found is None:
-        return None
-    return replace(find_user_by_token(token, found), derivation_key=derive_key(secret))
+    return await _principal_of_enrolment(session, secret, digest)
 
 
-def find_user_by_token(token: TokenRow, found: rows.Holder) -> Principal:
+def build_user_of_token(found: TokenCaller) -> Principal:
     """Returns the user of a token as a caller.
 
     A token of one project carries no permission of the server.
     """
-    scopes = frozenset(Scope(scope) for scope in token.scopes)
-    caller = build_user_principal(found, "token", scopes, token_id=token.id)
-    is_bound = token.project_id is not None
+    scopes = frozenset(Scope(scope) for scope in found.scopes)
+    caller = _build_user(found, "token", scopes, token_id=found.token_id)
+    is_bound = found.project_id is not None
     return replace(caller, is_bound=is_bound, is_admin=caller.is_admin and not is_bound)
 
 
@@ -113,30 +119,27 @@ async def _principal_of_worker(session: Session, secret: str, digest: str) -> Pr
 
 
 async def find_by_session(
-    session: Session, secret: str, settings: Settings
+    source: Database | Session, secret: str, settings: Settings
 ) -> tuple[Principal, str] | None:
     """Returns the principal of a browser login and its CSRF token.
 
-    `None` if the login is not valid.
+    Executes one statement, most quickly on a database. `None` if the login is not valid.
     """
     if not is_well_formed(secret):
         return None
-    login = await login_rows.find_live_login(
-        session, hash_secret(secret), settings.session_idle_seconds, settings.session_max_seconds
+    found = await callers.find_by_login(
+        source, hash_secret(secret), settings.session_idle_seconds, settings.session_max_seconds
     )
-    found = None if login is None else await rows.find_holder(session, login.user_id)
-    if login is None or found is None:
-        return None
-    return find_user_by_login(login, found), derive_csrf_token(secret)
+    return None if found is None else (build_user_of_login(found), derive_csrf_token(secret))
 
 
-def find_user_by_login(login: LoginSessionRow, found: rows.Holder) -> Principal:
+def build_user_of_login(found: LoginCaller) -> Principal:
     """Returns the user of a browser login as a caller."""
-    return build_user_principal(found, "cookie", USER_SCOPES, session_id=login.id)
+    return _build_user(found, "cookie", USER_SCOPES, session_id=found.login_id)
 
 
-def build_user_principal(
-    found: rows.Holder,
+def _build_user(
+    found: Caller,
     via: Via,
     scopes: frozenset[Scope],
     *,
@@ -144,15 +147,16 @@ def build_user_principal(
     session_id: str | None = None,
 ) -> Principal:
     """Returns a user as a caller, with the present memberships."""
+    user = found.user
     return Principal(
-        user_id=found.user.id,
-        user=found.user.name,
-        display_name=found.user.display_name,
+        user_id=user.id,
+        user=user.name,
+        display_name=user.display_name,
         via=via,
         scopes=scopes,
         memberships=found.memberships,
-        is_admin=found.user.is_admin,
-        is_service_account=found.user.service_project_id is not None,
+        is_admin=user.is_admin,
+        is_service_account=user.service_project_id is not None,
         token_id=token_id,
         session_id=session_id,
     )
@@ -186,18 +190,19 @@ async def load_present_principals(
     owners = {token.user_id for token in tokens} | {login.user_id for login in logins}
     found = await rows.load_holders(session, owners)
     of_tokens = {
-        token.id: find_user_by_token(token, _in_project(found[token.user_id], token.project_id))
+        token.id: build_user_of_token(_find_token_caller(token, found[token.user_id]))
         for token in tokens
         if token.user_id in found
     }
     of_logins = {
-        login.id: find_user_by_login(login, found[login.user_id])
+        login.id: build_user_of_login(LoginCaller(one.calling_user, one.memberships, login.id))
         for login in logins
-        if login.user_id in found
+        if (one := found.get(login.user_id)) is not None
     }
     return of_tokens | of_logins
 
 
-def _in_project(found: rows.Holder, project_id: str | None) -> rows.Holder:
-    kept = (one for one in found.memberships if project_id in {None, one.project_id})
-    return replace(found, memberships=tuple(kept))
+def _find_token_caller(token: TokenRow, found: rows.Holder) -> TokenCaller:
+    project_id = token.project_id
+    kept = tuple(one for one in found.memberships if project_id in {None, one.project_id})
+    return TokenCaller(found.calling_user, kept, token.id, project_id, token.scopes)

@@ -8,11 +8,12 @@ from app.db.models.access import LoginSessionRow
 from app.db.repositories import access as rows
 from app.db.repositories import login_sessions as login_rows
 from app.db.repositories import users as user_rows
+from app.db.repositories.callers import LoginCaller
 from app.domain.browsers import describe_browser
 from app.domain.errors import UnauthenticatedError
 from app.domain.principal import Principal
 from app.domain.secrets import derive_csrf_token, generate_secret, hash_secret
-from app.services.access.principals import find_user_by_login
+from app.services.access.principals import build_user_of_login
 from app.services.audit import audit_log
 from app.services.audit.audit_log import RequestOrigin
 from palestra.contract.names import new_id
@@ -69,7 +70,8 @@ async def open_login(
         actor=f"user:{user_id}",
         data={"by": opened_by},
     )
-    return Login(find_user_by_login(opened, found), secret)
+    caller = LoginCaller(found.calling_user, found.memberships, opened.id)
+    return Login(build_user_of_login(caller), secret)
 
 
 async def log_out(session: Session, principal: Principal) -> None:

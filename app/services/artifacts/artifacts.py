@@ -9,9 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.db.engine import Database, Session
 from app.db.models.artifacts import ArtifactRow
-from app.db.models.experiments import RunRow
 from app.db.repositories import artifacts as rows
 from app.db.repositories import attempts as attempt_rows
+from app.db.repositories.writers import CarriedRun
 from app.domain.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from app.domain.paging import PageRequest, build_keyset
 from app.domain.principal import Principal
@@ -154,7 +154,7 @@ async def _keep(
     return artifact
 
 
-async def _note_stored(session: Session, run: RunRow, artifact: ArtifactRow) -> None:
+async def _note_stored(session: Session, run: CarriedRun, artifact: ArtifactRow) -> None:
     """Records that the content of an artifact is there; of a snapshot once it is complete."""
     if artifact.folder:
         await snapshots.attach_file(session, run, artifact)

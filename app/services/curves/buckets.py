@@ -7,6 +7,7 @@ points are stored and summarised can change behind these two functions.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from app.metrics.columns import Floats, Ints
 from app.metrics.grid import (
     Axis,
     Bound,
-    Buckets,
     Grid,
     downsample,
     round_to_milliseconds,
@@ -131,25 +131,51 @@ async def load(session: Session, request: BucketRequest) -> LoadedCurves:
 def reduce(loaded: LoadedCurves) -> CurveBuckets:
     """Returns the buckets of the curves."""
     request, grid = loaded.request, loaded.grid
-    found: list[Buckets] = []
     ends: dict[Key, tuple[int, float]] = {}
     for key in request.keys:
-        origin = loaded.origins.get(key[0], 0)
-        if key in loaded.stored:
-            found.append(_reduce_stored(loaded.stored[key], grid, origin))
-        else:
-            curve = loaded.evaluated[key]
-            found.append(downsample(curve.x, curve.value, grid, origin))
         if key in request.ended:
             points = (
                 loaded.stored[key].list_points()
                 if key in loaded.stored
                 else (loaded.evaluated[key].x, loaded.evaluated[key].value)
             )
-            end = _find_last_point(*points, grid, origin)
+            end = _find_last_point(*points, grid, loaded.origins.get(key[0], 0))
             if end is not None:
                 ends[key] = end
-    return _stack(request.keys, grid, found, ends, loaded.spans)
+    columns = _reduce_columns(loaded)
+    return CurveBuckets(grid, request.keys, **columns, ends=ends, span=_find_whole_span(loaded))
+
+
+def _reduce_columns(loaded: LoadedCurves) -> dict[str, Any]:
+    """Returns the columns of `CurveBuckets`: stored curves are reduced together."""
+    request, grid = loaded.request, loaded.grid
+    shape = (len(request.keys), grid.buckets)
+    stored = [row for row, key in enumerate(request.keys) if key in loaded.stored]
+    cells = stored_curves.reduce(
+        [loaded.stored[request.keys[row]] for row in stored],
+        _find_level(grid),
+        [_find_first_key(grid, loaded.origins, request.keys[row][0]) for row in stored],
+        grid.buckets,
+    )
+    if len(stored) == len(request.keys):
+        return {name: getattr(cells, of_cells).reshape(shape) for name, of_cells in _COLUMNS}
+    columns = {name: np.empty(shape, getattr(cells, of_cells).dtype) for name, of_cells in _COLUMNS}
+    for name, of_cells in _COLUMNS:
+        columns[name][stored] = getattr(cells, of_cells).reshape(-1, grid.buckets)
+    for row, key in enumerate(request.keys):
+        if key in loaded.evaluated:
+            curve, origin = loaded.evaluated[key], loaded.origins.get(key[0], 0)
+            found = downsample(curve.x, curve.value, grid, origin)
+            for name, _ in _COLUMNS:
+                columns[name][row] = getattr(found, name)
+    return columns
+
+
+_COLUMNS: Final = (
+    ("n", "n"), ("nonfinite", "nonfinite"), ("min", "low"), ("max", "high"), ("mean", "mean"),
+    ("last", "last"),
+)  # fmt: skip
+"""Columns of buckets, and those of cells."""
 
 
 async def _load_cells(session: Session, loaded: LoadedCurves) -> None:
@@ -158,8 +184,7 @@ async def _load_cells(session: Session, loaded: LoadedCurves) -> None:
     for key in loaded.request.ended & loaded.stored.keys():
         await stored_curves.decode_end(session, loaded.stored[key])
     ranges = [
-        (grid.first + loaded.origins.get(run_id, 0) // grid.width, grid.buckets)
-        for run_id, _ in loaded.stored
+        (_find_first_key(grid, loaded.origins, run_id), grid.buckets) for run_id, _ in loaded.stored
     ]
     await stored_curves.load_cells(session, loaded.stored.values(), _find_level(grid), ranges)
 
@@ -168,10 +193,8 @@ def _find_level(grid: Grid) -> int:
     return grid.width.bit_length() - 1
 
 
-def _reduce_stored(curve: StoredCurve, grid: Grid, origin: int) -> Buckets:
-    first_key = grid.first + origin // grid.width
-    cells = curve.reduce(_find_level(grid), first_key, grid.buckets)
-    return Buckets(cells.low, cells.high, cells.mean, cells.last, cells.n, cells.nonfinite)
+def _find_first_key(grid: Grid, origins: Mapping[str, int], run_id: str) -> int:
+    return grid.first + origins.get(run_id, 0) // grid.width
 
 
 def _find_span(curve: _Curve) -> tuple[int, int] | None:
@@ -190,41 +213,12 @@ def _choose_grid(request: BucketRequest, spans: Sequence[tuple[Bound, Bound]]) -
     return Grid.cover(lows or [Bound(0)], highs or [Bound(0)], request.buckets, request.unit)
 
 
-def _stack(
-    keys: Sequence[Key],
-    grid: Grid,
-    found: Sequence[Buckets],
-    ends: Mapping[Key, tuple[int, float]],
-    spans: Sequence[tuple[Bound, Bound]],
-) -> CurveBuckets:
-    shape = (len(keys), grid.buckets)
-
-    def join(column: str) -> Floats:
-        return np.array([getattr(one, column) for one in found], np.float64).reshape(shape)
-
-    def join_counts(column: str) -> Ints:
-        return np.array([getattr(one, column) for one in found], np.int64).reshape(shape)
-
-    span = (
-        (
-            min(low.position - low.origin for low, _ in spans),
-            max(high.position - high.origin for _, high in spans),
-        )
-        if spans
-        else None
-    )
-    return CurveBuckets(
-        grid=grid,
-        keys=keys,
-        n=join_counts("n"),
-        nonfinite=join_counts("nonfinite"),
-        min=join("min"),
-        max=join("max"),
-        mean=join("mean"),
-        last=join("last"),
-        ends=ends,
-        span=span,
-    )
+def _find_whole_span(loaded: LoadedCurves) -> tuple[int, int] | None:
+    if not loaded.spans:
+        return None
+    lows = (low.position - low.origin for low, _ in loaded.spans)
+    highs = (high.position - high.origin for _, high in loaded.spans)
+    return min(lows), max(highs)
 
 
 _Evaluations = Mapping[tuple[str, EvaluationSource], Sequence[telemetry.Evaluation]]

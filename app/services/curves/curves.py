@@ -13,8 +13,8 @@ import numpy as np
 
 from app.db.engine import Database, Session
 from app.db.repositories import blocks as rows
-from app.db.repositories import events as event_rows
 from app.db.repositories import queried_runs
+from app.db.repositories.queried_runs import QueryCounts
 from app.domain.errors import InvalidError
 from app.domain.principal import Principal
 from app.metrics.columns import Floats
@@ -80,11 +80,11 @@ async def read(
     async with database.read() as session:
         selection = await select_curves(session, principal, wanted)
         _check_unit(wanted, selection)
-        points = await check_names(session, wanted, selection)
-        tag = await _compute_tag(session, wanted, selection, points)
+        counts = await queried_runs.load_counts(session, selection.stored_keys, selection.runs)
+        await check_names(session, wanted, selection, counts.points)
+        tag = _compute_tag(wanted, selection, counts)
         if tag is not None and tag in known:
             return TaggedAnswer(None, tag)
-        cursor = await event_rows.read_newest_id(session)
         request = BucketRequest(
             keys=selection.keys,
             axis=wanted.x,
@@ -96,7 +96,7 @@ async def read(
             ended=await _list_ended(session, selection.groups),
         )
         loaded = await buckets.load(session, request)
-    answer = await asyncio.to_thread(_answer, wanted, selection, cursor, loaded)
+    answer = await asyncio.to_thread(_answer, wanted, selection, counts.newest_event, loaded)
     return TaggedAnswer(answer, tag)
 
 
@@ -110,9 +110,7 @@ def _check_unit(wanted: SeriesQuery, selection: Selection) -> None:
         )
 
 
-async def _compute_tag(
-    session: Session, wanted: SeriesQuery, selection: Selection, points: Mapping[Key, int]
-) -> str | None:
+def _compute_tag(wanted: SeriesQuery, selection: Selection, counts: QueryCounts) -> str | None:
     """Returns the tag of an answer whose runs have all ended; `None` for others.
 
     Points are only added, evaluations are added or superseded, and a fence changes what is
@@ -120,12 +118,11 @@ async def _compute_tag(
     """
     if not selection.runs or not have_ended(selection.runs.values()):
         return None
-    evaluations = await queried_runs.count_evaluations(session, selection.runs)
     runs = sorted(
-        (run.id, run.state, run.fence, evaluations.get(run.id, (0, 0)))
+        (run.id, run.state, run.fence, counts.evaluations.get(run.id, (0, 0)))
         for run in selection.runs.values()
     )
-    parts = (_FORM, wanted.model_dump_json(), runs, sorted(points.items()))
+    parts = (_FORM, wanted.model_dump_json(), runs, sorted(counts.points.items()))
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 

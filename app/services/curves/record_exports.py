@@ -1,4 +1,4 @@
-"""Exports all points, episodes or evaluations of runs, in pieces and with bounded memory.
+"""Exports all points, episodes, evaluations or epochs of runs, in pieces and with bounded memory.
 
 Each run is exported as one state of the database has it when its turn comes: what arrives later is
 left out. No transaction stays open between two pieces.

@@ -4,11 +4,12 @@ Loads pyarrow, which takes some 30 MB: import this module where an export begins
 
 CSV is UTF-8 with a line of names, commas and LF line ends. Numbers are the shortest decimals that
 restore every bit; floats have a point or an exponent. NaN and the infinities are `NaN`, `Infinity`
-and `-Infinity`; what is absent is empty. Lists and metrics are JSON in quotes.
+and `-Infinity`; what is absent is empty. Lists, metrics and
+episodes of epochs are JSON in quotes.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ _AXES: Final = (
     ("relative", pa.float64()),
 )
 _ORDER: Final = (("fence", pa.int64()), ("superseded", pa.bool_()))
+_NUMBERS: Final = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
 SCHEMAS: Final[Mapping[RecordKind, pa.Schema]] = {
     "points": pa.schema(
         [("run_id", _NAME), ("series", _NAME), *_AXES, ("value", pa.float64()), *_ORDER]
@@ -59,10 +61,17 @@ SCHEMAS: Final[Mapping[RecordKind, pa.Schema]] = {
             ("snapshot_id", pa.string()),
             ("final", pa.bool_()),
             ("returns", pa.list_(pa.float64())),
-            (
-                "metrics",
-                pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())])),
-            ),
+            ("metrics", _NUMBERS),
+            *_ORDER,
+        ]
+    ),
+    "epochs": pa.schema(
+        [
+            ("run_id", _NAME),
+            ("total_epoch", pa.int64()),
+            ("total_itr", pa.int64()),
+            *_AXES,
+            ("last_episode", pa.list_(_NUMBERS)),
             *_ORDER,
         ]
     ),
@@ -172,8 +181,8 @@ def _format_column(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(kind):
         return _format_floats(column)
     if pa.types.is_list(kind):
-        write = _write_metrics if pa.types.is_struct(kind.value_type) else _write_numbers
-        cells = [None if one is None else write(one) for one in column.to_pylist()]
+        write = _choose_list_writer(kind.value_type)
+        cells = [None if one is None else _quote(write(one)) for one in column.to_pylist()]
         return pa.array(cells, pa.string())
     return column.cast(pa.string())
 
@@ -191,12 +200,23 @@ def _format_floats(column: pa.Array) -> pa.Array:
     return pc.if_else(is_finite, cells, special)
 
 
-def _write_numbers(values: Sequence[float]) -> str:
-    return _quote([write_number(one) for one in values])
+def _choose_list_writer(kind: pa.DataType) -> Callable[[Any], Any]:
+    """Returns what turns a list of values of a type into a document of JSON."""
+    if pa.types.is_struct(kind):
+        return _list_metrics
+    return _list_episodes if pa.types.is_list(kind) else _list_numbers
 
 
-def _write_metrics(metrics: Sequence[Mapping[str, Any]]) -> str:
-    return _quote({one["name"]: write_number(one["value"]) for one in metrics})
+def _list_numbers(values: Sequence[float]) -> list[Any]:
+    return [write_number(one) for one in values]
+
+
+def _list_metrics(metrics: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {one["name"]: write_number(one["value"]) for one in metrics}
+
+
+def _list_episodes(episodes: Sequence[Any]) -> list[Any]:
+    return [_list_metrics(one) for one in episodes]
 
 
 def _quote(document: Any) -> str:

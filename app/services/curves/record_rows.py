@@ -1,11 +1,11 @@
-"""Reads the points, episodes or evaluations of runs as rows of an export.
+"""Reads the points, episodes, evaluations or epochs of runs as rows of an export.
 
 Loads pyarrow, as `record_files` does.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,21 +13,30 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.db.engine import Database
-from app.db.repositories import queried_runs
+from app.db.repositories import epochs, queried_runs
 from app.db.repositories import stored_points as rows
 from app.db.repositories.queried_runs import QueriedRun
 from app.db.repositories.stored_points import StoredEvaluation, StoredSeries
-from app.metrics import blocks
+from app.metrics import blocks, fence_chain
 from app.metrics.columns import UNKNOWN, Columns, Floats, Ints
 from app.metrics.grid import round_to_milliseconds, to_position
 from app.metrics.sort_records import EPISODE_LENGTH, EPISODE_RETURN
-from app.services.curves import record_files, stored_points
+from app.services.curves import record_files, stored_epochs, stored_points
+from app.services.curves.stored_epochs import StoredEpochRecord
 from app.services.curves.stored_points import PointsMissingError, PointState, Section
 from palestra.contract.record_exports import RecordQuery
 from palestra.contract.telemetry import Evaluation
 
 _EVALUATIONS: Final = 16
 """Evaluations that are in memory at once; each may hold 100,000 returns."""
+_EPOCH_COUNTERS: Final = {
+    "total_epoch": "total_epoch",
+    "total_itr": "total_itr",
+    "env_step": "total_env_steps",
+    "update": "update",
+    "episode": "episode",
+}
+"""Members of an `EpochStatsRecord` by column."""
 _SECOND: Final = 1_000.0
 _MOST_OF_RECORD: Final = 2**17
 """More than the points of a series in one record."""
@@ -86,6 +95,7 @@ class RecordRows:
             "points": self._read_points,
             "episodes": self._read_episodes,
             "evaluations": self._read_evaluations,
+            "epochs": self._read_epochs,
         }[self._wanted.kind]
         for place, run_id in enumerate(self._exported.run_ids):
             async for batch in read(run_id, place):
@@ -93,7 +103,7 @@ class RecordRows:
                     yield batch
 
     async def _load_state(self, run_id: str, names: set[str]) -> tuple[PointState, Any]:
-        """Returns the state of a run, and its evaluations if those are exported."""
+        """Returns the state of a run, with its evaluations or number of epochs if exported."""
         async with self._database.read() as session:
             found = await queried_runs.load_runs(session, [run_id])
             if (
@@ -102,9 +112,11 @@ class RecordRows:
             ):
                 raise PointsMissingError(f"{run_id} was deleted or moved")
             state = await stored_points.load_state(session, run_id, names)
-            if self._wanted.kind != "evaluations":
-                return state, ()
-            return state, await rows.list_evaluations(session, run_id)
+            if self._wanted.kind == "epochs":
+                return state, await epochs.count(session, run_id)
+            if self._wanted.kind == "evaluations":
+                return state, await rows.list_evaluations(session, run_id)
+            return state, ()
 
     async def _read_points(self, run_id: str, place: int) -> AsyncIterator[pa.RecordBatch]:
         state, _ = await self._load_state(run_id, set(self._codes))
@@ -175,14 +187,8 @@ class RecordRows:
         ]
         origin = state.origin
         if origin is None:
-            origin = min(
-                [
-                    int(round_to_milliseconds(np.array([record.wall]))[0])
-                    async for some in self._load_records(listed)
-                    for _, record in some
-                ],
-                default=None,
-            )
+            walls = [record.wall async for some in self._load_records(listed) for _, record in some]
+            origin = _find_earliest(walls)
         async for some in self._load_records(listed):
             yield self._build_evaluations(some, origin, place)
 
@@ -216,14 +222,41 @@ class RecordRows:
         if "source" in columns:
             columns["source"] = [record.source.value for _, record in some]
         if "metrics" in columns:
-            columns["metrics"] = [
-                [{"name": name, "value": value} for name, value in record.metrics.items()]
-                for _, record in some
-            ]
+            columns["metrics"] = [_list_metrics(record.metrics) for _, record in some]
         columns |= {
             name: [getattr(one, name) for one, _ in some] for name in ("id", "fence", "superseded")
         }
         columns["superseded"] = np.array(columns["superseded"], np.bool_)
+        return self._build(columns, place)
+
+    async def _read_epochs(self, run_id: str, place: int) -> AsyncIterator[pa.RecordBatch]:
+        state, total = await self._load_state(run_id, set())
+        origin = state.origin
+        if origin is None:
+            pages = stored_epochs.read_epochs(self._database, state, total)
+            origin = _find_earliest([one.record.wall async for page in pages for one in page])
+        async for page in stored_epochs.read_epochs(self._database, state, total):
+            yield self._build_epochs(page, replace(state, origin=origin), place)
+
+    def _build_epochs(
+        self, page: Sequence[StoredEpochRecord], state: PointState, place: int
+    ) -> pa.RecordBatch:
+        records = [one.record for one in page]
+        columns: dict[str, Any] = {
+            name: np.array([getattr(record, member) for record in records], np.int64)
+            for name, member in _EPOCH_COUNTERS.items()
+        }
+        wall = np.array([record.wall for record in records], np.float64)
+        columns |= {"wall": wall, "relative": _compute_relative(wall, state.origin)}
+        columns["last_episode"] = [
+            record.last_episode and [_list_metrics(one) for one in record.last_episode]
+            for record in records
+        ]
+        columns["fence"] = [one.fence for one in page]
+        columns["superseded"] = np.array(
+            [not fence_chain.is_in_history(state.history, one.fence, one.position) for one in page],
+            np.bool_,
+        )
         return self._build(columns, place)
 
     def _build(self, columns: dict[str, Any], place: int) -> pa.RecordBatch:
@@ -249,6 +282,15 @@ class RecordRows:
         if self._wanted.x in {"wall", "relative"}:
             return round_to_milliseconds(values)
         return np.asarray(values, np.int64)
+
+
+def _list_metrics(metrics: Mapping[str, float]) -> list[dict[str, Any]]:
+    return [{"name": name, "value": value} for name, value in metrics.items()]
+
+
+def _find_earliest(walls: Sequence[float]) -> int | None:
+    """Returns the earliest of some times in milliseconds."""
+    return int(round_to_milliseconds(np.array([min(walls)]))[0]) if walls else None
 
 
 def _parse_evaluations(

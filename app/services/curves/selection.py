@@ -73,6 +73,11 @@ class Selection:
     runs: Mapping[str, QueriedRun]
     environments: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def stored_keys(self) -> list[Key]:
+        """The curves that are stored, not computed from evaluations."""
+        return [key for key in self.keys if parse_evaluation_series(key[1]) is None]
+
 
 async def select_curves(session: Session, principal: Principal, wanted: SeriesQuery) -> Selection:
     """Returns the curves and groups of a query.
@@ -100,19 +105,23 @@ async def select_curves(session: Session, principal: Principal, wanted: SeriesQu
 
 
 async def check_names(
-    session: Session, wanted: SeriesQuery, selection: Selection
-) -> Mapping[Key, int]:
-    """Returns the number of points of the stored curves.
+    session: Session, wanted: SeriesQuery, selection: Selection, points: Mapping[Key, int]
+) -> None:
+    """Refuses names of series that none of the runs has.
 
     A run that has not ended may get the series later, so its curve is answered without points.
+
+    Args:
+        session: A session that reads.
+        wanted: The query.
+        selection: Its curves.
+        points: Number of points of each stored curve that exists.
 
     Raises:
         InvalidError: `unknown_series` if none of the runs for which a name is wanted has it, all of
             them have ended, and some have series.
         TooLargeError: If the curves hold too many points.
     """
-    stored = [key for key in selection.keys if parse_evaluation_series(key[1]) is None]
-    points = await queried_runs.count_points(session, stored)
     if sum(points.values()) > MAX_POINTS:
         raise _too_large(f"The curves hold more than {MAX_POINTS} points.")
     runs_of: dict[str, set[str]] = {}
@@ -128,7 +137,6 @@ async def check_names(
                 f"is not a series of these runs{suggest_nearest(name, sorted(known))}",
                 pointer=_find_pointer(wanted, name),
             )
-    return points
 
 
 def have_ended(runs: Iterable[QueriedRun]) -> bool:

@@ -6,9 +6,9 @@ without cells of the level is.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,10 @@ Key = tuple[str, str]
 Order = tuple[int, str, int]
 """Fence, attempt and first record of a part."""
 
+Decoded = TypeVar("Decoded")
+
+_TOGETHER: Final = 12
+"""Curves that are reduced together."""
 _NO_LEVELS: Final = 0
 _AT_ONCE: Final = 65_536
 """Bytes up to which decoding takes less time than handing them to a thread."""
@@ -34,12 +38,19 @@ _AT_ONCE: Final = 65_536
 
 @dataclass(slots=True)
 class _Part:
-    """A block or a batch of a curve; `columns` are its points that count, once they are decoded."""
+    """A block or a batch of a curve; `decoded` are its points that count, once they are decoded."""
 
     order: Order
     points: int
     head: BlockHead | None = None
-    columns: Columns | None = None
+    decoded: "_Points | None" = None
+
+
+class _Points(NamedTuple):
+    """Positions on the axis of a curve, and values."""
+
+    positions: Ints
+    values: Floats
 
 
 @dataclass(slots=True)
@@ -60,57 +71,109 @@ class StoredCurve:
         """Lowest and highest position; `None` without points."""
         lows, highs = [], []
         for part in self.parts:
-            if part.columns is None and part.head is not None:
+            if part.decoded is None and part.head is not None:
                 lows.append(part.head.low)
                 highs.append(part.head.high)
-            elif part.columns is not None and len(part.columns):
-                positions = pyramid.find_positions(part.columns, self.axis)
-                lows.append(int(positions.min()))
-                highs.append(int(positions.max()))
+            elif part.decoded is not None and len(part.decoded.positions):
+                lows.append(int(part.decoded.positions.min()))
+                highs.append(int(part.decoded.positions.max()))
         return (min(lows), max(highs)) if lows else None
 
     @property
     def undecoded(self) -> list[BlockHead]:
         """The blocks that are not decoded."""
-        return [part.head for part in self.parts if part.columns is None and part.head is not None]
-
-    def reduce(self, level: int, first_key: int, buckets: int) -> Cells:
-        """Returns the cells of consecutive keys of a level, those without points included."""
-        found = self._list_cells(level, first_key, buckets)
-        joined = pyramid.join(found) if found else pyramid.aggregate(*_NOTHING, level)
-        return pyramid.place(joined, first_key, buckets)
+        return [part.head for part in self.parts if part.decoded is None and part.head is not None]
 
     def list_points(self) -> tuple[Ints, Floats]:
         """Returns positions and values of the decoded parts, in order."""
-        decoded = [part.columns for part in self.parts if part.columns is not None]
-        columns = blocks.concatenate(decoded)
-        return pyramid.find_positions(columns, self.axis), columns.value
+        return _join([part.decoded for part in self.parts if part.decoded is not None])
 
-    def _list_cells(self, level: int, first_key: int, buckets: int) -> list[Cells]:
-        by_level: dict[int, list[tuple[int, bytes]]] = {}
-        points: list[tuple[int, Columns]] = []
+    def list_encoded(self) -> list[tuple[int, int, bytes]]:
+        """Returns level, place of the first point, and content of the cells that were read."""
+        found: list[tuple[int, int, bytes]] = []
         place = 0
         for part in self.parts:
-            if part.columns is not None:
-                points.append((place, part.columns))
-            elif part.head is not None and part.head.id in self.cells:
-                found, content = self.cells[part.head.id]
-                by_level.setdefault(found, []).append((place, content))
+            if part.decoded is None and part.head is not None and part.head.id in self.cells:
+                level, content = self.cells[part.head.id]
+                found.append((level, place, content))
             place += part.points
-        cells = [
-            pyramid.coarsen(pyramid.decode(some), level - found) for found, some in by_level.items()
-        ]
-        if points:
-            columns = blocks.concatenate(columns for _, columns in points)
-            places = np.concatenate([first + np.arange(len(one)) for first, one in points])
-            positions = pyramid.find_positions(columns, self.axis)
-            inside = (positions >> level >= first_key) & (positions >> level < first_key + buckets)
-            cells.append(
-                pyramid.aggregate(
-                    positions[inside], columns.value[inside], level, places=places[inside]
-                )
-            )
-        return cells
+        return found
+
+    def aggregate_points(self, level: int, first_key: int, buckets: int) -> Cells | None:
+        """Returns cells of the decoded points with consecutive keys; `None` without points."""
+        points: list[tuple[int, _Points]] = []
+        place = 0
+        for part in self.parts:
+            if part.decoded is not None:
+                points.append((place, part.decoded))
+            place += part.points
+        if not points:
+            return None
+        positions, values = _join([one for _, one in points])
+        places = np.concatenate([first + np.arange(len(one.values)) for first, one in points])
+        keys = positions >> level
+        inside = (keys >= first_key) & (keys < first_key + buckets)
+        if not bool(inside.all()):
+            positions, values, places = positions[inside], values[inside], places[inside]
+        return pyramid.aggregate(positions, values, level, places=places)
+
+
+def _join(points: Sequence[_Points]) -> _Points:
+    if len(points) == 1:
+        return points[0]
+    positions, values = zip(_Points(*_NOTHING), *points, strict=True)
+    return _Points(np.concatenate(positions), np.concatenate(values))
+
+
+def reduce(
+    curves: Sequence[StoredCurve], level: int, first_keys: Sequence[int], buckets: int
+) -> Cells:
+    """Returns cells of consecutive keys of a level, those of one curve after those of another.
+
+    The cells of several curves are decoded and merged together, of no more than fit into the
+    processor's cache.
+
+    Args:
+        curves: Curves of which the cells were read.
+        level: Level of the cells.
+        first_keys: First key of each curve.
+        buckets: Number of keys of each curve.
+
+    Returns:
+        `buckets` cells of each curve, those without points included; keys are numbered from 0.
+    """
+    numbers = range(0, len(curves), _TOGETHER)
+    reduced = [
+        _reduce_some(
+            curves[number : number + _TOGETHER],
+            level,
+            first_keys[number : number + _TOGETHER],
+            buckets,
+        )
+        for number in numbers
+    ]
+    return pyramid.concatenate(reduced) if reduced else pyramid.aggregate(*_NOTHING, level)
+
+
+def _reduce_some(
+    curves: Sequence[StoredCurve], level: int, first_keys: Sequence[int], buckets: int
+) -> Cells:
+    encoded = [(row, *one) for row, curve in enumerate(curves) for one in curve.list_encoded()]
+    found: list[Cells] = []
+    if encoded:
+        rows, levels, places, contents = zip(*encoded, strict=True)
+        cells, parts = pyramid.decode_parts(list(zip(places, contents, strict=True)))
+        row = np.array(rows, np.int64)[parts]
+        shifts = level - np.array(levels, np.int64)[parts]
+        keys = (cells.key >> shifts) - np.array(first_keys, np.int64)[row]
+        found.append(pyramid.renumber(cells, keys, buckets, row))
+    for number, (curve, first_key) in enumerate(zip(curves, first_keys, strict=True)):
+        points = curve.aggregate_points(level, first_key, buckets)
+        if points is not None:
+            row = np.full(len(points), number)
+            found.append(pyramid.renumber(points, points.key - first_key, buckets, row))
+    joined = pyramid.join(found) if found else pyramid.aggregate(*_NOTHING, level)
+    return pyramid.place(joined, 0, len(curves) * buckets)
 
 
 _NOTHING: Final = (np.zeros(0, np.int64), np.zeros(0))
@@ -121,7 +184,8 @@ async def load(
 ) -> dict[Key, StoredCurve]:
     """Returns the parts of curves, so far as their ranges need them; blocks mostly undecoded."""
     curves = {key: StoredCurve(axis) for key in keys}
-    heads = await rows.load_block_heads(session, keys, axis)
+    run_ids = {run_id for run_id, _ in keys}
+    heads, tails = await rows.load_parts(session, keys, run_ids, axis)
     for key, some in heads.items():
         curves[key].parts = [
             _Part((head.fence, head.attempt_id, head.first_seq), head.points, head)
@@ -129,7 +193,6 @@ async def load(
             if _counts(histories.get(key[0], {}), head.fence)
         ]
     await _decode_partial(session, curves, histories)
-    tails = await block_rows.load_tails(session, {run_id for run_id, _ in keys})
     if sum(len(tail.content) for tail in tails) > _AT_ONCE:
         await asyncio.to_thread(_add_tails, curves, tails, histories)
     else:
@@ -150,7 +213,7 @@ async def load_cells(
         level: Level of the wanted cells.
         ranges: First key of each curve, and the number of keys.
     """
-    wanted: dict[int, list[tuple[StoredCurve, BlockHead]]] = {}
+    wanted: list[tuple[StoredCurve, BlockHead, int]] = []
     raw: list[tuple[StoredCurve, BlockHead]] = []
     place = 0
     for curve, (first_key, keys) in zip(curves, ranges, strict=True):
@@ -162,11 +225,10 @@ async def load_cells(
             if chosen is None:
                 raw.append((curve, head))
             else:
-                wanted.setdefault(chosen, []).append((curve, head))
-    for chosen, some in wanted.items():
-        found = await rows.load_rollups(session, [head for _, head in some], place, chosen)
-        for curve, head in some:
-            curve.cells[head.id] = chosen, found[head.id]
+                wanted.append((curve, head, chosen))
+    found = await rows.load_rollups(session, [(head, chosen) for _, head, chosen in wanted], place)
+    for curve, head, chosen in wanted:
+        curve.cells[head.id] = chosen, found[head.id]
     await decode_blocks(session, raw)
 
 
@@ -175,11 +237,16 @@ async def decode_blocks(
 ) -> None:
     """Decodes blocks of which all points count."""
     contents = await rows.load_contents(session, [head.id for _, head in wanted])
-    decoded = await _decode_contents(contents)
+    axes = {head.id: curve.axis for curve, head in wanted}
+
+    def decode() -> dict[int, _Points]:
+        return {one: _decode_points(content, axes[one]) for one, content in contents.items()}
+
+    decoded = await _call(decode, contents)
     for curve in {id(curve): curve for curve, _ in wanted}.values():
         for part in curve.parts:
             if part.head is not None and part.head.id in decoded:
-                part.columns = decoded[part.head.id]
+                part.decoded = decoded[part.head.id]
 
 
 async def decode_end(session: Session, curve: StoredCurve) -> None:
@@ -228,21 +295,32 @@ async def _decode_partial(
     contents = await rows.load_contents(
         session, [part.head.id for _, part in partial if part.head is not None]
     )
-    decoded = await _decode_contents(contents)
-    for key, part in partial:
-        assert part.head is not None
-        columns = decoded[part.head.id]
-        part.columns = select_history(columns, part.head.fence, histories.get(key[0], {}))
-
-
-async def _decode_contents(contents: Mapping[int, bytes]) -> dict[int, Columns]:
-    """Returns the points of blocks by ID; large ones are decoded in a thread."""
 
     def decode() -> dict[int, Columns]:
         return {block_id: blocks.decode(content) for block_id, content in contents.items()}
 
+    decoded = await _call(decode, contents)
+    for key, part in partial:
+        assert part.head is not None
+        history = histories.get(key[0], {})
+        columns = select_history(decoded[part.head.id], part.head.fence, history)
+        part.decoded = _find_points(columns, curves[key].axis)
+
+
+async def _call(decode: Callable[[], Decoded], contents: Mapping[int, bytes]) -> Decoded:
+    """Returns what `decode` does; large contents are decoded in a thread."""
     is_large = sum(map(len, contents.values())) > _AT_ONCE
     return await asyncio.to_thread(decode) if is_large else decode()
+
+
+def _decode_points(content: bytes, axis: str) -> _Points:
+    if axis == "wall":
+        return _find_points(blocks.decode(content), axis)
+    return _Points(*blocks.decode_counter(content, axis))
+
+
+def _find_points(columns: Columns, axis: str) -> _Points:
+    return _Points(pyramid.find_positions(columns, axis), columns.value)
 
 
 def _is_bounded(head: BlockHead, history: Chain) -> bool:
@@ -273,4 +351,6 @@ def _add_tails(
         for name, columns in point_tables.join_series(_decode(tail), names[tail.run_id]).items():
             counted = select_history(columns, tail.fence, history)
             order = (tail.fence, tail.attempt_id, tail.first_seq)
-            curves[tail.run_id, name].parts.append(_Part(order, len(columns), columns=counted))
+            curve = curves[tail.run_id, name]
+            points = _find_points(counted, curve.axis)
+            curve.parts.append(_Part(order, len(columns), decoded=points))

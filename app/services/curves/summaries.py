@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from app.db.engine import Database, Session
+from app.db.models.summaries import ThresholdRow
 from app.db.repositories import blocks as block_rows
 from app.db.repositories import compaction as content_rows
 from app.db.repositories import experiments as experiment_rows
@@ -39,6 +40,8 @@ AT_ONCE: Final = 25
 _ROUNDS: Final = 5
 """Times that the summary of a run is computed if other processes write it meanwhile."""
 _BLOCKS_AT_ONCE: Final = 16
+_MOST_PLACES: Final = 200
+"""Attempts of which a query for new points names the last known record."""
 _RL: Final = "rl"
 
 
@@ -179,20 +182,25 @@ async def _begin(session: Session, runs: Sequence[SummarisedRun]) -> list[_Work]
     works = []
     for run in runs:
         state = states.get(run.id)
-        of_series: dict[str, dict[int, Threshold]] = {}
-        for one in thresholds[run.project_id]:
-            threshold = Threshold(one.value, "at_least" if one.is_at_least else "at_most")
-            of_series.setdefault(one.series, {})[one.id] = threshold
         work = _Work(
             run,
             state,
             is_anew=state is None or state.fence != run.fence,
             minimised=minimised.get((run.project_id, run.experiment_id)),
-            thresholds=of_series,
+            thresholds=group_thresholds(thresholds[run.project_id]),
         )
         works.append(work)
     await _restore(session, [work for work in works if not work.is_anew])
     return works
+
+
+def group_thresholds(found: Iterable[ThresholdRow]) -> dict[str, dict[int, Threshold]]:
+    """Returns thresholds by series and ID."""
+    of_series: dict[str, dict[int, Threshold]] = {}
+    for one in found:
+        threshold = Threshold(one.value, "at_least" if one.is_at_least else "at_most")
+        of_series.setdefault(one.series, {})[one.id] = threshold
+    return of_series
 
 
 async def _restore(session: Session, works: Sequence[_Work]) -> None:
@@ -241,7 +249,8 @@ async def _find_minimised(
 
 async def _add_new(session: Session, works: Sequence[_Work]) -> None:
     """Adds the points after the last summarised record of each attempt."""
-    tails = await block_rows.load_tails(session, [work.run.id for work in works])
+    ids = [work.run.id for work in works]
+    tails = await block_rows.load_tails(session, ids, places=_find_places(works))
     of_run: dict[str, list[Tail]] = {}
     for tail in tails:
         of_run.setdefault(tail.run_id, []).append(tail)
@@ -256,6 +265,19 @@ async def _add_new(session: Session, works: Sequence[_Work]) -> None:
         if not any(tail.last_seq <= work.places.get(tail.attempt_id, -1) for tail in mine):
             await _add_blocks(session, work, {}, work.run.fence)
         await asyncio.to_thread(_add_tails, work, mine, {})
+
+
+def _find_places(works: Iterable[_Work]) -> dict[str, int]:
+    """Returns the last record of each attempt up to which all of its runs are summarised.
+
+    Of batches before it nothing is new. If one of them is not in a block yet, the one that ends
+    with it is not either, since the compactor takes the oldest batches first.
+    """
+    found: dict[str, int] = {}
+    for work in works:
+        for attempt_id, seq in work.places.items():
+            found[attempt_id] = min(seq, found.get(attempt_id, seq))
+    return found if len(found) <= _MOST_PLACES else {}
 
 
 def _is_old(work: _Work, tail: Tail) -> bool:

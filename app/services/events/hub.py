@@ -145,6 +145,8 @@ class EventHub:
     ) -> AsyncGenerator[list[EventBatch]]:
         """Yields the events after the cursors, and an empty list after `seconds` without events.
 
+        Does not yield the events that `stream.write_now` writes.
+
         `stream.cursors` holds the cursors that the yielded events reach. A delivery with numbers in
         `resync` says that the events of these filters cannot be replayed, or that the client was
         too slow; after the latter the stream ends.
@@ -165,6 +167,7 @@ class EventHub:
         for number in range(len(floors)):
             async for delivery in self._replay(stream, number, start):
                 yield [delivery]
+        stream.floor = max(floors)
         while not stream.is_closed:
             taken = [one.after(floors) for one in await stream.take(seconds)]
             if stream.has_overflowed:

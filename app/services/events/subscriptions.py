@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import math
+import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -31,7 +33,7 @@ class EventBatch:
         resync: Numbers of the filters whose events cannot be replayed.
     """
 
-    __slots__ = ("_content", "_numbered", "parts", "resync", "size")
+    __slots__ = ("_chunk", "_content", "_numbered", "parts", "resync", "size")
 
     def __init__(
         self, parts: Sequence[Part], *, numbered: bool = False, resync: tuple[int, ...] = ()
@@ -41,6 +43,7 @@ class EventBatch:
         self.size = sum(len(event.frame) for event, _ in parts)
         self._numbered = numbered
         self._content: bytes | None = None
+        self._chunk: bytes | None = None
 
     @property
     def events(self) -> list[LiveEvent]:
@@ -53,6 +56,13 @@ class EventBatch:
         if self._content is None:
             self._content = b"".join(self._yield_frames())
         return self._content
+
+    @property
+    def chunk(self) -> bytes:
+        """The frames as a chunk of HTTP's transfer coding (RFC 9112, section 7.1)."""
+        if self._chunk is None:
+            self._chunk = b"%x\r\n%b\r\n" % (len(self.content), self.content)
+        return self._chunk
 
     def _yield_frames(self) -> Iterable[bytes]:
         for event, numbers in self.parts:
@@ -104,6 +114,11 @@ class EventSubscription:
         cursors: The cursor that each filter has reached with what was taken from the queue.
         has_overflowed: Whether the client was too slow and events were dropped.
         is_closed: Whether the stream is to end.
+        write_now: Writes a chunk to the client without waiting, and returns whether it did. Used
+            while the task of the stream waits in `take`, so that it need not wake for each
+            delivery; `None` queues all of them.
+        floor: ID of an event up to which the stream's replay has sent the events of all filters:
+            deliveries that begin above it need no comparison with the cursors.
     """
 
     filters: tuple[StreamFilter, ...]
@@ -112,18 +127,23 @@ class EventSubscription:
     cursors: list[int] = field(default_factory=list)
     has_overflowed: bool = False
     is_closed: bool = False
+    write_now: Callable[[bytes], bool] | None = None
+    floor: int = 0
+    _is_waiting: bool = False
+    """Whether all that was taken has been sent, so that a delivery may be written now."""
+    _written_at: float = -math.inf
     _queue: deque[EventBatch] = field(default_factory=deque)
     _bytes: int = 0
     _count: int = 0
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
 
     def offer(self, delivery: EventBatch) -> None:
-        """Queues a delivery.
+        """Writes a delivery to a client that has everything before it, or queues it.
 
         Of a slow client's queue, events that newer ones replace are removed. Once the queue
         exceeds its limits all the same, drops all queued events and sets `has_overflowed`.
         """
-        if self.has_overflowed:
+        if self.has_overflowed or self._has_written(delivery):
             return
         self._queue.append(delivery)
         self._bytes += delivery.size
@@ -136,19 +156,42 @@ class EventSubscription:
             self.has_overflowed = True
         self._wake.set()
 
+    @property
+    def queued(self) -> int:
+        """Number of events in the queue."""
+        return self._count
+
+    def _has_written(self, delivery: EventBatch) -> bool:
+        if (
+            not self._is_waiting
+            or self._queue
+            or self.is_closed
+            or self.write_now is None
+            or delivery.parts[0][0].id <= self.floor
+            or not self.write_now(delivery.chunk)
+        ):
+            return False
+        self._written_at = time.monotonic()
+        return True
+
     def close(self) -> None:
         """Ends the stream."""
         self.is_closed = True
         self._wake.set()
 
     async def take(self, seconds: float) -> list[EventBatch]:
-        """Removes and returns the queued deliveries, waiting at most `seconds` for the first.
+        """Removes and returns the queued deliveries, waiting for the first.
 
-        Empty if there was none, or if the stream was closed.
+        Empty if there was none and nothing was written in `seconds`, or if the stream was closed.
         """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
+        self._is_waiting = True
+        end = time.monotonic() + seconds
+        while not self._wake.is_set() and (rest := end - time.monotonic()) > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest):
+                    await self._wake.wait()
+            end = max(end, self._written_at + seconds)
+        self._is_waiting = False
         self._wake.clear()
         taken = list(self._queue)
         self._replace([])

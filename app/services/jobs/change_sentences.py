@@ -3,6 +3,7 @@
 from palestra.contract.change_preview import ChangePreview, PlaceChanges, PreviewedStart
 from palestra.contract.durations import describe_duration, describe_wait
 from palestra.contract.queue import StartEstimate
+from palestra.contract.sizes import format_count
 
 
 def describe(found: ChangePreview, *, leaves: int, waiting: str | None) -> str:
@@ -17,7 +18,7 @@ def describe(found: ChangePreview, *, leaves: int, waiting: str | None) -> str:
         return "Nothing would change: no selected job would be changed."
     beside = _describe_beside(found.own, found.others)
     if leaves == found.jobs:
-        return f"{_count(leaves, 'job')} would leave the queue{beside}."
+        return f"{format_count(leaves, 'job')} would leave the queue{beside}."
     first = found.starts[0]
     if found.jobs == 1:
         if first.new_place is None and waiting:
@@ -56,8 +57,8 @@ def _describe_beside(own: PlaceChanges, others: PlaceChanges) -> str:
         counts = [
             text
             for number, text in (
-                (mine, f"{_count(mine, 'other job')} of yours"),
-                (theirs, f"{_count(theirs, 'job')} of other people"),
+                (mine, f"{format_count(mine, 'other job')} of yours"),
+                (theirs, f"{format_count(theirs, 'job')} of other people"),
             )
             if number
         ]
@@ -65,7 +66,3 @@ def _describe_beside(own: PlaceChanges, others: PlaceChanges) -> str:
             verb = "starts" if mine + theirs == 1 else "start"
             parts.append(f"{' and '.join(counts)} {verb} {word}")
     return f"; {', '.join(parts)}" if parts else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

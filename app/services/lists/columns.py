@@ -1,33 +1,36 @@
 """The values of further columns of lists."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import orjson
 from pydantic import JsonValue
 
 from app.db.engine import Session
-from app.db.models.experiments import ExperimentRow, RunRow
+from app.db.models.experiments import ExperimentRow
 from app.db.repositories import experiment_lists, experiments
 from app.db.repositories import list_values as rows
 from app.db.repositories.experiments import ExperimentKey
 from app.services.lists.requests import ListColumn, ListRequest
-from palestra.contract.resources import ExperimentView, RunView
+from app.services.views.runs import RunDocument
+from palestra.contract.resources import ExperimentView
 
-_OF_RUN: Final[Mapping[str, Callable[[RunView], Any]]] = {
-    "id": lambda view: view.id,
-    "experiment": lambda view: view.experiment_id,
-    "project": lambda view: view.project,
-    "user": lambda view: view.created_by,
-    "state": lambda view: view.state.value,
-    "cause": lambda view: view.cause,
-    "finding": lambda view: ", ".join(one.rule for one in view.findings) or None,
-    "seed": lambda view: view.seed,
-    "env_step": lambda view: view.progress.env_step,
-    "update": lambda view: view.progress.update,
-    "episode": lambda view: view.progress.episode,
-    "created": lambda view: view.created_at.isoformat(),
-    "started": lambda view: view.started_at and view.started_at.isoformat(),
-    "finished": lambda view: view.finished_at and view.finished_at.isoformat(),
+_OF_RUN: Final[Mapping[str, Callable[[RunDocument], Any]]] = {
+    "id": lambda run: run["id"],
+    "experiment": lambda run: run["experiment_id"],
+    "project": lambda run: run["project"],
+    "user": lambda run: run["created_by"],
+    "state": lambda run: run["state"],
+    "cause": lambda run: run["cause"],
+    "finding": lambda run: ", ".join(one["rule"] for one in run["findings"]) or None,
+    "seed": lambda run: run["seed"],
+    "env_step": lambda run: run["progress"]["env_step"],
+    "update": lambda run: run["progress"]["update"],
+    "episode": lambda run: run["progress"]["episode"],
+    "created": lambda run: run["created_at"].isoformat(),
+    "started": lambda run: run["started_at"] and run["started_at"].isoformat(),
+    "finished": lambda run: run["finished_at"] and run["finished_at"].isoformat(),
 }
 _OF_EXPERIMENT_VIEW: Final[Mapping[str, Callable[[ExperimentView], Any]]] = {
     "id": lambda view: view.id,
@@ -47,45 +50,47 @@ _OF_EXPERIMENT: Final[Mapping[str, Callable[[ExperimentRow], Any]]] = {
 
 
 async def add_to_runs(
-    session: Session, views: Sequence[RunView], found: Sequence[RunRow], request: ListRequest
-) -> list[RunView]:
-    """Returns the views of runs with the values of the columns."""
+    session: Session,
+    runs: Sequence[RunDocument],
+    keys: Sequence[ExperimentKey],
+    request: ListRequest,
+) -> None:
+    """Adds the values of the columns to runs.
+
+    Args:
+        session: A session.
+        runs: Runs, to which the values are added.
+        keys: The experiment of each of them.
+        request: The request for the list.
+    """
     columns = request.columns
     if not columns:
-        return list(views)
-    keys = [(row.project_id, row.experiment_id) for row in found]
+        return
     of_experiments = await load_experiment_values(session, keys, columns)
-    run_ids = [view.id for view in views]
+    run_ids = [run["id"] for run in runs]
     scope = request.scope
     named = {one.field for one in columns if one.kind == "series"} & scope.series.keys()
     summaries: dict[tuple[str, str], Any] = {
         **await rows.load_summaries(session, run_ids, {scope.series[one]: one for one in named}),
         **await rows.load_crossings(session, run_ids, scope.thresholds),
     }
-    return [
-        view.model_copy(
-            update={
-                "values": {
-                    one.name: _read_run(one, view, of_experiments[key], summaries)
-                    for one in columns
-                }
-            }
-        )
-        for view, key in zip(views, keys, strict=True)
-    ]
+    for run, key in zip(runs, keys, strict=True):
+        values = {one.name: _read_run(one, run, of_experiments[key], summaries) for one in columns}
+        # A member of a definition may be a whole number of more than 64 bits.
+        run["values"] = orjson.Fragment(json.dumps(values))
 
 
 def _read_run(
     column: ListColumn,
-    view: RunView,
+    run: RunDocument,
     of_experiment: Mapping[str, JsonValue],
     summaries: Mapping[tuple[str, str], rows.Summary | rows.CrossingValues],
 ) -> JsonValue:
     if column.kind in {"series", "threshold"}:
-        summary = summaries.get((view.id, column.field))
+        summary = summaries.get((run["id"], column.field))
         return None if summary is None else getattr(summary, column.statistic)
     if column.field in _OF_RUN:
-        value: JsonValue = _OF_RUN[column.field](view)
+        value: JsonValue = _OF_RUN[column.field](run)
         return value
     return of_experiment.get(column.field)
 
@@ -119,9 +124,11 @@ async def add_to_experiments(
     values = await load_experiment_values(session, keys, columns)
     for column in columns:
         if column.kind in {"series", "threshold"}:
-            means = await experiment_lists.load_means(session, keys, column, request.scope)
-            for key, mean in means.items():
-                values[key][column.name] = mean
+            found_values = await experiment_lists.load_statistics(
+                session, keys, column, request.scope
+            )
+            for key, value in found_values.items():
+                values[key][column.name] = value
     return [
         view.model_copy(
             update={

@@ -5,7 +5,7 @@ from app.db.repositories import experiment_lists
 from app.db.repositories.list_sorting import read_place
 from app.db.repositories.run_lists import WantedPage
 from app.domain.list_filters import ExperimentFilter
-from app.domain.paging import PageRequest, read_cursor
+from app.domain.paging import PageRequest, read_cursor_of_keys
 from app.domain.principal import Principal
 from app.services.lists import columns, requests
 from app.services.views import pages
@@ -24,7 +24,6 @@ async def list_experiments(
     Raises:
         InvalidError: If filter, key, columns or page are not valid.
     """
-    after = read_cursor(request)
     named = requests.read_terms(wanted.filter, "experiments", principal)
     names_archived = any(term.field == "archived" for term in named)
     found = await requests.resolve(
@@ -35,9 +34,10 @@ async def list_experiments(
         sort=request.sort,
         columns=wanted.columns,
     )
-    key_type = await experiment_lists.find_key_type(session, found.order, found.scope)
-    place = read_place(after, key_type)
-    page = WantedPage(found.terms, found.order, found.scope, place, request.limit)
+    orders, scope = found.orders, found.scope
+    types = [await experiment_lists.find_key_type(session, one, scope) for one in orders]
+    place = read_place(read_cursor_of_keys(request, len(orders)), types)
+    page = WantedPage(found.terms, orders[0], scope, place, request.limit, orders[1:])
     listed = await experiment_lists.list_page(session, page)
     shown = [row for row, _ in listed[: request.limit]]
     views = await build_experiment_views(session, shown)

@@ -8,7 +8,6 @@ from app.db.engine import Session
 from app.db.repositories import list_names
 from app.db.repositories import thresholds as threshold_rows
 from app.db.repositories.list_scope import ListScope
-from app.db.repositories.run_lists import ListOrder
 from app.domain.errors import InvalidError
 from app.domain.principal import Principal
 from app.metrics.sort_records import (
@@ -18,7 +17,6 @@ from app.metrics.sort_records import (
     parse_evaluation_series,
 )
 from palestra.contract.filters import (
-    FILTER_FIELDS,
     FilterError,
     Kind,
     Statistic,
@@ -27,14 +25,13 @@ from palestra.contract.filters import (
     parse_filter,
     parse_key,
 )
+from palestra.contract.list_order import OrderError, OrderKey, parse_order
 from palestra.contract.problems import suggest_nearest
 
 MAX_COLUMNS: Final = 50
 _MOST_NAMES: Final = 2_000
 """Names among which the nearest one is looked for."""
 _BUILT_IN: Final = frozenset({EPISODE_RETURN, EPISODE_LENGTH})
-_ALIASES: Final = {"created_at": "created"}
-_UNSORTED: Final = frozenset({"project", "archived", "finding"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +49,14 @@ class ListRequest:
     """A request for a list whose names are known."""
 
     terms: Sequence[Term]
-    order: ListOrder
+    orders: tuple[OrderKey, ...]
     columns: Sequence[ListColumn]
     scope: ListScope
+
+    @property
+    def order(self) -> OrderKey:
+        """The first key."""
+        return self.orders[0]
 
 
 def read_terms(text: str, target: Target, principal: Principal) -> tuple[Term, ...]:
@@ -89,33 +91,38 @@ async def resolve(
     """Returns a request whose names mean something in the caller's projects.
 
     Raises:
-        InvalidError: `unknown_filter_field`, `invalid_sort`, `unknown_column` or
+        InvalidError: `unknown_filter_field`, those of `read_order`, `unknown_column` or
             `too_many_columns`.
     """
-    order = _read_order(sort, target)
+    orders = read_order(sort, target)
     found_columns = _read_columns(columns, target)
-    names = _list_names("series", terms, order, found_columns)
+    names = _list_names("series", terms, orders, found_columns)
     series = await list_names.find_series(session, principal.project_ids, names)
-    thresholds = await _find_thresholds(session, principal, terms, order, found_columns)
+    thresholds = await _find_thresholds(session, principal, terms, orders, found_columns)
     await _check_series(session, principal, terms, set(series))
     await _check_members(session, principal, terms)
+    scope = replace(build_scope(principal), series=series, thresholds=thresholds)
+    return ListRequest(terms, orders, found_columns, scope)
+
+
+def build_scope(principal: Principal) -> ListScope:
+    """Returns what the caller may read, without names of series and thresholds."""
     slugs = {
         one.project_id: one.slug
         for one in principal.memberships
         if one.project_id in principal.project_ids
     }
-    scope = ListScope(principal.project_ids, slugs, series, thresholds)
-    return ListRequest(terms, order, found_columns, scope)
+    return ListScope(principal.project_ids, slugs, {}, {})
 
 
 async def _find_thresholds(
     session: Session,
     principal: Principal,
     terms: Sequence[Term],
-    order: ListOrder,
+    orders: Sequence[OrderKey],
     columns: Sequence[ListColumn],
 ) -> dict[str, tuple[int, ...]]:
-    names = _list_names("threshold", terms, order, columns)
+    names = _list_names("threshold", terms, orders, columns)
     if not names:
         return {}
     found = await threshold_rows.find_ids(session, principal.project_ids, names)
@@ -128,30 +135,26 @@ async def _find_thresholds(
 
 
 def _list_names(
-    kind: Kind, terms: Iterable[Term], order: ListOrder, columns: Iterable[ListColumn]
+    kind: Kind,
+    terms: Iterable[Term],
+    orders: Iterable[OrderKey],
+    columns: Iterable[ListColumn],
 ) -> set[str]:
-    named: list[Term | ListOrder | ListColumn] = [*terms, order, *columns]
+    named: list[Term | OrderKey | ListColumn] = [*terms, *orders, *columns]
     return {one.field for one in named if one.kind == kind}
 
 
-def _read_order(sort: str, target: Target) -> ListOrder:
-    key = sort.removeprefix("-")
-    key = _ALIASES.get(key, key)
+def read_order(sort: str, target: Target) -> tuple[OrderKey, ...]:
+    """Returns the keys of the order of a list.
+
+    Raises:
+        InvalidError: `invalid_sort`, `duplicate_sort_key`, `too_many_sort_keys` or
+            `sort_too_long`.
+    """
     try:
-        field, kind, statistic = parse_key(key, target)
-    except FilterError:
-        field, kind, statistic = "", "text", "last"
-    is_state = target == "experiments" and field == "state"
-    if not field or field in _UNSORTED or is_state:
-        names = [name for name, one in FILTER_FIELDS.items() if one.only in {None, target}]
-        raise InvalidError(
-            "invalid_sort",
-            f"sort must be one of {', '.join(sorted(set(names) - _UNSORTED))}, a member of the "
-            "definition like agent.lr, a series like evaluation/mean.best, or a threshold like "
-            f"reached.NAME, with - in front to reverse{suggest_nearest(key[:64], names)}",
-            pointer="query/sort",
-        )
-    return ListOrder(field, kind, statistic, is_descending=sort.startswith("-"))
+        return parse_order(sort, target)
+    except OrderError as error:
+        raise InvalidError(error.code, error.message, pointer="query/sort") from None
 
 
 def _read_columns(columns: Sequence[str], target: Target) -> list[ListColumn]:

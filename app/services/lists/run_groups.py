@@ -24,6 +24,7 @@ from app.services.views import pages
 from app.services.views.login_names import load_login_names
 from palestra.contract.documents import hash_document
 from palestra.contract.filters import FILTER_FIELDS, Term
+from palestra.contract.list_order import split_order
 from palestra.contract.problems import suggest_nearest
 from palestra.contract.run_lists import RunGroupView
 from palestra.contract.states import RunState
@@ -98,6 +99,12 @@ async def _resolve(
     session: Session, principal: Principal, terms: Sequence[Term], wanted: WantedGroups
 ) -> ListRequest:
     """Returns the request with the metric as its order and the keys of groups as its columns."""
+    if len(split_order(wanted.metric)) > 1:
+        raise InvalidError(
+            "not_a_metric",
+            "groups have the mean of one metric: ask for each metric by itself",
+            pointer="query/metric",
+        )
     try:
         return await requests.resolve(
             session, principal, "runs", terms=terms, sort=wanted.metric, columns=wanted.by
@@ -126,7 +133,7 @@ def _check_keys(found: ListRequest) -> None:
             raise InvalidError(
                 "not_a_group",
                 f"runs are grouped by {', '.join(sorted(_GROUPED))}, or by a member of the "
-                "definition like agent.lr",
+                "definition like agent.learning_rate",
                 pointer="query/by",
             )
     field = FILTER_FIELDS.get(found.order.field)

@@ -4,7 +4,9 @@ from typing import Final
 
 from app.db.engine import Session
 from app.db.repositories import list_names
+from app.db.repositories import thresholds as threshold_rows
 from app.domain.principal import Principal
+from app.services.lists import found_runs
 from palestra.contract.filters import FILTER_FIELDS
 from palestra.contract.run_lists import ListFieldView, RunKeysView
 
@@ -12,13 +14,27 @@ MOST: Final = 2_000
 """Members and series that are named, of each."""
 
 
-async def list_keys(session: Session, principal: Principal) -> RunKeysView:
-    """Returns the fields of runs, and members and series that the caller's projects have."""
+SEARCHED: Final = 2_000
+"""Runs of a filter whose series are named, the newest first."""
+
+
+async def list_keys(session: Session, principal: Principal, text: str = "") -> RunKeysView:
+    """Returns the fields of runs, and members and series that the caller's projects have.
+
+    Args:
+        session: Session.
+        principal: The caller.
+        text: Filter; series are those of the runs that it finds, of the newest `SEARCHED` if it
+            finds more. Without one they are those of all runs.
+
+    Raises:
+        InvalidError: If the filter has a fault.
+    """
     projects = principal.project_ids
     paths = await list_names.list_members(session, projects, MOST + 1)
     # Members at the top of a definition have no key, since a dot distinguishes members.
     members = [path for path in paths if "." in path]
-    series = await list_names.list_series(session, projects, MOST + 1)
+    series, searched = await _find_series(session, principal, text)
     return RunKeysView(
         fields=tuple(
             ListFieldView(
@@ -32,5 +48,23 @@ async def list_keys(session: Session, principal: Principal) -> RunKeysView:
         ),
         members=tuple(members[:MOST]),
         series=tuple(series[:MOST]),
-        is_complete=max(len(paths), len(series)) <= MOST,
+        thresholds=tuple(await threshold_rows.list_names(session, projects))[:MOST],
+        searched_runs=searched,
+        is_complete=max(len(paths), len(series)) <= MOST and searched is None,
     )
+
+
+async def _find_series(
+    session: Session, principal: Principal, text: str
+) -> tuple[list[str], int | None]:
+    """Returns the series of the runs that a filter finds, and of how many runs if not of all."""
+    projects = principal.project_ids
+    if not text:
+        return await list_names.list_series(session, projects, MOST + 1), None
+    found = await found_runs.find_ids(session, principal, text, SEARCHED + 1, sort="-created")
+    series = await list_names.list_series_of_runs(session, found[:SEARCHED])
+    if len(found) <= SEARCHED:
+        return series, None
+    request = await found_runs.resolve(session, principal, text, sort="-created")
+    possible = await list_names.list_possible_series(session, request.terms, request.scope)
+    return series, None if possible == set(series) else SEARCHED

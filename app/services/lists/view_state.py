@@ -8,7 +8,16 @@ from app.db.engine import Session
 from app.domain.errors import InvalidError
 from app.domain.principal import Principal
 from app.services.lists import requests
-from palestra.contract.filters import FilterError, Term, parse_filter, parse_key, split_terms
+from palestra.contract.filters import (
+    FilterError,
+    Kind,
+    Statistic,
+    Term,
+    parse_filter,
+    parse_key,
+    split_terms,
+)
+from palestra.contract.list_order import OrderError, parse_order, split_order, write_order
 from palestra.contract.saved_views import RunsPageState
 from palestra.contract.views import FieldProblem
 
@@ -30,14 +39,17 @@ def check_state(state: RunsPageState) -> None:
         raise InvalidError(
             error.code, str(error), pointer="/state/filter", position=error.position
         ) from None
-    keys = {"sort": [state.sort.removeprefix("-")] if state.sort else []}
-    keys |= {name: list(getattr(state, name) or ()) for name in _LISTS}
-    for name, some in keys.items():
-        for index, key in enumerate(some):
+    if state.sort:
+        try:
+            parse_order(state.sort, "runs")
+        except OrderError as error:
+            raise InvalidError(error.code, error.message, pointer="/state/sort") from None
+    for name in _LISTS:
+        for index, key in enumerate(getattr(state, name) or ()):
             try:
                 parse_key(key, "runs")
             except FilterError as error:
-                place = "/state/sort" if name == "sort" else f"/state/{name}/{index}"
+                place = f"/state/{name}/{index}"
                 raise InvalidError("unknown_column", error.message, pointer=place) from None
 
 
@@ -73,11 +85,14 @@ async def find_usable_state(
                 for index, why in enumerate(found)
                 if why is not None
             ]
-    if state.sort:
-        why = await _explain_key(session, principal, state.sort.removeprefix("-"))
-        if why is not None:
-            problems.append(_describe("/state/sort", _GONE, state.sort.removeprefix("-"), why))
-            changes["sort"] = ""
+    left: list[str] = []
+    for part in split_order(state.sort) if state.sort else ():
+        why = await _explain_order(session, principal, part)
+        if why is None:
+            left.append(part)
+        else:
+            problems.append(_describe("/state/sort", _GONE, part.removeprefix("-"), why))
+    changes["sort"] = write_order(left)
     return state.model_copy(update=changes), tuple(problems)
 
 
@@ -103,6 +118,21 @@ async def _explain_key(session: Session, principal: Principal, key: str) -> str 
         field, kind, statistic = parse_key(key, "runs")
     except FilterError as error:
         return error.message
+    return await _explain_named(session, principal, field, kind, statistic)
+
+
+async def _explain_order(session: Session, principal: Principal, part: str) -> str | None:
+    """Returns why a key of an order cannot be used any more; `None` if it can."""
+    try:
+        (key,) = parse_order(part, "runs")
+    except OrderError as error:
+        return error.message
+    return await _explain_named(session, principal, key.field, key.kind, key.statistic)
+
+
+async def _explain_named(
+    session: Session, principal: Principal, field: str, kind: Kind, statistic: Statistic
+) -> str | None:
     if kind not in {"series", "member", "threshold"}:
         return None
     term = Term(field, kind, "contains" if kind == "member" else "gt", ("",), 0)

@@ -1,57 +1,117 @@
 """Runs: lists, views and provenance."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from app.db.engine import Session
+import orjson
+
+from app.db.engine import Database, Session
 from app.db.models.experiments import RunRow
 from app.db.repositories import experiments as rows
 from app.db.repositories import jobs as job_rows
-from app.db.repositories import listed_runs, run_lists
+from app.db.repositories import run_index, run_lists, runs_by_keys
 from app.db.repositories import workers as worker_rows
+from app.db.repositories.combined_reads import Plan, carry_out, carry_out_in_snapshot
 from app.db.repositories.list_sorting import read_place
-from app.db.repositories.run_lists import WantedPage
+from app.db.repositories.listed_runs import ListedRuns
+from app.db.repositories.run_lists import Listed, WantedPage
 from app.domain.errors import NotFoundError
 from app.domain.list_filters import RunFilter
-from app.domain.paging import PageRequest, read_cursor
+from app.domain.paging import Keys, PageRequest, read_cursor_of_keys
 from app.domain.principal import Principal
 from app.services.lists import columns, requests
 from app.services.views import pages
 from app.services.views.experiments import read_definition
 from app.services.views.jobs import build_attempt_views, build_job_views
-from app.services.views.runs import run_views
-from palestra.contract.resources import ProvenanceView, RunDetail, RunView
-from palestra.contract.views import Page
+from app.services.views.runs import (
+    WRITING,
+    RunDocument,
+    build_documents,
+    plan_documents,
+    run_views,
+)
+from palestra.contract.filters import Term
+from palestra.contract.resources import ProvenanceView, RunDetail
 
-__all__ = ["PageRequest", "RunFilter", "find", "get", "list_runs", "read_provenance"]
+__all__ = ["PageRequest", "RunFilter", "RunPage", "find", "get", "list_runs", "read_provenance"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """A page of runs: a `Page[RunView]` that is not encoded yet."""
+
+    items: Sequence[RunDocument]
+    next_cursor: str | None
+
+    def encode(self) -> bytes:
+        """Returns the page as JSON."""
+        content = {"items": self.items, "next_cursor": self.next_cursor}
+        return orjson.dumps(content, option=WRITING)
 
 
 async def list_runs(
-    session: Session, principal: Principal, wanted: RunFilter, request: PageRequest
-) -> Page[RunView]:
+    database: Database, principal: Principal, wanted: RunFilter, request: PageRequest
+) -> RunPage:
     """Returns a page of the runs of the caller's projects, in the order of any key.
 
     Raises:
         NotFoundError: If the filter names an experiment that the projects do not have.
         InvalidError: If filter, key, columns or page are not valid.
     """
+    terms = [*wanted.list_terms(), *requests.read_terms(wanted.filter, "runs", principal)]
+    orders = requests.read_order(request.sort, "runs")
+    after = read_cursor_of_keys(request, len(orders))
+    if not wanted.columns and run_index.is_covered(orders, terms):
+        place = read_place(after, ["number"])
+        page = WantedPage(terms, orders[0], requests.build_scope(principal), place, request.limit)
+        async with database.glance() as session:
+            plan = _plan_by_index(session.get_bind().dialect.name, page)
+            found = await carry_out_in_snapshot(session, plan)
+        if found is not None:
+            keys, listed = found
+            return RunPage(build_documents(listed), pages.find_next(keys, request))
+    async with database.read() as session:
+        return await _list_runs(session, principal, wanted, request, terms, after)
+
+
+def _plan_by_index(dialect: str, page: WantedPage) -> Plan[tuple[Listed, ListedRuns] | None]:
+    keys = yield from run_index.plan_page(dialect, page)
+    if keys is None:
+        return None
+    run_ids = [run_id for run_id, _ in keys[: page.limit]]
+    # Rights are not taken from copies in summaries.
+    listed = yield from plan_documents(dialect, run_ids, frozenset(page.scope.project_ids))
+    return keys, listed
+
+
+async def _list_runs(
+    session: Session,
+    principal: Principal,
+    wanted: RunFilter,
+    request: PageRequest,
+    terms: Sequence[Term],
+    after: tuple[Keys, str] | None,
+) -> RunPage:
     if wanted.experiment_id is not None and not await rows.list_by_public_id(
         session, principal.project_ids, wanted.experiment_id
     ):
         raise NotFoundError("experiment")
-    after = read_cursor(request)
-    terms = [*wanted.list_terms(), *requests.read_terms(wanted.filter, "runs", principal)]
     found = await requests.resolve(
         session, principal, "runs", terms=terms, sort=request.sort, columns=wanted.columns
     )
-    key_type = await run_lists.find_key_type(session, found.order, found.scope)
-    place = read_place(after, key_type)
-    page = WantedPage(terms, found.order, found.scope, place, request.limit)
-    keys = await run_lists.list_page(session, page)
+    types = [await run_lists.find_key_type(session, one, found.scope) for one in found.orders]
+    first, *further = found.orders
+    place = read_place(after, types)
+    page = WantedPage(terms, first, found.scope, place, request.limit, tuple(further))
+    keys = await runs_by_keys.list_page(session, page)
     run_ids = [run_id for run_id, _ in keys[: request.limit]]
-    # Rights are not taken from copies in summaries.
-    shown = await listed_runs.load_runs(session, run_ids, principal.project_ids)
-    views = await columns.add_to_runs(session, await run_views(session, shown), shown, found)
-    return Page(items=views, next_cursor=pages.find_next(keys, request))
+    plan = plan_documents(session.get_bind().dialect.name, run_ids, principal.project_ids)
+    listed = await carry_out(session, plan)
+    items = build_documents(listed)
+    of_runs = [(row.project_id, row.experiment_id) for row in listed.rows]
+    await columns.add_to_runs(session, items, of_runs, found)
+    return RunPage(items, pages.find_next(keys, request))
 
 
 async def find(session: Session, principal: Principal, run_id: str) -> RunRow:

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from app.db.engine import Session
 from app.db.models.artifacts import ArtifactRow
-from app.db.models.experiments import RunRow
 from app.db.models.snapshots import SnapshotFileRow, SnapshotRow
 from app.db.repositories import artifacts as artifact_rows
 from app.db.repositories import snapshots as rows
@@ -25,11 +25,27 @@ from palestra.contract.views import Page
 from palestra.contract.work_order import SnapshotFileRef, SnapshotRef
 
 
+class SnapshotRun(Protocol):
+    """The IDs of the run that a snapshot belongs to."""
+
+    @property
+    def id(self) -> str:
+        """ID of the run."""
+
+    @property
+    def project_id(self) -> str:
+        """ID of its project."""
+
+    @property
+    def experiment_id(self) -> str:
+        """ID of its experiment."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The run, attempt, fence and record from which a snapshot was reported."""
 
-    run: RunRow
+    run: SnapshotRun
     attempt_id: str
     fence: int
     seq: int
@@ -154,7 +170,7 @@ async def add_written(session: Session, origin: Origin, record: SnapshotWritten)
     await _settle(session, origin.run, snapshot)
 
 
-async def attach_file(session: Session, run: RunRow, artifact: ArtifactRow) -> None:
+async def attach_file(session: Session, run: SnapshotRun, artifact: ArtifactRow) -> None:
     """Attaches a stored artifact to the snapshot that it belongs to.
 
     The last artifact makes the snapshot verified. An artifact that arrives before the snapshot's
@@ -184,7 +200,7 @@ async def _attach(session: Session, snapshot: SnapshotRow, artifact: ArtifactRow
         await rows.attach(session, snapshot.id, artifact)
 
 
-async def _settle(session: Session, run: RunRow, snapshot: SnapshotRow) -> None:
+async def _settle(session: Session, run: SnapshotRun, snapshot: SnapshotRow) -> None:
     if await rows.count_missing_files(session, snapshot.id) == 0:
         await rows.mark_verified(session, snapshot)
         await _apply_retention(session, run)
@@ -198,14 +214,14 @@ async def skip_rest(session: Session, attempt_id: str) -> None:
         await _leave_out(session, run, [snapshot for snapshot in left if snapshot.run_id == run.id])
 
 
-async def _leave_out(session: Session, run: RunRow, unwanted: Sequence[SnapshotRow]) -> None:
+async def _leave_out(session: Session, run: SnapshotRun, unwanted: Sequence[SnapshotRow]) -> None:
     for snapshot in unwanted:
         snapshot.state = SnapshotState.SKIPPED.value
         await artifact_rows.delete(session, await rows.drop_files(session, snapshot.id))
     await _record_changed(session, run, unwanted)
 
 
-async def _apply_retention(session: Session, run: RunRow) -> None:
+async def _apply_retention(session: Session, run: SnapshotRun) -> None:
     """Deletes the files of verified snapshots that the definition's retention rule does not keep.
 
     Called after a newer snapshot was verified.
@@ -254,7 +270,9 @@ def choose_ids_to_keep(verified: Sequence[SnapshotRow], rule: Retention) -> set[
     }
 
 
-async def _record_changed(session: Session, run: RunRow, changed: Sequence[SnapshotRow]) -> None:
+async def _record_changed(
+    session: Session, run: SnapshotRun, changed: Sequence[SnapshotRow]
+) -> None:
     if changed:
         await session.flush()
     for view in await build_views(session, run.id, changed) if changed else []:

@@ -282,8 +282,10 @@ def _write_notes(
     if reasons:
         run_id, reason = next(iter(reasons.items()))
         notes.append(
-            f"{len(reasons)} runs have no score and are left out of scores and importance; the "
-            f"first is {run_id}: {reason}."
+            f"1 run has no score and is left out of scores and importance: {run_id}, {reason}."
+            if len(reasons) == 1
+            else f"{len(reasons)} runs have no score and are left out of scores and importance; "
+            f"the first is {run_id}: {reason}."
         )
     few = [
         group.name

@@ -13,6 +13,7 @@ from app.metrics.statistics import aggregates, comparisons, efficiency, profiles
 from app.metrics.statistics.aggregates import Estimate
 from app.metrics.statistics.scores import MIN_SEEDS, Scores
 from app.services.statistics.scoring import ScoredGroup, ScoredRuns
+from palestra.contract.sizes import format_count
 from palestra.contract.statistics import (
     Aggregate,
     EfficiencyView,
@@ -158,7 +159,8 @@ def _advise(
 
 def _describe(advice: comparisons.SeedAdvice, names: Sequence[str], seeds: int) -> str:
     if advice.width is None:
-        return f"{seeds} seeds give no interval: {MIN_SEEDS} are needed in every environment."
+        given = f"{format_count(seeds, 'seed')} {'gives' if seeds == 1 else 'give'} no interval"
+        return f"{given}: {MIN_SEEDS} are needed in every environment."
     if advice.rival is None or advice.difference is None:
         return "There is no other group to compare with."
     rival = names[advice.rival]
@@ -170,7 +172,9 @@ def _describe(advice: comparisons.SeedAdvice, names: Sequence[str], seeds: int) 
         return f"{seeds} seeds are enough: {compared}."
     if advice.seeds is None:
         return f"{seeds} seeds are not enough: {compared}."
-    return f"{seeds} seeds are not enough: {compared}. About {advice.seeds} would be."
+    # The estimate assumes that the difference is the true one, which so small a one hardly is.
+    enough = f"About {advice.seeds}" if advice.seeds <= 1_000 else "More than 1,000"
+    return f"{seeds} seeds are not enough: {compared}. {enough} would be."
 
 
 def _profile(

@@ -15,6 +15,7 @@ from app.metrics.statistics.scores import MIN_SEEDS
 from app.services.statistics import captions, parts
 from app.services.statistics.scoring import ScoredRuns, score_runs
 from app.services.statistics.selection import SelectedRuns, select_runs
+from palestra.contract.sizes import format_count
 from palestra.contract.statistics import (
     GroupStatistics,
     StatisticsMethod,
@@ -83,8 +84,8 @@ def _answer(wanted: StatisticsQuery, selected: SelectedRuns, cursor: int) -> Sta
 
 def _write_notes(groups: list[GroupStatistics], scored: ScoredRuns) -> list[str]:
     notes = [
-        f"{one.name} has {one.seeds} seeds in an environment: no interval is given, since "
-        f"{MIN_SEEDS} are needed."
+        f"{one.name} has {format_count(one.seeds, 'seed')} in an environment: no interval is "
+        f"given, since {MIN_SEEDS} are needed."
         for one in groups
         if one.seeds < MIN_SEEDS
     ]

@@ -7,7 +7,7 @@ as a whole. `app.services.telemetry.group_commit` commits several batches togeth
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,10 +15,9 @@ from pydantic import TypeAdapter
 
 from app.db.engine import Session
 from app.db.models.curves import TelemetryBatchRow
-from app.db.models.experiments import RunRow
-from app.db.models.jobs import AttemptRow, AttemptRunRow
-from app.db.repositories import deleted_projects
+from app.db.repositories import deleted_projects, writers
 from app.db.repositories import telemetry as rows
+from app.db.repositories.writers import Writer
 from app.domain.errors import ConflictError, DomainError, NotFoundError
 from app.metrics import sort_records
 from app.metrics.sort_records import DecodedTable, NumberedRecord
@@ -98,15 +97,6 @@ class Delivery:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class WritableAttempt:
-    """An attempt that may write telemetry, with its locked runs by their ID."""
-
-    attempt: AttemptRow
-    carried: Mapping[str, AttemptRunRow]
-    runs: Mapping[str, RunRow]
-
-
 def hash_text(text: bytes) -> bytes:
     """Returns the first 16 bytes of the SHA-256 of a record's JSON."""
     return hashlib.sha256(text).digest()[:DIGEST_BYTES]
@@ -147,11 +137,11 @@ async def take_group(session: Session, deliveries: Sequence[Delivery]) -> list[i
                 `too_many_metrics` and `snapshot_exists`.
             NotFoundError: If there is no such attempt.
     """
-    writers = await open_writers(session, [delivery.attempt_id for delivery in deliveries])
+    opened = await open_writers(session, [delivery.attempt_id for delivery in deliveries])
     found: list[_NewRecords | int | DomainError] = []
     for delivery in deliveries:
         try:
-            found.append(await _find_new(session, delivery, writers[delivery.attempt_id]))
+            found.append(await _find_new(session, delivery, opened[delivery.attempt_id]))
         except DomainError as refusal:
             found.append(refusal)
     store = record_rows.Store(session)
@@ -171,19 +161,19 @@ class _NewRecords:
     """A batch with records that are not stored yet."""
 
     delivery: Delivery
-    writer: WritableAttempt
+    writer: Writer
     first_seq: int
     """Sequence number of the first new record."""
     content: list[RunContent]
 
 
 async def _find_new(
-    session: Session, delivery: Delivery, writer: WritableAttempt | DomainError
+    session: Session, delivery: Delivery, writer: Writer | DomainError
 ) -> _NewRecords | int:
     """Returns the new records of a batch; the last sequence number if it has none."""
     if isinstance(writer, DomainError):
         raise writer
-    acked = writer.attempt.acked_seq
+    acked = writer.acked_seq
     if delivery.first_seq > acked + 1:
         raise ConflictError(
             "seq_gap",
@@ -194,16 +184,11 @@ async def _find_new(
     new = delivery.records_from(acked + 1)
     if not new:
         return acked
-    record_rules.check(new, delivery.first_seq, writer.carried)
+    record_rules.check(new, delivery.first_seq, writer.runs)
     content = [
         (
             RecordContext(
-                writer.runs[run_id],
-                writer.attempt,
-                writer.carried[run_id].fence,
-                new[0].seq,
-                delivery.last_seq,
-                delivery.first_seq,
+                writer.runs[run_id], writer, new[0].seq, delivery.last_seq, delivery.first_seq
             ),
             records,
         )
@@ -212,7 +197,7 @@ async def _find_new(
     return _NewRecords(delivery, writer, new[0].seq, content)
 
 
-async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
+async def open_writer(session: Session, attempt_id: str) -> Writer:
     """Locks an attempt and its runs.
 
     Raises:
@@ -228,32 +213,27 @@ async def open_writer(session: Session, attempt_id: str) -> WritableAttempt:
 
 async def open_writers(
     session: Session, attempt_ids: Sequence[str]
-) -> dict[str, WritableAttempt | DomainError]:
+) -> dict[str, Writer | DomainError]:
     """Locks attempts and their runs; returns the refusal for each attempt that may not write."""
-    attempts, carried, runs = await rows.lock_writers(session, attempt_ids)
-    found: dict[str, WritableAttempt | DomainError] = {}
+    locked = await writers.lock(session, attempt_ids)
+    found: dict[str, Writer | DomainError] = {}
     for attempt_id in attempt_ids:
-        attempt = attempts.get(attempt_id)
-        if attempt is None:
+        writer = locked.get(attempt_id)
+        if writer is None:
             found[attempt_id] = NotFoundError("attempt")
-        elif attempt_id not in carried:
-            is_removed = await deleted_projects.is_being_removed(session, attempt.project_id)
+        elif not writer.is_live:
+            is_removed = await deleted_projects.is_being_removed(session, writer.project_id)
             found[attempt_id] = (
                 _project_deleted()
                 if is_removed
                 else _stale("The attempt has ended. Nothing more is taken from it.")
             )
-        elif any(
-            row.training and runs[row.run_id].fence != row.fence for row in carried[attempt_id]
-        ):
+        elif writer.is_superseded:
             found[attempt_id] = _stale(
                 "A newer attempt trains this run. Nothing more is taken from this one."
             )
         else:
-            of_attempt = {row.run_id: row for row in carried[attempt_id]}
-            found[attempt_id] = WritableAttempt(
-                attempt, of_attempt, {run_id: runs[run_id] for run_id in of_attempt}
-            )
+            found[attempt_id] = writer
     return found
 
 
@@ -299,14 +279,13 @@ async def _write(
         return
     group = rows.GroupRows()
     for batch in accepted:
-        attempt, delivery = batch.writer.attempt, batch.delivery
+        attempt, delivery = batch.writer, batch.delivery
         elapsed = _measure_pause(attempt.id)
         for target, content in batch.content:
-            if batch.writer.carried[target.run.id].training and content.progress is not None:
+            if target.run.is_training and content.progress is not None:
                 record_rows.update_progress(target.run, content.progress, elapsed)
                 group.runs.append(target.run)
-        rows.acknowledge(attempt, delivery.last_seq)
-        group.attempts.append(attempt)
+        group.acked.append({"key": attempt.id, "acked_seq": delivery.last_seq})
         group.batches.append(
             {
                 "attempt_id": attempt.id,

@@ -13,10 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from app.db.engine import Session
-from app.db.models.experiments import RunRow
-from app.db.models.jobs import AttemptRow
 from app.db.repositories import snapshots as snapshot_rows
 from app.db.repositories import telemetry as rows
+from app.db.repositories.writers import CarriedRun, Writer
 from app.domain.errors import InvalidError
 from app.metrics import logs, point_tables
 from app.metrics.blocks import Floats
@@ -37,11 +36,10 @@ _RATE_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RecordContext:
-    """The run, attempt and fence under which a batch's records of one run are stored."""
+    """The run and the attempt under which a batch's records of one run are stored."""
 
-    run: RunRow
-    attempt: AttemptRow
-    fence: int
+    run: CarriedRun
+    attempt: Writer
     first_seq: int
     """Sequence number of the batch's first new record."""
     last_seq: int
@@ -67,10 +65,10 @@ class RecordContext:
     @property
     def keys(self) -> dict[str, Any]:
         """Values of the columns that all rows of this run and attempt have."""
-        return {"run_id": self.run.id, "attempt_id": self.attempt.id, "fence": self.fence}
+        return {"run_id": self.run.id, "attempt_id": self.attempt.id, "fence": self.run.fence}
 
 
-def update_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -> None:
+def update_progress(run: CarriedRun, progress: RunProgress, elapsed: float | None) -> None:
     """Updates the progress of a run, and its speed as a moving average over about ten seconds.
 
     Args:
@@ -85,13 +83,10 @@ def update_progress(run: RunRow, progress: RunProgress, elapsed: float | None) -
         )
         before = run.env_steps_per_second
         rate = rate if before is None else before + weight * (rate - before)
-        rows.set_progress(run, env_steps_per_second=rate)
-    rows.set_progress(
-        run,
-        env_step=max(run.env_step, progress.env_step),
-        update=max(run.update, progress.update),
-        episode=max(run.episode, progress.episode),
-    )
+        run.env_steps_per_second = rate
+    run.env_step = max(run.env_step, progress.env_step)
+    run.update = max(run.update, progress.update)
+    run.episode = max(run.episode, progress.episode)
 
 
 RunContent = tuple[RecordContext, RunRecords]
@@ -185,13 +180,18 @@ class Store:
         self._series |= new
 
     async def write(self, content: Sequence[RunContent], group: rows.GroupRows) -> None:
-        """Writes accepted content: first all curves, then the other records of each run.
+        """Writes accepted content: first curves and statistics, then the other records of each run.
 
         Args:
             content: The content of all batches.
             group: Further rows of the batches, which are written with the curves.
         """
         await self._add_curves(content, group)
+        group.stats = [
+            {**context.keys, "seq": seq, "body": record.model_dump_json()}
+            for context, records in content
+            for seq, record in records.stats
+        ]
         await rows.write_group(self._session, group)
         for context, records in content:
             if records.tables:
@@ -204,12 +204,12 @@ class Store:
             if records.lines:
                 await _write_log(self._session, context, records.lines)
             for seq, snapshot in records.snapshots:
-                origin = snapshots.Origin(context.run, context.attempt.id, context.fence, seq)
+                origin = snapshots.Origin(context.run, context.attempt.id, context.run.fence, seq)
                 await snapshots.add_written(self._session, origin, snapshot)
             if records.evaluations:
                 await _write_evaluations(self._session, context, records)
-            if records.stats:
-                await _write_stats(self._session, context, records)
+            for seq, one in records.stats:
+                _record_stats_event(self._session, context, seq, one)
 
     async def _add_curves(self, content: Sequence[RunContent], group: rows.GroupRows) -> None:
         changed: dict[rows.SeriesKey, _Series] = {}
@@ -250,7 +250,7 @@ class Store:
             {
                 "run_id": context.run.id,
                 "attempt_id": context.attempt.id,
-                "fence": context.fence,
+                "fence": context.run.fence,
                 "first_seq": context.first_seq,
                 "last_seq": context.last_seq,
                 "points": point_tables.count_points(records.tables),
@@ -333,19 +333,9 @@ def _evaluation(
     }
 
 
-async def _write_stats(session: Session, context: RecordContext, content: RunRecords) -> None:
-    await rows.add_stats(
-        session,
-        [
-            {**context.keys, "seq": seq, "body": record.model_dump_json()}
-            for seq, record in content.stats
-        ],
-    )
-    for seq, record in content.stats:
-        shown = record.model_dump(mode="json", exclude={"run", "type"})
-        event_log.record(
-            session,
-            "stats",
-            {**shown, "attempt_id": context.attempt.id, "fence": context.fence, "seq": seq},
-            **context.event_ids,
-        )
+def _record_stats_event(
+    session: Session, context: RecordContext, seq: int, stats: telemetry.EpochStatsRecord
+) -> None:
+    shown = stats.model_dump(mode="json", exclude={"run", "type"})
+    source = {"attempt_id": context.attempt.id, "fence": context.run.fence, "seq": seq}
+    event_log.record(session, "stats", {**shown, **source}, **context.event_ids)

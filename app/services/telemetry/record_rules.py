@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from app.db.models.jobs import AttemptRunRow
+from app.db.repositories.writers import CarriedRun
 from app.domain.errors import ForbiddenError, InvalidError
 from app.metrics import sort_records
 from app.metrics.sort_records import SYSTEM_PREFIX, DecodedTable, NumberedRecord
@@ -14,9 +14,7 @@ MAX_FORMAT_VERSION: Final = 2**31 - 1
 """Largest version of a snapshot's format that its column holds."""
 
 
-def check(
-    new: Sequence[NumberedRecord], first_seq: int, carried: Mapping[str, AttemptRunRow]
-) -> None:
+def check(new: Sequence[NumberedRecord], first_seq: int, carried: Mapping[str, CarriedRun]) -> None:
     """Refuses records that the attempt may not write or the database cannot store.
 
     Args:
@@ -34,7 +32,7 @@ def check(
             raise ForbiddenError(
                 "other_run", "A record names a run that this attempt does not carry.", pointer=where
             )
-        if not carried[record.run].training and sort_records.writes_training_state(record):
+        if not carried[record.run].is_training and sort_records.writes_training_state(record):
             raise InvalidError(
                 "not_training",
                 "This attempt only reads a snapshot: it may not write training state.",

@@ -35,10 +35,13 @@ def find_next(keys: Sequence[tuple[str, Any]], request: PageRequest) -> str | No
     """Returns the cursor of the next page.
 
     Args:
-        keys: ID and sort value of each row, of one row more if there is a next page.
+        keys: ID and sort value of each row, of one row more if there is a next page. The value is
+            a tuple in the order of several keys.
         request: The request for this page.
     """
     if len(keys) <= request.limit:
         return None
     row_id, value = keys[request.limit - 1]
+    if isinstance(value, tuple):
+        return encode_cursor(request.sort, tuple(map(encode_key, value)), row_id)
     return encode_cursor(request.sort, encode_key(value), row_id)

@@ -12,6 +12,8 @@ export interface ExperimentFilter {
   user?: string | undefined;
   sort?: string | undefined;
   archived?: boolean | undefined;
+  /** Keys whose values are read with each experiment. */
+  columns?: readonly string[] | undefined;
 }
 
 export const PAGE_SIZE = 100;

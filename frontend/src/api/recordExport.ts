@@ -1,4 +1,4 @@
-/** Addresses of the files with all points, episodes or evaluations of runs. */
+/** Addresses of the files with all points, episodes, evaluations or epochs of runs. */
 import type { RecordFormat, RecordKind } from "@/lib/records";
 import { buildAddress } from "./client";
 import { pathIn } from "./queries";

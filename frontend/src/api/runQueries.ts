@@ -88,11 +88,14 @@ export function runTotalQuery(project: string | null, filter: string) {
   });
 }
 
-/** The keys that filters, orders, columns and groups may name. */
-export function runKeysQuery(project: string | null) {
+/**
+ * The keys that filters, orders, columns and groups may name; with a filter, the series of the runs
+ * that it finds.
+ */
+export function runKeysQuery(project: string | null, filter = "") {
   return queryOptions({
-    queryKey: [...keys.runKeys, project],
-    queryFn: ({ signal }) => get<RunKeys>(pathIn(project, "/runs:keys"), {}, signal),
+    queryKey: [...keys.runKeys, project, filter],
+    queryFn: ({ signal }) => get<RunKeys>(pathIn(project, "/runs:keys"), { filter }, signal),
     staleTime: 60_000,
   });
 }

@@ -7,8 +7,11 @@ import { keys } from "@/api/queries";
 import { listenToKeys } from "@/lib/shortcuts";
 import { makeStream, StreamContext } from "@/live/useLive";
 import { theme, variables } from "@/ui/theme";
+import { preloadPages } from "./lazyPages";
 import { makeQueryClient, repeatAfterOutages } from "./queryClient";
 import { makeRouter } from "./router";
+
+const PRELOAD_DELAY = 1_500;
 
 /** The providers, created once per tab. */
 export function App() {
@@ -20,6 +23,14 @@ export function App() {
   });
   useEffect(() => listenToKeys(), []);
   useEffect(() => repeatAfterOutages(parts.client, parts.stream), [parts]);
+  useEffect(() => {
+    // The first page has the connection to itself.
+    const timer = setTimeout(
+      () => void preloadPages(() => parts.client.isFetching() > 0),
+      PRELOAD_DELAY,
+    );
+    return () => clearTimeout(timer);
+  }, [parts]);
   return (
     <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto">
       <QueryClientProvider client={parts.client}>

@@ -7,6 +7,8 @@ interface LazyPage {
   preload?: (() => Promise<void> | undefined) | undefined;
 }
 
+/** Milliseconds between two pages that are loaded before they are opened. */
+const PRELOAD_PAUSE = 50;
 const FIRST_DELAY = 1_000;
 const LONGEST_DELAY = 10_000;
 
@@ -19,11 +21,25 @@ export const lazyPage: typeof lazyRouteComponent = (load, name) => {
   return page;
 };
 
-/** Loads all pages one after the other, so that each opens at once, also while the server is away. */
-export async function preloadPages(): Promise<void> {
+/**
+ * Loads all pages one after the other, so that each opens at once, also while the server is away.
+ *
+ * Waits before each one until `isBusy` is false and the browser has nothing to do, so that the page
+ * that is shown goes before.
+ */
+export async function preloadPages(isBusy: () => boolean): Promise<void> {
   for (const page of pages) {
+    do await pauseUntilIdle();
+    while (isBusy());
     await page.preload?.();
   }
+}
+
+async function pauseUntilIdle(): Promise<void> {
+  await pause(PRELOAD_PAUSE);
+  // Safari has no such callback.
+  if ("requestIdleCallback" in window)
+    await new Promise<void>((done) => requestIdleCallback(() => done(), { timeout: 2_000 }));
 }
 
 /**

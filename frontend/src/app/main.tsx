@@ -9,10 +9,6 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { installProbe } from "@/live/curveRegistry";
 import { App } from "./App";
-import { preloadPages } from "./lazyPages";
-
-/** Milliseconds for which the first page has the connection to itself. */
-const PRELOAD_DELAY = 1_000;
 
 installProbe();
 const host = document.getElementById("root");
@@ -22,7 +18,4 @@ if (host !== null) {
       <App />
     </StrictMode>,
   );
-  window.addEventListener("load", () => {
-    setTimeout(() => void preloadPages(), PRELOAD_DELAY);
-  });
 }

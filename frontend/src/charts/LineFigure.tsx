@@ -79,6 +79,7 @@ export function LineFigure(props: LineFigureProps) {
               stroke: line.color,
               strokeWidth: 1.8,
               strokeLinejoin: "round",
+              strokeLinecap: "round",
               strokeDasharray: line.dash,
             }}
           />
@@ -103,17 +104,13 @@ export function LineFigure(props: LineFigureProps) {
           }
         >
           <strong>{xFormat(shown)}</strong>
-          {[...lines]
-            .filter((line) => line.y[at] !== null && line.y[at] !== undefined)
-            .sort((a, b) => (b.y[at] ?? 0) - (a.y[at] ?? 0))
-            .slice(0, MOST_NAMED)
-            .map((line) => (
-              <span key={line.name}>
-                <i style={{ background: line.color }} />
-                <em>{line.name}</em>
-                <b>{describe(line, at)}</b>
-              </span>
-            ))}
+          {listValues(x, lines, at).map(({ line, index }) => (
+            <span key={line.name}>
+              <i style={{ background: line.color }} />
+              <em>{line.name}</em>
+              <b>{describe(line, index)}</b>
+            </span>
+          ))}
         </div>
       )}
       <Legend entries={lines} />
@@ -157,6 +154,17 @@ function describe(line: FigureLine, at: number): string {
   return `${text} [${formatValue(low, 4)}, ${formatValue(high, 4)}]`;
 }
 
+/** The lines with a value around `at`, the highest first. */
+function listValues(x: readonly number[], lines: readonly FigureLine[], at: number) {
+  return lines
+    .flatMap((line) => {
+      const index = findValue(x, line.y, at);
+      return index === null ? [] : [{ line, index, value: line.y[index] ?? 0 }];
+    })
+    .sort((a, b) => b.value - a.value)
+    .slice(0, MOST_NAMED);
+}
+
 function findNearest(x: readonly number[], scale: (x: number) => number, at: number) {
   let found: number | null = null;
   for (const [index, value] of x.entries())
@@ -167,22 +175,38 @@ function findNearest(x: readonly number[], scale: (x: number) => number, at: num
 
 type Place = (value: number) => number;
 
-/** A line through the known values, with a gap where there is none. */
+/**
+ * A line through the known values. Positions without one are those of other lines: the line goes on
+ * past them. A single value is a dot.
+ */
 export function trace(x: readonly number[], y: Column, toX: Place, toY: Place): string {
-  let path = "";
-  let pen = "M";
-  for (const [index, at] of x.entries()) {
-    const value = y[index];
-    if (value === null || value === undefined) pen = "M";
-    else {
-      path += `${pen}${toX(at).toFixed(1)} ${toY(value).toFixed(1)}`;
-      pen = "L";
-    }
-  }
-  return path;
+  const corners = [...x.keys()]
+    .filter((index) => isKnown(y[index]))
+    .map((index) => `${toX(x[index] ?? 0).toFixed(1)} ${toY(y[index] ?? 0).toFixed(1)}`);
+  if (corners.length === 1) corners.push(...corners);
+  return corners.length === 0 ? "" : `M${corners.join("L")}`;
 }
 
-function band(x: readonly number[], { low, high }: FigureLine, toX: Place, toY: Place): string {
+function isKnown(value: number | null | undefined): value is number {
+  return value !== null && value !== undefined;
+}
+
+/** The position nearest to `at`, within the line, at which it has a value. */
+export function findValue(x: readonly number[], y: Column, at: number): number | null {
+  const known = [...x.keys()].filter((index) => isKnown(y[index]));
+  const [first, last] = [known[0], known.at(-1)];
+  if (first === undefined || last === undefined || at < first || at > last) return null;
+  const distance = (index: number) => Math.abs((x[index] ?? 0) - (x[at] ?? 0));
+  return known.reduce((best, index) => (distance(index) < distance(best) ? index : best), first);
+}
+
+/** The area between `low` and `high`, with a gap where the line has a value but no interval. */
+export function band(
+  x: readonly number[],
+  { y, low, high }: FigureLine,
+  toX: Place,
+  toY: Place,
+): string {
   if (!low || !high) return "";
   let path = "";
   let part: number[] = [];
@@ -196,7 +220,7 @@ function band(x: readonly number[], { low, high }: FigureLine, toX: Place, toY: 
   for (const index of x.keys()) {
     const known = typeof low[index] === "number" && typeof high[index] === "number";
     if (known) part.push(index);
-    else close();
+    else if (isKnown(y[index])) close();
   }
   close();
   return path;

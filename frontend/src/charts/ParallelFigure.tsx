@@ -25,16 +25,20 @@ interface ParallelFigureProps {
   height?: number;
 }
 
-const TOP = 34;
+const TOP = 42;
 const BOTTOM = 22;
 const SIDE = 70;
 const LONGEST = 16;
+/** Distance of two axes below which their names would overlap; a narrower figure is scrolled. */
+const NARROWEST = 58;
 
 /** Lines over parallel axes, the last of which is usually the score. */
 export function ParallelFigure({ label, axes, lines, height = 320 }: ParallelFigureProps) {
   const { ref, width } = useElementSize();
   const [hovered, setHovered] = useState<string | null>(null);
-  const step = axes.length > 1 ? Math.max(40, width - 2 * SIDE) / (axes.length - 1) : 0;
+  const gaps = axes.length - 1;
+  const step = gaps > 0 ? Math.max(NARROWEST, (width - 2 * SIDE) / gaps) : 0;
+  const drawn = 2 * SIDE + gaps * step;
   const places = axes.map((axis, index) => makeAxis(axis, lines, index, height));
   const trace = (line: ParallelLine) => {
     let path = "";
@@ -50,8 +54,14 @@ export function ParallelFigure({ label, axes, lines, height = 320 }: ParallelFig
     return path;
   };
   return (
-    <div className={classes.host} ref={ref}>
-      <svg role="img" aria-label={label} height={height}>
+    <section
+      className={`${classes.host} ${classes.scrolled}`}
+      ref={ref}
+      aria-label={label}
+      // The keyboard scrolls a figure that is wider than its place.
+      {...(width > 0 && drawn > width + 1 && { tabIndex: 0 })}
+    >
+      <svg role="img" aria-label={label} height={height} style={{ minWidth: drawn }}>
         {lines.map((line) => (
           // biome-ignore lint/a11y/noStaticElementInteractions: the table below has the numbers
           <path
@@ -81,7 +91,7 @@ export function ParallelFigure({ label, axes, lines, height = 320 }: ParallelFig
             <text
               className={classes.heading}
               x={SIDE + index * step}
-              y={index % 2 === 0 || step > 110 ? 14 : 28}
+              y={index % 2 === 0 || step > 110 ? 13 : 27}
               textAnchor="middle"
             >
               {shorten(axis.name)}
@@ -90,7 +100,7 @@ export function ParallelFigure({ label, axes, lines, height = 320 }: ParallelFig
             {places[index]?.ticks.map(({ value, text }) => (
               <text
                 key={text}
-                className={classes.faint}
+                className={`${classes.faint} ${classes.tick}`}
                 x={SIDE + index * step + (index === axes.length - 1 ? 6 : -5)}
                 y={places[index]?.at(value)}
                 textAnchor={index === axes.length - 1 ? "start" : "end"}
@@ -102,7 +112,7 @@ export function ParallelFigure({ label, axes, lines, height = 320 }: ParallelFig
           </g>
         ))}
       </svg>
-    </div>
+    </section>
   );
 }
 

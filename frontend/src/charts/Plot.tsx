@@ -10,6 +10,8 @@ import type { PlotProps } from "./types";
 export default function Plot(props: PlotProps) {
   const host = useRef<HTMLDivElement>(null);
   const shown = useRef<{ plot: uPlot; paint(): void } | null>(null);
+  /** Width of the chart before; reading it while many charts are made costs a layout each. */
+  const width = useRef(0);
   const latest = useRef(props);
   latest.current = props;
   const structure = useMemo(
@@ -46,7 +48,9 @@ export default function Plot(props: PlotProps) {
     const element = host.current;
     if (element === null) return;
     const { data, points } = latest.current.source.read();
-    const plot = new uPlot(buildOptions(latest, element), data as uPlot.AlignedData, element);
+    width.current ||= element.clientWidth;
+    const options = buildOptions(latest, element, width.current);
+    const plot = new uPlot(options, data as uPlot.AlignedData, element);
     element.dataset.points = String(points);
     let visible = true;
     let stale = false;
@@ -60,7 +64,8 @@ export default function Plot(props: PlotProps) {
     if (latest.current.focused) focusLine(plot, latest.current);
     const stop = props.source.watch(paint);
     const sizes = new ResizeObserver(() => {
-      const size = { width: element.clientWidth, height: latest.current.height };
+      width.current = element.clientWidth;
+      const size = { width: width.current, height: latest.current.height };
       // uPlot draws again even if the size is the same, as it is when the observer begins.
       if (size.width !== plot.width || size.height !== plot.height) plot.setSize(size);
     });

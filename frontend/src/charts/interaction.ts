@@ -35,21 +35,25 @@ export function listenForPicks(latest: RefObject<PlotProps>): uPlot.Plugin {
   return {
     hooks: {
       init: (u) => {
-        let began: { x: number; y: number } | null = null;
-        u.over.addEventListener("mousedown", (event) => {
-          began = { x: event.clientX, y: event.clientY };
-        });
-        u.over.addEventListener("click", (event) => {
-          const still =
-            began !== null && Math.hypot(event.clientX - began.x, event.clientY - began.y) <= STILL;
-          const index = u.cursor.idx;
-          if (!still || index === null || index === undefined) return;
-          const at = u.valToPos(u.data[0][index] ?? 0, "x");
-          if (Math.abs(at - (u.cursor.left ?? -PICK_REACH)) <= PICK_REACH)
-            latest.current.onPick?.(index);
-        });
+        listenForClicks(u, (index) => latest.current.onPick?.(index));
         u.over.style.cursor = "pointer";
       },
     },
   };
+}
+
+/** Calls `act` with the index of the point near which a click is that is no drag. */
+export function listenForClicks(u: uPlot, act: (index: number) => void): void {
+  let began: { x: number; y: number } | null = null;
+  u.over.addEventListener("mousedown", (event) => {
+    began = { x: event.clientX, y: event.clientY };
+  });
+  u.over.addEventListener("click", (event) => {
+    const still =
+      began !== null && Math.hypot(event.clientX - began.x, event.clientY - began.y) <= STILL;
+    const index = u.cursor.idx;
+    if (!still || index === null || index === undefined) return;
+    const at = u.valToPos(u.data[0][index] ?? 0, "x");
+    if (Math.abs(at - (u.cursor.left ?? -PICK_REACH)) <= PICK_REACH) act(index);
+  });
 }

@@ -13,8 +13,12 @@ const LEAST_DRAG = 6;
 /** Largest distance in pixels of a line from the cursor at which the line has the focus. */
 const FOCUS_REACH = 18;
 
-/** uPlot's options for a plot. Reads the theme's colours from the page. */
-export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): uPlot.Options {
+/** uPlot's options for a plot of a width in pixels. Reads the theme's colours from the page. */
+export function buildOptions(
+  latest: RefObject<PlotProps>,
+  host: HTMLElement,
+  width: number,
+): uPlot.Options {
   const props = latest.current;
   const { ink, line } = readColors(props.scheme, host);
   const yFormat = (y: number) => (latest.current.yFormat ?? ((v: number) => formatValue(v, 4)))(y);
@@ -25,7 +29,7 @@ export function buildOptions(latest: RefObject<PlotProps>, host: HTMLElement): u
     ticks: { show: false },
   };
   return {
-    width: Math.max(50, host.clientWidth),
+    width: Math.max(50, width),
     height: props.height,
     padding: [10, 14, 0, 0],
     legend: { show: false },

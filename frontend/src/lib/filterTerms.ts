@@ -1,3 +1,5 @@
+import { writeThresholdKey } from "@/lib/thresholdKeys";
+
 /** The terms of a filter of the lists, as texts. The server reads what they mean. */
 
 const WORD = /(?:[^\s"]|"(?:[^"\\]|\\.)*"?)+/gs;
@@ -28,6 +30,7 @@ interface KeyNames {
   fields: readonly { name: string; kind: string; choices: readonly string[] }[];
   members: readonly string[];
   series: readonly string[];
+  thresholds: readonly string[];
 }
 
 const MOST = 8;
@@ -60,6 +63,7 @@ export function completeFilter(filter: string, keys: KeyNames): string[] {
       name: name.includes("/") ? name : `series.${name}`,
       sign: ">",
     })),
+    ...keys.thresholds.map((name) => ({ name: writeThresholdKey(name), sign: "<" })),
   ];
   const rank = (name: string) => (name.startsWith(typed) ? 0 : 1);
   return names

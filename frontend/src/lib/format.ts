@@ -63,6 +63,14 @@ export function formatScore(
   return /[1-9]/.test(shown) ? shown : shown.replace(MINUS, "");
 }
 
+/** A spread in two significant digits, also where the second one is 0: `3.0`, `210`. */
+export function formatSpread(spread: number | string | null | undefined): string {
+  const width = toNumber(spread);
+  return width >= 1e-4 && width < 1e7
+    ? width.toFixed(countDecimals(width))
+    : formatValue(spread, 2);
+}
+
 /** Formats a duration: `42 s`, `3 min 05 s`, `2 h 14 min`, `3 d 4 h`. */
 export function formatDuration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return DASH;

@@ -10,6 +10,9 @@ const LAST = ["time", "system"];
 /** Series that come first in their section; lengths of episodes come last. */
 const FIRST_NAMES = ["mean", "return", "median", "min", "max", "stdev"];
 
+/** Orders names with numbers by the numbers: layer/2 before layer/10. */
+const { compare } = new Intl.Collator("en", { numeric: true });
+
 function rank(prefix: string): number {
   if (FIRST.includes(prefix)) return FIRST.indexOf(prefix);
   return LAST.includes(prefix) ? 200 + LAST.indexOf(prefix) : 100;
@@ -46,7 +49,7 @@ export function sections(names: readonly string[], query: string | undefined): S
   }
   const all = [...found].map(([prefix, members]) => ({
     prefix,
-    names: members.sort((a, b) => rankName(a) - rankName(b) || a.localeCompare(b)),
+    names: members.sort((a, b) => rankName(a) - rankName(b) || compare(a, b)),
   }));
-  return all.sort((a, b) => rank(a.prefix) - rank(b.prefix) || a.prefix.localeCompare(b.prefix));
+  return all.sort((a, b) => rank(a.prefix) - rank(b.prefix) || compare(a.prefix, b.prefix));
 }

@@ -5,6 +5,7 @@ const STYLES = [
   "fill-opacity",
   "stroke",
   "stroke-width",
+  "paint-order",
   "stroke-dasharray",
   "stroke-opacity",
   "stroke-linejoin",

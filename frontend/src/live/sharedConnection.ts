@@ -7,7 +7,7 @@ import type { EventSourceMessage } from "eventsource-parser";
 import { readRetryAfter } from "@/lib/outage";
 import { pause } from "@/lib/pause";
 import { chooseDelay, type Status, type Transport } from "./connectionTypes";
-import { deliver, type Follower } from "./follower";
+import { deliver, type Follower, moveCursors } from "./follower";
 import { readMessages } from "./sse";
 
 /** Gathers the changes of pages that open together. */
@@ -159,9 +159,7 @@ export class SharedConnection {
       for (const { subscriptions, event } of answer.events)
         for (const number of subscriptions)
           deliver(followers[number], event.id, JSON.stringify(event));
-      followers.forEach((follower, number) => {
-        follower.subscription.after = answer.cursors[number] ?? follower.subscription.after;
-      });
+      moveCursors(followers, answer.cursors);
       for (const number of answer.resync) followers[number]?.onResync();
     }
     return true;
@@ -203,11 +201,7 @@ export class SharedConnection {
 
   #take(followers: readonly Follower[], message: EventSourceMessage): void {
     if (message.event === "cursors") {
-      const cursors = JSON.parse(message.data) as number[];
-      followers.forEach((follower, number) => {
-        const cursor = cursors[number] ?? 0;
-        follower.subscription.after = Math.max(follower.subscription.after ?? 0, cursor);
-      });
+      moveCursors(followers, JSON.parse(message.data) as number[]);
       return;
     }
     const end = message.data.indexOf("\n");

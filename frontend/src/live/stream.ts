@@ -16,10 +16,13 @@ export interface Scope {
    * Filters of the stream, for example `{ run: "run_…" }`; `{}` selects all events.
    */
   filter: Parameters;
-  /** Last event that the history includes; `null` starts at the next event. */
+  /**
+   * Last event that the history includes; `null` starts at the next event, and asks for the history
+   * again once it has started.
+   */
   after: number | null;
   onEvents(events: readonly LiveEvent[]): void;
-  /** The server no longer holds the events after our cursor: load the history again. */
+  /** Events between the history and the stream are missing: load the history again. */
   onResync(): void;
 }
 

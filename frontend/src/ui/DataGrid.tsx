@@ -103,7 +103,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
       <table
         className={classes.table}
         aria-label={props.label}
-        aria-rowcount={props.total ?? rows.length}
+        aria-rowcount={(props.total ?? rows.length) + 1}
         style={{ width: places.width }}
       >
         <colgroup>
@@ -129,7 +129,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
               <GridHeader
                 key={column.id}
                 column={column}
-                place={places.styles[index] as CSSProperties}
+                style={places.styles[index] as CSSProperties}
                 isEdge={index === places.edge}
                 actions={props}
               />
@@ -138,7 +138,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
           </tr>
         </thead>
         <tbody onMouseLeave={() => props.onHover(null)}>
-          {first > 0 && <tr style={{ height: first * ROW }} />}
+          {first > 0 && <tr aria-hidden style={{ height: first * ROW }} />}
           {rows.slice(first, end).map((row, i) => (
             <GridRow
               key={rowId(row)}
@@ -155,7 +155,7 @@ export function DataGrid<Row>(props: DataGridProps<Row>) {
               act={act}
             />
           ))}
-          {end < rows.length && <tr style={{ height: (rows.length - end) * ROW }} />}
+          {end < rows.length && <tr aria-hidden style={{ height: (rows.length - end) * ROW }} />}
         </tbody>
       </table>
       {props.footer}

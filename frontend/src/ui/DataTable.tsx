@@ -7,11 +7,11 @@ import {
   tableFeatures,
   useTable,
 } from "@tanstack/react-table";
-import { useWindowVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, useMemo, useRef, useState } from "react";
 import classes from "./DataTable.module.css";
 import { IconArrowDown, IconArrowUp } from "./icons";
 import { useRowKeys } from "./useRowKeys";
+import { useVisibleRows, VIRTUAL_FROM } from "./useVisibleRows";
 
 export interface Column<Row extends RowData> {
   id: string;
@@ -43,10 +43,10 @@ interface DataTableProps<Row extends RowData> {
     sortable: readonly string[];
   };
   footer?: ReactNode;
+  /** Width in pixels below which the table scrolls, where no column is left out for want of room. */
+  minWidth?: number;
 }
 
-const VIRTUAL_FROM = 150;
-const ROW = 30;
 const CONTROLS = "a, button, input, label";
 
 const features = tableFeatures({
@@ -133,7 +133,7 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
   });
   const model = table.getRowModel().rows;
   const body = useRef<HTMLTableSectionElement>(null);
-  const { first, last, before, after, scrollTo } = useVisible(model.length, body);
+  const { first, last, before, after, scrollTo } = useVisibleRows(model.length, body);
   const selected = useRowKeys(
     useMemo(() => model.map((row) => row.id), [model]),
     onOpen && ((index) => onOpen((model[index] as (typeof model)[number]).original)),
@@ -143,6 +143,7 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
     <div className={classes.scroll}>
       <table
         className={classes.table}
+        style={{ "--min-width": `${props.minWidth ?? 0}px` } as React.CSSProperties}
         aria-label={props.label}
         aria-rowcount={model.length}
         data-many={model.length > VIRTUAL_FROM || undefined}
@@ -223,28 +224,4 @@ export function DataTable<Row extends RowData>(props: DataTableProps<Row>) {
       {props.footer}
     </div>
   );
-}
-
-function useVisible(count: number, body: React.RefObject<HTMLElement | null>) {
-  const [margin, setMargin] = useState(0);
-  useLayoutEffect(() => {
-    if (body.current) setMargin(body.current.getBoundingClientRect().top + window.scrollY);
-  }, [body]);
-  const enabled = count > VIRTUAL_FROM;
-  const options = {
-    count: enabled ? count : 0,
-    estimateSize: () => ROW,
-    overscan: 20,
-    scrollMargin: margin,
-  };
-  const virtual = useWindowVirtualizer(options);
-  const scrollTo = (index: number) => {
-    if (enabled) virtual.scrollToIndex(index);
-    else body.current?.querySelectorAll("tr")[index]?.scrollIntoView({ block: "nearest" });
-  };
-  if (!enabled) return { first: 0, last: count, before: 0, after: 0, scrollTo };
-  const items = virtual.getVirtualItems();
-  const first = items[0]?.index ?? 0;
-  const last = (items.at(-1)?.index ?? -1) + 1;
-  return { first, last, before: first * ROW, after: (count - last) * ROW, scrollTo };
 }

@@ -83,7 +83,14 @@ export function Figure(props: FigureProps) {
       }
     >
       <figure className={classes.figure} ref={frame} aria-label={title}>
-        <div className={table ? classes.table : classes.drawing}>{props.children}</div>
+        {table ? (
+          // The keyboard scrolls a wide table.
+          <section className={classes.table} aria-label={`Table of ${title}`} tabIndex={0}>
+            {props.children}
+          </section>
+        ) : (
+          <div className={classes.drawing}>{props.children}</div>
+        )}
         <figcaption className={classes.caption}>
           {caption.map((sentence) => (
             <p key={sentence}>{sentence}</p>

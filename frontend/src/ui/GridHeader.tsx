@@ -1,12 +1,17 @@
-import { Menu } from "@mantine/core";
+import { Menu, VisuallyHidden } from "@mantine/core";
 import { type CSSProperties, type KeyboardEvent, type PointerEvent, useState } from "react";
+import type { SortKey } from "@/lib/sortOrder";
 import classes from "./DataGrid.module.css";
 import { IconArrowDown, IconArrowUp, IconChevronDown } from "./icons";
 
 /** What the headings of a grid do. */
 export interface HeaderActions {
-  order: { id: string; isDescending: boolean };
-  onSort(id: string, isDescending: boolean): void;
+  /** The keys of the order, the first one first. */
+  order: readonly SortKey[];
+  /** Sorts by a column alone, or by it as well, behind the columns that sort already. */
+  onSort(key: SortKey, isAdded: boolean): void;
+  /** Leaves a column out of the order. */
+  onUnsort(id: string): void;
   onResize(id: string, width: number): void;
   onPin(id: string, isPinned: boolean): void;
   onHide(id: string): void;
@@ -28,18 +33,21 @@ interface HeaderColumn {
 
 interface GridHeaderProps {
   column: HeaderColumn;
-  place: CSSProperties;
+  style: CSSProperties;
   isEdge: boolean;
   actions: HeaderActions;
 }
 
 /** The heading of a column, with its menu and the handle that changes its width. */
-export function GridHeader({ column, place, isEdge, actions }: GridHeaderProps) {
+export function GridHeader({ column, style, isEdge, actions }: GridHeaderProps) {
   const { order } = actions;
-  const isOrder = order.id === column.id;
-  const sorted = isOrder ? (order.isDescending ? "descending" : "ascending") : "none";
+  const place = order.findIndex(({ id }) => id === column.id);
+  const key = order[place];
+  const direction = key?.isDescending ? "descending" : "ascending";
   // Numbers are looked at from the highest, texts from the first.
-  const isDescending = isOrder ? !order.isDescending : column.align === "right";
+  const isDescending = key === undefined ? column.align === "right" : !key.isDescending;
+  // Several headings with `aria-sort` would read as several tables' orders.
+  const sorted = place === 0 ? direction : "none";
   return (
     <th
       className={[
@@ -48,7 +56,7 @@ export function GridHeader({ column, place, isEdge, actions }: GridHeaderProps) 
         column.isPinned ? classes.pinned : "",
         isEdge ? classes.edge : "",
       ].join(" ")}
-      style={place}
+      style={style}
       aria-sort={column.isSortable ? sorted : undefined}
     >
       <span className={classes.headContent}>
@@ -56,12 +64,17 @@ export function GridHeader({ column, place, isEdge, actions }: GridHeaderProps) 
           <button
             type="button"
             className={classes.sort}
-            title={column.name}
-            onClick={() => actions.onSort(column.id, isDescending)}
+            title={`${column.name}\nwith Shift: sorts by it as well`}
+            onClick={(event) => actions.onSort({ id: column.id, isDescending }, event.shiftKey)}
           >
             <span className="clip">{column.header}</span>
-            {isOrder &&
-              (order.isDescending ? <IconArrowDown size={12} /> : <IconArrowUp size={12} />)}
+            {key && (key.isDescending ? <IconArrowDown size={12} /> : <IconArrowUp size={12} />)}
+            {key && order.length > 1 && (
+              <span className={classes.place}>
+                {place + 1}
+                <VisuallyHidden>{`. key of the order, ${direction}`}</VisuallyHidden>
+              </span>
+            )}
           </button>
         ) : (
           <span className="clip" title={column.name}>
@@ -77,7 +90,9 @@ export function GridHeader({ column, place, isEdge, actions }: GridHeaderProps) 
 
 function ColumnMenu({ column, actions }: { column: HeaderColumn; actions: HeaderActions }) {
   const { id, isPinned } = column;
+  const { order, onSort } = actions;
   const [isOpened, setIsOpened] = useState(false);
+  const isKey = order.some((key) => key.id === id);
   return (
     <Menu position="bottom-start" opened={isOpened} onChange={setIsOpened}>
       <Menu.Target>
@@ -94,8 +109,24 @@ function ColumnMenu({ column, actions }: { column: HeaderColumn; actions: Header
         <Menu.Dropdown>
           {column.isSortable && (
             <>
-              <Menu.Item onClick={() => actions.onSort(id, false)}>Sort ascending</Menu.Item>
-              <Menu.Item onClick={() => actions.onSort(id, true)}>Sort descending</Menu.Item>
+              {[false, true].map((isDescending) => (
+                <Menu.Item
+                  key={String(isDescending)}
+                  onClick={() => onSort({ id, isDescending }, isKey && order.length > 1)}
+                >
+                  {isDescending ? "Sort descending" : "Sort ascending"}
+                </Menu.Item>
+              ))}
+              {!isKey && (
+                <Menu.Item
+                  onClick={() => onSort({ id, isDescending: column.align === "right" }, true)}
+                >
+                  Sort by it as well
+                </Menu.Item>
+              )}
+              {isKey && order.length > 1 && (
+                <Menu.Item onClick={() => actions.onUnsort(id)}>Leave out of the order</Menu.Item>
+              )}
             </>
           )}
           {actions.items?.(id).map(({ label, run }) => (

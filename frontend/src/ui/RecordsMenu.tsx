@@ -7,6 +7,7 @@ const KINDS = {
   points: "All points of all curves",
   episodes: "Training episodes",
   evaluations: "Evaluations",
+  epochs: "Epochs",
 } as const;
 
 interface RecordsMenuProps {

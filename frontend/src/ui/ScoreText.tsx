@@ -1,4 +1,4 @@
-import { formatPlural, formatScore, formatValue, toNumber } from "@/lib/format";
+import { formatPlural, formatScore, formatSpread, toNumber } from "@/lib/format";
 import classes from "./ScoreText.module.css";
 
 /**
@@ -39,7 +39,7 @@ export function ScoreText({ mean, spread, kind, n, of }: ScoreTextProps) {
       {known && (
         <span className="faint">
           {" "}
-          ± {formatValue(spread, 2)} <small>{short}</small>
+          ± {formatSpread(spread)} <small>{short}</small>
         </span>
       )}
       <span className={classes.n}>

@@ -1,4 +1,5 @@
 import { formatDuration } from "@/lib/format";
+import { IconAlertTriangle } from "./icons";
 import classes from "./WrongClock.module.css";
 
 interface WrongClockProps {
@@ -19,7 +20,7 @@ export function WrongClock({ worker: { has_wrong_clock, clock_skew_seconds } }: 
         "example with NTP."
       }
     >
-      clock {formatDuration(seconds)} {side}
+      <IconAlertTriangle size={13} /> clock {formatDuration(seconds)} {side}
     </span>
   );
 }

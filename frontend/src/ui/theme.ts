@@ -120,7 +120,10 @@ export const theme = createTheme({
       }),
     }),
     Tooltip: { defaultProps: { openDelay: 350, withArrow: false, fz: 12 } },
-    Menu: { defaultProps: { shadow: "md", position: "bottom-end" } },
+    // The placeholder of the focus is an element that a menu may not have.
+    Menu: {
+      defaultProps: { shadow: "md", position: "bottom-end", withInitialFocusPlaceholder: false },
+    },
   },
 });
 

@@ -29,6 +29,7 @@ from palestra.contract.names import Scope, new_id
 from palestra.contract.permissions import Role
 from palestra.contract.pools import EnrolmentTokenRequest
 from palestra.contract.states import Cause, Outcome, SnapshotState
+from tests.support.documented_statuses import check_status
 from tests.support.legacy_tokens import write_legacy_token
 from tests.support.records import make_points, make_snapshot
 from tests.support.server_fixture import (
@@ -63,10 +64,19 @@ class AppServer:
         return self.app.state.database  # type: ignore[no-any-return]
 
     def client(self, who: str = "anonymous", **options: Any) -> httpx.AsyncClient:
-        """Returns a client that sends the token of `who`, or no token."""
+        """Returns a client that sends the token of `who`, or no token.
+
+        A status that the OpenAPI document does not name fails the test.
+        """
         headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who != "anonymous" else {}
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=True)
-        return httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers, **options)
+        return httpx.AsyncClient(
+            transport=transport,
+            base_url=ORIGIN,
+            headers=headers,
+            event_hooks={"response": [check_status]},
+            **options,
+        )
 
     async def browser(self) -> tuple[httpx.AsyncClient, str]:
         """Returns a client that is logged in by cookie, and its CSRF token."""

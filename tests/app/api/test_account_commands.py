@@ -103,6 +103,7 @@ async def test_browser_logins_are_listed_and_ended(
 async def test_tokens_are_listed_with_the_address_of_their_last_use(
     palestra: Command, shared: AppServer
 ) -> None:
+    await palestra("tokens", "list")
     await shared.app.state.touches.flush(shared.database)
     _, out, _ = await palestra("tokens", "list")
     headings, row = (line.split() for line in out.splitlines())

@@ -21,7 +21,7 @@ from tests.support.server_fixture import make_definition
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-FILES = ("bodies", "definitions", "artifacts", "headers", "telemetry", "messages")
+FILES = ("bodies", "runs", "definitions", "artifacts", "headers", "telemetry", "messages")
 ROWS = [
     pytest.param(row, id=f"{row['id']}-{row['name']}") for name in FILES for row in read_rows(name)
 ]

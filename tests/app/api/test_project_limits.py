@@ -60,7 +60,7 @@ async def test_requests_beyond_the_rate_are_answered_429_and_repeated_by_the_cli
     shared: AppServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rate = RequestRate(Settings(api_requests_per_second=1, api_burst=2))
-    monkeypatch.setattr(shared.app.state, "request_rate", rate)
+    monkeypatch.setattr(shared.app.state.request_rate, "check", rate.check)
     async with shared.client("user") as client:
         answers = [await client.get("/api/v1/projects") for _ in range(3)]
     assert [one.status_code for one in answers] == [200, 200, 429]

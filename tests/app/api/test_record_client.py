@@ -23,7 +23,7 @@ from palestra.errors import InvalidRequestError, LibraryMissingError, Unreachabl
 from tests.app.api.serving import AppServer
 from tests.app.api.test_project_commands import Command, palestra, url
 from tests.support.listening import listening
-from tests.support.records import make_delivery, make_points
+from tests.support.records import make_delivery, make_points, make_stats
 
 __all__ = ["palestra", "url"]
 
@@ -41,7 +41,7 @@ async def client(shared: AppServer) -> AsyncIterator[Client]:
     run, attempt = shared.names["live_run"], shared.names["live_attempt"]
     acked = {one.id: one.acked_seq for one in (await shared.world.run(run)).attempts}
     async with shared.database.write() as session:
-        content = [make_points(run, "loss/td", range(1, 8), WRITTEN)]
+        content = [make_points(run, "loss/td", range(1, 8), WRITTEN), make_stats(run, 64)]
         await batches.take(session, make_delivery(attempt, acked[attempt] + 1, content))
     async with listening(shared.app) as address:
         with Client(address, shared.tokens["user"]) as made:
@@ -80,6 +80,9 @@ async def test_frames_of_both_libraries_hold_every_bit(
     evaluations = await asyncio.to_thread(lambda: client.frame(run, kind="evaluations"))
     assert len(evaluations) == 0
     assert "success_rate" in evaluations.columns
+    epochs = await asyncio.to_thread(lambda: client.frame(run, kind="epochs"))
+    assert epochs["env_step"].tolist() == [64]
+    assert list(epochs.columns[:3]) == ["run_id", "total_epoch", "total_itr"]
 
 
 async def test_a_missing_library_is_named(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,9 @@ async def test_viewers_and_tokens_that_only_read_save_no_views(shared: AppServer
         ({"filter": "agent>3"}, "/state/filter", "filter_wrong_operator"),
         ({"filter": "agnet:dqn"}, "/state/filter", "unknown_filter_field"),
         ({"filter": "x" * 1_001}, "/state/filter", "length"),
-        ({"sort": "nothing"}, "/state/sort", "unknown_column"),
+        ({"sort": "nothing"}, "/state/sort", "invalid_sort"),
+        ({"sort": "agent,nothing"}, "/state/sort", "invalid_sort"),
+        ({"sort": "agent,-agent"}, "/state/sort", "duplicate_sort_key"),
         ({"columns": ["name", "nothing"]}, "/state/columns/1", "unknown_column"),
         ({"columns": ["name"] * 51}, "/state/columns", "length"),
         ({"group_by": ["a.b", "a.c", "a.d", "a.e", "a.f"]}, "/state/group_by", "length"),
@@ -204,3 +206,9 @@ async def test_a_view_keeps_what_exists_and_names_the_nearest_of_what_does_not(
     async with shared.client("viewer") as client:
         answer = await client.get("/api/v1/projects/default/runs", params=params)
     assert answer.status_code == 200, answer.text
+
+
+async def test_a_view_is_sorted_by_all_keys_that_lists_take(shared: AppServer) -> None:
+    view = await save(shared, sort="agent,-created_at")
+    assert view["problems"] == []
+    assert view["usable_state"]["sort"] == "agent,-created_at"

@@ -39,6 +39,16 @@ async def test_the_command_shows_scores_intervals_and_advice(
     assert "agent=ppo: 2 seeds give no interval: 3 are needed in every environment." in lines
     assert "agent=dqn scores higher than agent=ppo with probability 0." in lines
     assert "agent=dqn less agent=ppo over 2 pairs of the same seed: -0.755." in lines
+    code, out, err = await palestra(
+        "statistics", *first, "--part", "profile", "--part", "efficiency", "--part", "improvement"
+    )
+    assert code == 0, err
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    at = lines.index("score above agent=dqn")
+    assert lines[at + 1] == "9 0.667"
+    assert lines[at + 11] == "11 0"
+    assert "env_step agent=dqn" in lines
+    assert any("There is one group, so improvement compare" in line for line in lines)
     code, out, _ = await palestra("statistics", *first, "--by", "seed", "--json")
     assert code == 0
     assert [group["by"] for group in json.loads(out)["groups"]] == [{"seed": i} for i in range(3)]
@@ -53,3 +63,30 @@ async def test_wrong_options_name_the_option(palestra: Command, shared: AppServe
     code, _, err = await palestra("statistics", run, "--normalise", "unknown")
     assert code == 1
     assert "reference scores" in err or "evaluations" in err
+    code, _, err = await palestra("statistics")
+    assert (code, "give IDs of runs or experiments, or --filter" in err) == (1, True)
+    code, _, err = await palestra("statistics", run, "--by", "agent.gama")
+    assert (code, err.startswith("palestra: --by: is no field of these definitions")) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("filters", "sentence"),
+    [
+        ("agnet:dqn", "did you mean agent?"),
+        ("agent:dqn state:", "at character 17"),
+        ("agent:none", "finds no run: widen it"),
+    ],
+)
+@pytest.mark.parametrize("command", ["statistics", "compare"])
+async def test_a_filter_that_gives_no_runs_is_refused_in_a_sentence(
+    palestra: Command, shared: AppServer, command: str, filters: str, sentence: str
+) -> None:
+    code, _, err = await palestra(command, "--filter", filters)
+    assert (code, sentence in err) == (1, True), err
+
+
+async def test_runs_without_evaluations_are_named(palestra: Command, shared: AppServer) -> None:
+    run = shared.names["finished_run"]
+    code, out, err = await palestra("statistics", run)
+    assert code == 1
+    assert "has no run with a score" in err or "have no score" in err, (out, err)

@@ -83,6 +83,7 @@ class CurveHistory:
         new = self._make_records() if self.chooser.random() < 0.5 else []
         await self._take(first_seq, [*content, *new])
         self._acknowledge(first_seq + len(content), new)
+        self.latest = first_seq, [*content, *new]
 
     async def reorder(self) -> None:
         """Sends two batches, the second one first, which is refused until the first is there."""

@@ -152,6 +152,17 @@ async def test_large_blocks_have_rollups_which_go_with_them(training: Training) 
     assert 0 < await count(training.database, RollupRow) < rollups
 
 
+async def test_short_blocks_have_rollups_only_while_points_follow(training: Training) -> None:
+    steps = list(range(pyramid.LEAST_LIVE_POINTS))
+    await training.send(1, [records.make_points(training.run_id, "loss", steps)])
+    await service.compact_tail(training.database, training.run_id)
+    assert await count(training.database, RollupRow) > 0
+    assert await service.rewrite_blocks(training.database, training.run_id) == 1
+    assert await count(training.database, RollupRow) == 0
+    assert await training.read_values("loss") == [float(step) for step in steps]
+    assert await service.rewrite_blocks(training.database, training.run_id) == 0
+
+
 async def test_the_compactor_takes_long_and_old_tails_only(training: Training) -> None:
     await training.send(1, [records.make_points(training.run_id, "loss", [1])])
     compactor = CurveCompactor(training.database)
@@ -163,6 +174,7 @@ async def test_the_compactor_takes_long_and_old_tails_only(training: Training) -
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "MAX_POINTS", 32)
     monkeypatch.setattr(pyramid, "LEAST_POINTS", 4)
+    monkeypatch.setattr(pyramid, "LEAST_LIVE_POINTS", 2)
     monkeypatch.setattr(pyramid, "_POINTS_PER_CELL", 1)
     monkeypatch.setattr(compaction, "COMPLETE", 16)
     monkeypatch.setattr(compaction, "FAN_IN", 3)
@@ -250,7 +262,7 @@ async def check_grids(
         for first, count in ((low >> width, keys), ((low >> width) + keys // 2, 2)):
             curve = (await stored_curves.load(session, [key], axis, {key[0]: history}))[key]
             await stored_curves.load_cells(session, [curve], width, [(first, count)])
-            cells = curve.reduce(width, first, count)
+            cells = stored_curves.reduce([curve], width, [first], count)
             expected = downsample(positions, points.value, Grid(first, 1 << width, count))
             assert cells.n.tolist() == expected.n.tolist()
             assert cells.nonfinite.tolist() == expected.nonfinite.tolist()

@@ -113,7 +113,7 @@ async def test_runs_without_evaluations_are_listed_and_small_groups_have_no_inte
     assert [(one.run_id, one.reason) for one in found.left_out] == [
         (runs[1], "0 evaluations, 1 needed")
     ]
-    assert found.notes[0].startswith("1 runs have no score and are left out")
+    assert found.notes[0].startswith("1 run has no score and is left out")
     assert found.notes[1].startswith("No interval is given where there are fewer than 3 scores:")
     assert found.members[0].environments[0].iqm.low is None
 

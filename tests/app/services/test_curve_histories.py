@@ -38,6 +38,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of few points with pyramids, and pages of few points."""
     monkeypatch.setattr(blocks, "MAX_POINTS", 32)
     monkeypatch.setattr(pyramid, "LEAST_POINTS", 4)
+    monkeypatch.setattr(pyramid, "LEAST_LIVE_POINTS", 2)
     monkeypatch.setattr(pyramid, "_POINTS_PER_CELL", 1)
     monkeypatch.setattr(compaction, "COMPLETE", 16)
     monkeypatch.setattr(compaction, "FAN_IN", 3)

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from sqlalchemy import select, text
 
 from app.db.engine import Database
+from app.db.models import EvaluationRow
 from app.domain.errors import InvalidError
 from app.metrics import sort_records as metrics
 from app.services.curves import curves, series
@@ -161,6 +163,10 @@ async def test_evaluations_of_an_older_schema_have_the_source_evaluation(
     from app.db.migrate import _connection, build_config, upgrade
 
     await live_run.send(records.make_evaluation(live_run.run_id, 50, 3.0))
+    async with live_run.database.write() as session:
+        # Versions of the older schema did not compress records.
+        record = await session.scalar(select(EvaluationRow.body))
+        await session.execute(text("UPDATE evaluations SET body = :record"), {"record": record})
     await live_run.database.dispose()
     try:
         with _connection(database_url) as connection:

@@ -43,6 +43,7 @@ def _delay_commit(session: Session, seconds: float, drawn: asyncio.Event) -> Non
     """
 
     def wait(inside: SyncSession) -> None:
+        inside.execute(select(1))  # The events are inserted before it, in the same round trip.
         drawn.set()
         inside.execute(select(func.pg_sleep(seconds)))
 

@@ -10,11 +10,11 @@ from app.domain.list_filters import RunFilter
 from app.domain.paging import PageRequest
 from app.metrics.health import rules
 from app.services.curves import health
-from app.services.runs import runs
 from palestra.contract.health import RULES
 from palestra.contract.resources import RunView
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
+from tests.support.run_pages import read_page
 
 STEPS = list(range(1_000, 21_000, 1_000))
 
@@ -40,10 +40,8 @@ async def send_values(live_run: AttemptWithStore, value: float, *, after: int = 
 
 
 async def list_runs(live_run: AttemptWithStore, text: str = "") -> list[RunView]:
-    async with live_run.database.read() as session:
-        page = await runs.list_runs(
-            session, live_run.world.admin, RunFilter(filter=text), PageRequest()
-        )
+    wanted = RunFilter(filter=text)
+    page = await read_page(live_run.database, live_run.world.admin, wanted, PageRequest())
     return page.items
 
 
@@ -95,9 +93,10 @@ async def test_of_two_judges_the_one_with_newer_curves_is_right(
     live_run: AttemptWithStore,
 ) -> None:
     await send_values(live_run, 800.0)
-    assert await health.judge_and_keep(live_run.database, live_run.run_id)
-    assert not await health.judge_and_keep(live_run.database, live_run.run_id)
-    assert not await health.judge_and_keep(live_run.database, "run_" + "0" * 26)
+    known, unknown = live_run.run_id, "run_" + "0" * 26
+    assert await health.judge_and_keep(live_run.database, [known, unknown]) == {known}
+    assert not await health.judge_and_keep(live_run.database, [known])
+    assert not await health.judge_and_keep(live_run.database, [unknown])
     async with live_run.database.read() as session:
         row = await session.get_one(RunSummaryRow, live_run.run_id)
     assert row.judged_version == row.version

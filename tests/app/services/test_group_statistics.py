@@ -15,7 +15,7 @@ from palestra.contract.queries import SeriesQuery
 from palestra.contract.record_exports import RecordQuery
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
-from tests.support.server_fixture import World
+from tests.support.server_fixture import World, make_definition
 from tests.support.training import train
 
 SEEDS = 7
@@ -134,6 +134,27 @@ async def test_ended_runs_are_carried_forward_on_request_and_counted(world: Worl
     for i in late:
         assert after["carried"][i] >= (3 if before["n"][i] else 0)
         assert after["n"][i] == before["n"][i] + after["carried"][i]
+
+
+async def test_intervals_of_a_group_of_two_environments_are_stratified(world: World) -> None:
+    """The runs of an environment are equal, so no resample within it differs."""
+    worker = await world.register(slots=8)
+    runs = []
+    for place, env in enumerate(("CartPole-v1", "Pendulum-v1")):
+        agent = {"name": "ppo"}
+        experiment, _ = await world.submit(
+            make_definition(env={"id": env}, agent=agent), seeds=[0, 1, 2, 3]
+        )
+        for slot, job in enumerate(await world.list_jobs(experiment_id=experiment.id)):
+            content = [records.make_points("", "loss/td", [1, 2], [100.0 * place] * 2)]
+            runs.append(await train(world, job, (worker.worker_id, 4 * place + slot), content, END))
+    (group,) = (await ask(world, runs, group_by=["agent"]))["groups"]
+    filled = [place for place, n in enumerate(group["n"]) if n]
+    assert filled
+    for place in filled:
+        assert group["n"][place] == 8
+        ends = [group[name][place] for name in ("low", "mean", "high", "iqm_low", "iqm_high")]
+        np.testing.assert_allclose(ends, 50.0)
 
 
 def test_the_interval_of_a_bucket_equals_rliable_on_the_same_resamples() -> None:

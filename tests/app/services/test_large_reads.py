@@ -23,17 +23,17 @@ async def test_large_reads_leave_the_event_loop_free(
     if is_compacted:
         assert await compaction.compact_tail(training.database, run) == 1
     threads: list[threading.Thread] = []
-    decode, add = blocks.decode, stored_curves._add_tails
+    decode, add = blocks.decode_counter, stored_curves._add_tails
 
-    def decode_noting_thread(content: bytes) -> blocks.Columns:
+    def decode_noting_thread(content: bytes, axis: str) -> tuple[blocks.Ints, blocks.Floats]:
         threads.append(threading.current_thread())
-        return decode(content)
+        return decode(content, axis)
 
     def add_noting_thread(*arguments: object) -> None:
         threads.append(threading.current_thread())
         add(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(blocks, "decode", decode_noting_thread)
+    monkeypatch.setattr(blocks, "decode_counter", decode_noting_thread)
     monkeypatch.setattr(stored_curves, "_add_tails", add_noting_thread)
     monkeypatch.setattr(stored_curves, "_AT_ONCE", 0)
     async with training.database.read() as session:

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from app.daemons.summariser import Summariser
-from app.db.repositories import run_lists
+from app.db.repositories import run_index, run_lists
 from app.domain.errors import InvalidError
 from app.domain.list_filters import ExperimentFilter, RunFilter
 from app.domain.paging import PageRequest
 from app.services.lists import experiment_list
-from app.services.runs import runs
 from palestra.contract.resources import ExperimentView, RunView
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
+from tests.support.run_pages import read_page
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import make_evaluations, train
 
@@ -55,13 +55,12 @@ async def list_runs(
     found: list[RunView] = []
     cursor: str | None = None
     while True:
-        async with world.database.read() as session:
-            page = await runs.list_runs(
-                session,
-                world.admin,
-                RunFilter(filter=text, **wanted),
-                PageRequest(sort=sort, limit=limit, cursor=cursor),
-            )
+        page = await read_page(
+            world.database,
+            world.admin,
+            RunFilter(filter=text, **wanted),
+            PageRequest(sort=sort, limit=limit, cursor=cursor),
+        )
         found += page.items
         cursor = page.next_cursor
         if cursor is None:
@@ -242,19 +241,13 @@ async def test_refused_keys(listed: World, options: dict[str, Any], code: str) -
 
 
 async def test_cursors_of_another_key_are_refused(listed: World) -> None:
-    async with listed.database.read() as session:
-        page = await runs.list_runs(
-            session, listed.admin, RunFilter(), PageRequest(sort="agent", limit=1)
-        )
-        for sort in ("seed", "-agent"):
-            with pytest.raises(InvalidError) as caught:
-                await runs.list_runs(
-                    session,
-                    listed.admin,
-                    RunFilter(),
-                    PageRequest(sort=sort, limit=1, cursor=page.next_cursor),
-                )
-            assert caught.value.code == "invalid_cursor"
+    first = PageRequest(sort="agent", limit=1)
+    page = await read_page(listed.database, listed.admin, RunFilter(), first)
+    for sort in ("seed", "-agent", "evaluation/mean.best"):
+        request = PageRequest(sort=sort, limit=1, cursor=page.next_cursor)
+        with pytest.raises(InvalidError) as caught:
+            await read_page(listed.database, listed.admin, RunFilter(), request)
+        assert caught.value.code == "invalid_cursor"
 
 
 async def test_random_pages_of_many_setups_are_those_of_one_list(
@@ -262,7 +255,8 @@ async def test_random_pages_of_many_setups_are_those_of_one_list(
 ) -> None:
     chooser = random.Random(5)
     for setups in (60, 1):
-        monkeypatch.setattr(run_lists, "_PARTITIONS", setups)
+        monkeypatch.setattr(run_lists, "MOST_PARTITIONS", setups)
+        monkeypatch.setattr(run_index, "MOST_PARTITIONS", setups)
         for sort in ("-evaluation/mean.best", "loss/td"):
             whole = await name_runs(listed, sort=sort)
             limit = chooser.randint(1, 3)

@@ -10,15 +10,19 @@ from tests.app.services.test_list_filters import listed as listed
 from tests.support.server_fixture import World
 
 
-@pytest.mark.parametrize("part", ["runs", "evaluations", "definitions", "users", "slugs"])
+@pytest.mark.parametrize("part", ["runs", "evaluations", "definitions"])
 async def test_rows_have_the_values_and_types_of_the_mapper(listed: World, part: str) -> None:
     runs = await list_runs(listed)
     async with listed.database.read() as session:
         dialect = session.get_bind().dialect.name
         ids = {
             "definitions": sorted({run.experiment_id for run in runs}),
-            "users": [listed.admin.user_id],
-            "slugs": [listed.project_id],
+            "evaluations": [
+                view.id
+                for run in runs
+                for view in (run.latest_evaluation, run.best_evaluation)
+                if view is not None
+            ],
         }.get(part, [run.id for run in runs])
         lists = {"ids": ids, "projects": [listed.project_id]}
         values = {

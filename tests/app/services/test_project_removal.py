@@ -32,7 +32,7 @@ from app.services.access import service_accounts
 from app.services.artifacts import artifacts
 from app.services.curves import health
 from app.services.projects import deletion, projects, removal
-from app.services.telemetry import compaction
+from app.services.telemetry import compaction, epoch_compaction
 from app.settings import Settings
 from palestra.contract.permissions import Role
 from palestra.contract.projects import ProjectRequest
@@ -58,6 +58,8 @@ async def add_rows_to_every_table(live_run: AttemptWithStore) -> None:
     steps = list(range(pyramid.LEAST_POINTS))
     await live_run.send(records.make_points(run, "loss", steps))
     await compaction.compact_tail(live_run.database, run)
+    await live_run.send(records.make_stats(run, 1))
+    await epoch_compaction.compact_run(live_run.database, run)
     await live_run.send(
         records.make_points(run, "loss", [1, 2, 3]),
         records.make_points(run, "loss/td", [1], ["NaN"]),
@@ -79,7 +81,7 @@ async def add_rows_to_every_table(live_run: AttemptWithStore) -> None:
     evaluation = await start_continuous_eval(live_run)
     await evaluation.world.job(evaluation.job_id)
     await Summariser(live_run.database).tick()
-    assert await health.judge_and_keep(live_run.database, run)
+    assert await health.judge_and_keep(live_run.database, [run])
 
 
 async def _limit_and_reserve_the_pool(live_run: AttemptWithStore) -> None:
@@ -381,7 +383,7 @@ def test_every_table_is_removed_or_named_here() -> None:
     """A new table with content of projects must be removed with its project."""
     removed = {
         "curve_tails", "curve_rollups", "curve_blocks", "series", "log_blocks", "epoch_stats",
-        "evaluations", "snapshot_files",
+        "epoch_blocks", "evaluations", "snapshot_files",
         "snapshots", "artifacts", "attempt_runs", "job_runs", "runs", "telemetry_batches",
         "attempts", "jobs", "submissions", "experiments", "events", "tokens", "memberships",
         "blobs", "project_pools", "projects", "queue_groups", "definition_members", "setups",

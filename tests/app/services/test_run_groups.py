@@ -15,11 +15,11 @@ from app.domain.list_filters import RunFilter
 from app.domain.paging import PageRequest
 from app.metrics.grouped_values import GroupMean, compute_group_mean
 from app.services.lists import run_groups, run_keys
-from app.services.runs import runs
 from palestra.contract.resources import RunView
 from palestra.contract.run_lists import RunGroupView
 from palestra.contract.states import Cause, Outcome
 from tests.support import records
+from tests.support.run_pages import read_page
 from tests.support.server_fixture import World, make_definition
 from tests.support.training import make_evaluations, train
 
@@ -75,13 +75,8 @@ async def list_groups(
 
 
 async def list_runs(world: World, text: str, *columns: str) -> list[RunView]:
-    async with world.database.read() as session:
-        page = await runs.list_runs(
-            session,
-            world.admin,
-            RunFilter(filter=text, columns=columns),
-            PageRequest(limit=500),
-        )
+    wanted = RunFilter(filter=text, columns=columns)
+    page = await read_page(world.database, world.admin, wanted, PageRequest(limit=500))
     assert page.next_cursor is None
     return page.items
 
@@ -147,6 +142,7 @@ async def test_groups_are_sorted_and_paged_with_those_without_a_mean_last(groupe
         ({"by": ("a.b", "a.c", "a.d", "a.e", "a.f")}, "too_many_columns", "query/by"),
         ({"metric": "name"}, "not_a_metric", "query/metric"),
         ({"metric": "created"}, "not_a_metric", "query/metric"),
+        ({"metric": "env_step,seed"}, "not_a_metric", "query/metric"),
         ({"metric": "nothing"}, "invalid_sort", "query/metric"),
         ({"sort": "agent"}, "invalid_sort", "query/sort"),
         ({"filter": "agent>1"}, "filter_wrong_operator", "query/filter"),
@@ -178,6 +174,18 @@ async def test_keys_are_those_that_exist(grouped: World) -> None:
     assert "kind" not in found.members
     assert "evaluation/mean" in found.series
     assert found.is_complete
+
+
+async def test_series_are_those_of_the_runs_that_a_filter_finds(grouped: World) -> None:
+    async with grouped.database.read() as session:
+        every = await run_keys.list_keys(session, grouped.admin)
+        none = await run_keys.list_keys(session, grouped.admin, "seed:987")
+        some = await run_keys.list_keys(session, grouped.admin, "seed>=0")
+        with pytest.raises(InvalidError, match="did you mean agent"):
+            await run_keys.list_keys(session, grouped.admin, "agnet:x")
+    assert none.series == ()
+    assert some.series == every.series
+    assert none.members == every.members
 
 
 def test_means_of_numbers_too_large_to_square_have_no_spread() -> None:

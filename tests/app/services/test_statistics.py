@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from app.domain.errors import DomainError, NotFoundError
-from app.services.statistics import statistics
+from app.metrics.statistics.comparisons import SeedAdvice
+from app.services.statistics import parts, statistics
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.statistics import StatisticsQuery, StatisticsResult
 from tests.support import records
@@ -97,6 +98,10 @@ async def test_groups_have_scores_aggregates_and_repeatable_intervals(world: Wor
     assert other.groups[0].aggregates["mean"].value == 30.0
     assert (other.method.rng_seed, found.method.rng_seed) == (1, 0)
     assert other.method.data_hash == found.method.data_hash
+    for group, raw in zip(found.groups, ((10.0, 20.0, 60.0), (90.0, 80.0, 85.0)), strict=True):
+        (env,) = group.environments
+        assert (env.n, env.mean, env.median) == (3, np.mean(raw), np.median(raw))
+        assert env.stdev == pytest.approx(np.std(raw, ddof=1), rel=1e-12)
 
 
 async def test_statistics_of_a_group_do_not_depend_on_the_other_groups(world: World) -> None:
@@ -122,7 +127,7 @@ async def test_scores_are_over_the_last_evaluations_and_their_episodes(world: Wo
     assert found.method.score == "best evaluation, a maximum over noisy results"
     assert found.groups[0].aggregates["iqm"].low is None
     assert found.notes == [
-        "agent=dqn has 1 seeds in an environment: no interval is given, since 3 are needed."
+        "agent=dqn has 1 seed in an environment: no interval is given, since 3 are needed."
     ]
     code, pointer, detail = await refuse(world, runs=[run], score={"last": 4})
     assert (code, pointer) == ("missing_evaluations", "/score")
@@ -235,3 +240,13 @@ async def test_a_filter_of_the_list_of_runs_finds_the_runs(world: World) -> None
     assert one.groups[0].run_ids == ppo[1:]
     assert (await refuse(world, filter="agent:none"))[:2] == ("empty_group", "/filter")
     assert (await refuse(world, filter="agnt:dqn"))[:2] == ("unknown_filter_field", "/filter")
+
+
+@pytest.mark.parametrize(
+    ("needed", "end"), [(31, ". About 31 would be."), (82_162, ". More than 1,000 would be.")]
+)
+def test_estimates_of_very_many_seeds_are_no_number(needed: int, end: str) -> None:
+    advice = SeedAdvice(rival=1, difference=0.5, width=2.0, enough=False, seeds=needed)
+    sentence = parts._describe(advice, ["a", "b"], 4)
+    assert sentence.startswith("4 seeds are not enough: the interval is 2 wide")
+    assert sentence.endswith(end)

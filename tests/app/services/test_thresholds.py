@@ -2,7 +2,8 @@
 
 import math
 import random
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from app.db.repositories import run_lists
 from app.domain.errors import ConflictError, InvalidError, NotFoundError
 from app.domain.principal import Principal
 from app.services import moves
+from app.services.curves import summaries
 from app.services.projects import thresholds
 from app.services.telemetry import compaction
 from palestra.contract.states import Cause, Outcome
@@ -23,7 +25,8 @@ from tests.app.services.test_list_filters import list_experiments, list_runs, na
 from tests.app.services.test_list_filters import listed as listed
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
-from tests.support.server_fixture import World
+from tests.support.server_fixture import World, make_definition
+from tests.support.training import train
 
 Crossings = dict[str, tuple[int, float, float]]
 AT_MOST = ThresholdDirection.AT_MOST
@@ -156,6 +159,39 @@ async def test_a_summary_that_is_computed_meanwhile_does_not_hide_a_new_threshol
     assert (await read(live_run.database, live_run.run_id))["two"] == (2, 2.0, 1.0)
 
 
+async def test_a_later_threshold_needs_the_points_of_its_series_alone(
+    live_run: AttemptWithStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of points in blocks and of those that are not, but not of those that are not summarised."""
+    run, summariser = live_run.run_id, Summariser(live_run.database)
+    await live_run.send(records.make_points(run, "loss", [1, 2, 3]))
+    await live_run.send(records.make_points(run, "other", [1, 2, 3]))
+    await live_run.send(records.make_evaluation(run, 4, 7.0))
+    await compaction.compact_tail(live_run.database, run)
+    await live_run.send(records.make_points(run, "loss", [4, 5, 6]))
+    await summariser.tick()
+    for name, series, value in (
+        ("two", "loss", 2.0), ("five", "loss", 5.0), ("never", "loss", 99.0),
+        ("seven", "evaluation/mean", 7.0), ("none", "evaluation/metric", 1.0),
+    ):  # fmt: skip
+        await declare(live_run.world, name, series, value)
+    await declare(live_run.world, "low", "loss", 1.0, AT_MOST)
+
+    async def refuse(*_: object) -> None:
+        raise AssertionError("the run is summarised anew")
+
+    monkeypatch.setattr(summaries, "_add_all", refuse)
+    await summariser.tick()
+    found = await read(live_run.database, run)
+    assert {name: at for name, (at, _, _) in found.items()} == {
+        "two": 2, "five": 5, "seven": 4, "low": 1,
+    }  # fmt: skip
+    assert found["five"][2] == found["two"][2] + 3.0
+    await live_run.send(records.make_points(run, "loss", [100]))
+    await summariser.tick()
+    assert (await read(live_run.database, run))["never"][0] == 100
+
+
 async def test_the_same_again_changes_nothing_and_removal_removes_crossings(
     live_run: AttemptWithStore,
 ) -> None:
@@ -223,21 +259,112 @@ async def test_lists_are_filtered_and_sorted_by_crossings(
         assert sorted(by_crossing) == expected, text
 
 
-async def test_experiments_have_the_mean_once_all_of_their_runs_reached_it(listed: World) -> None:
+async def test_experiments_have_the_median_over_their_runs(listed: World) -> None:
     await declare(listed, "four", "evaluation/mean", 4)
     await Summariser(listed.database).tick()
     columns = ("reached.four", "reached.four.seconds")
-    dqn, ppo = await list_experiments(listed, "", sort="reached.four", columns=columns)
+    counted = (*columns, "reached.four.runs")
+    dqn, ppo = await list_experiments(listed, "", sort="reached.four", columns=counted)
     runs = await list_runs(listed, "agent:dqn", columns=columns)
     for column in columns:
         values = [one.values[column] for one in runs]
         assert dqn.values[column] == sum(map(float, values)) / 2  # type: ignore[arg-type]
         assert ppo.values[column] is None
+    assert (dqn.values["reached.four.runs"], ppo.values["reached.four.runs"]) == (2, 1)
     (found,) = await list_experiments(listed, "reached.four>0")
     assert found.id == dqn.id
     with pytest.raises(InvalidError) as caught:
         await list_runs(listed, "reached.fou>0")
     assert "did you mean four?" in str(caught.value)
+    with pytest.raises(InvalidError, match="is no field of this list"):
+        await list_runs(listed, "reached.four.runs>0")
+
+
+@pytest.mark.parametrize("few", [3_000, 0])
+async def test_thresholds_and_series_may_have_the_names_of_fields(
+    listed: World, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_lists, "FEW", few)
+    names = ("agent", "env", "name", "state", "project", "created")
+    for name in names:
+        await declare(listed, name, "evaluation/mean", 4)
+    await Summariser(listed.database).tick()
+    by_series = "evaluation/mean.best"
+    for name in names:
+        key = f"reached.{name}"
+        for sort in (key, by_series):
+            reached = await name_runs(listed, f"{key}>0 agent:dqn {by_series}>0", sort=sort)
+            assert sorted(reached) == ["dqn-0", "dqn-1"], key
+            lacking = await name_runs(listed, f"-{key}>0 env:~Cart", sort=sort, limit=1)
+            assert lacking == ["ppo-1"], key
+        ordered = await name_runs(listed, sort=f"-{key}", limit=1)
+        assert (ordered[0], ordered[-1]) == ("dqn-0", "ppo-1")
+        first, _ = await list_experiments(listed, "", sort=key)
+        assert first.agent == "dqn"
+    worker = (await listed.register(name="other", slots=2)).worker_id
+    experiment, _ = await listed.submit(
+        make_definition(agent={"name": "dqn", "gamma": 0.5}), seeds=(3, 4)
+    )
+    for slot, job in enumerate(await listed.list_jobs(experiment_id=experiment.id)):
+        points = records.make_points("", "agent", [1], [float(slot)])
+        await train(listed, job, (worker, slot), [points])
+    await Summariser(listed.database).tick()
+    for sort in ("series.agent", "-created", by_series):
+        assert await name_runs(listed, "series.agent>0 agent:dqn", sort=sort) == ["dqn-4"]
+    assert await name_runs(listed, "series.agent>=0", sort="series.agent") == ["dqn-3", "dqn-4"]
+
+
+async def test_runs_that_have_not_reached_a_threshold_come_last_in_the_median(
+    world: World,
+) -> None:
+    await declare(world, "low", "loss", 0, AT_MOST)
+    await declare(world, "other", "loss", 1, AT_MOST)
+    chooser = random.Random(7)
+    medians: dict[str, float | None] = {}
+    counts: dict[str, int] = {}
+    for runs, reached in [(n, k) for n in range(1, 6) for k in range(n + 1)]:
+        document = make_definition(loop={"env_steps": 1_000 * runs + reached})
+        experiment, _ = await world.submit(document, seeds=[*range(runs)])
+        ids = [job.run_ids[0] for job in await world.list_jobs(experiment_id=experiment.id)]
+        steps = {run_id: chooser.randint(1, 99) for run_id in chooser.sample(ids, reached)}
+        await cross(world, "low", steps)
+        await cross(world, "other", dict.fromkeys(ids, 1))
+        median = statistics.median(steps.get(run_id, math.inf) for run_id in ids)
+        medians[experiment.id] = median if median < math.inf else None
+        counts[experiment.id] = reached
+    columns = ("reached.low", "reached.low.seconds", "reached.low.runs")
+    every = await list_experiments(world, "", columns=columns)
+    assert {one.id: one.values["reached.low"] for one in every} == medians
+    assert {one.id: one.values["reached.low.runs"] for one in every} == counts
+    for one in every:
+        median = medians[one.id]
+        assert one.values["reached.low.seconds"] == (None if median is None else median / 2)
+    for sort, sign in (("reached.low", 1), ("-reached.low", -1)):
+        ordered = [medians[one.id] for one in await list_experiments(world, "", sort)]
+        known = [median for median in ordered if median is not None]
+        assert known == sorted(known, key=lambda median: sign * median)
+        assert all(median is None for median in ordered[len(known) :])
+    by_count = await list_experiments(world, "", "-reached.low.runs")
+    assert [counts[one.id] for one in by_count] == sorted(counts.values(), reverse=True)
+    early = await list_experiments(world, "reached.low<=40 reached.low.runs>=2")
+    assert {one.id for one in early} == {
+        key
+        for key, median in medians.items()
+        if median is not None and median <= 40 and counts[key] >= 2
+    }
+
+
+async def cross(world: World, name: str, steps: Mapping[str, int]) -> None:
+    """Stores first crossings of a threshold as the summariser does."""
+    async with world.database.write() as session:
+        query = select(ThresholdRow.id).where(ThresholdRow.name == name)
+        threshold_id = await session.scalar(query)
+        session.add_all(
+            ThresholdCrossingRow(
+                threshold_id=threshold_id, run_id=run_id, env_step=step, wall=0.0, seconds=step / 2
+            )
+            for run_id, step in steps.items()
+        )
 
 
 async def test_summaries_and_crossings_follow_a_moved_experiment(

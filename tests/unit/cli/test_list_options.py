@@ -2,6 +2,7 @@
 
 import pytest
 
+from palestra.contract.run_lists import RunKeysView
 from tests.support import api_samples
 from tests.support.fake_http_server import Answer, FakeHttpServer
 from tests.unit.cli.conftest import RunCommand
@@ -14,6 +15,11 @@ def test_filter_key_and_columns_are_sent_and_shown(
     made = {"runs": api_samples.make_run, "experiments": api_samples.make_experiment}[command]
     row = made(values={"agent.lr": 0.25, "evaluation/mean.best": None, "env": "[bold]x"})
     peer.set_answers("GET", f"/{command}", Answer(200, api_samples.make_page(row)))
+    keys = RunKeysView(
+        fields=(), members=("agent.lr",), series=("evaluation/mean",), thresholds=(),
+        searched_runs=None, is_complete=True,
+    )  # fmt: skip
+    peer.set_answers("GET", "/runs:keys", Answer(200, keys.model_dump(mode="json")))
     code, shown, _ = palestra(
         command,
         "--filter",

@@ -74,12 +74,15 @@ def test_terms(text: str, term: Term | None) -> None:
         ("agent: ppo", "filter_missing_value", 6, ""),
         ("agent:a,", "filter_missing_value", 8, ""),
         (">3", "filter_missing_field", 0, ""),
+        ("agent:dqn OR agent:ppo", "filter_connective", 10, "agent:dqn,ppo"),
+        ("agent:dqn && seed:1", "filter_connective", 10, "all terms of a filter must hold"),
         ("a,b", "filter_missing_field", 1, ""),
         ("agent:ppo -", "filter_nothing_to_negate", 10, ""),
         ("--agent:ppo", "filter_nothing_to_negate", 0, ""),
         ('name:"two', "filter_unclosed_quote", 5, ""),
         ('agent:ppo"x"', "filter_missing_space", 9, ""),
         ("reached.Solved>1", "unknown_filter_field", 0, ""),
+        ("reached.solved.runs>1", "unknown_filter_field", 0, "is no field of this list"),
         ("reached.solved:~4", "filter_wrong_operator", 14, "a threshold takes"),
         ("seed:~4", "filter_wrong_operator", 4, "seed takes"),
         ("agent>4", "filter_wrong_operator", 5, ": or :~"),
@@ -111,6 +114,7 @@ def test_fields_of_runs_are_none_of_experiments() -> None:
         parse_filter("seed:1", "experiments")
     assert caught.value.code == "unknown_filter_field"
     assert parse_key("evaluation/mean.best", "experiments") == ("evaluation/mean", "series", "best")
+    assert parse_key("reached.solved.runs", "experiments") == ("solved", "threshold", "runs")
 
 
 @given(st.text(max_size=60) | st.text('agent:~<>=,-"\\ ./[]0d', max_size=60))

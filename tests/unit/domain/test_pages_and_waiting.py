@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.errors import InvalidError
-from app.domain.paging import PageRequest, build_keyset, encode_cursor
+from app.domain.paging import PageRequest, build_keyset, encode_cursor, read_cursor_of_keys
 from app.domain.queue.holds import Hold, HoldReason
 from app.domain.queue.waiting import PoolFacts, WaitingJob, explain
 
@@ -24,6 +24,13 @@ def test_a_cursor_is_decoded_as_it_was_encoded(value: int | str) -> None:
     )
     assert page.after == (value, "exp-1")
     assert page.descending
+
+
+def test_a_cursor_of_four_long_keys_is_taken() -> None:
+    keys = ("系" * 256, "列" * 256, "名" * 256, "称" * 256)
+    cursor = encode_cursor("a,b,c,d", keys, "exp-1")
+    page = PageRequest(sort="a,b,c,d", cursor=cursor)
+    assert read_cursor_of_keys(page, 4) == (keys, "exp-1")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,15 @@ def test_a_block_returns_what_it_was_given_bit_by_bit(given_columns: Columns) ->
     }
 
 
+@given(draw_columns(), st.sampled_from(("env_step", "update", "episode")))
+def test_a_counter_that_is_decoded_alone_is_that_of_the_block(
+    given_columns: Columns, axis: str
+) -> None:
+    counter, values = blocks.decode_counter(blocks.encode(given_columns), axis)
+    assert counter.tolist() == getattr(given_columns, axis).tolist()
+    assert values.tobytes() == given_columns.value.tobytes()
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -73,6 +82,8 @@ def test_damaged_bytes_never_decode_into_other_lengths(
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
     with pytest.raises(BlockDamagedError):
         blocks.decode(cut)
+    with pytest.raises(BlockDamagedError):
+        blocks.decode_counter(cut, "update")
 
 
 def test_a_pickle_is_refused() -> None:

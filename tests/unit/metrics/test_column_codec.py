@@ -58,6 +58,35 @@ def restore(ints: list[list[int]], values: list[list[float]]) -> None:
         assert given_floats.tobytes() == back.tobytes()
 
 
+def make_columns(n: int) -> st.SearchStrategy[tuple[list[int], list[int], list[float]]]:
+    """Returns columns of `n` values: equally spaced integers, others, and floats."""
+    spaced = st.tuples(st.integers(-(2**40), 2**40), st.integers(0, 2**20)).map(
+        lambda one: [one[0] + place * one[1] for place in range(n)]
+    )
+    some = spaced | st.lists(integers, min_size=n, max_size=n)
+    return st.tuples(some, some, st.lists(floats, min_size=n, max_size=n))
+
+
+@given(st.lists(st.integers(0, 9).flatmap(make_columns), min_size=1, max_size=6))
+def test_contents_that_are_decoded_together_are_those_decoded_alone(
+    given_contents: list[tuple[list[int], list[int], list[float]]],
+) -> None:
+    parts = [
+        (
+            column_codec.encode(
+                [np.array(one, np.int64) for one in ints], [np.array(values, np.float64)]
+            ),
+            len(values),
+        )
+        for *ints, values in given_contents
+    ]
+    ints, values = column_codec.decode_many(parts, 2, 1)
+    for place in range(2):
+        assert ints[place].tolist() == [x for content in given_contents for x in content[place]]
+    expected = np.array([x for content in given_contents for x in content[2]], np.float64)
+    assert values[0].tobytes() == expected.tobytes()
+
+
 @given(
     st.integers(0, 30).flatmap(
         lambda n: st.tuples(

@@ -13,7 +13,10 @@ from app.metrics.pyramid import Cells
 
 values = st.floats(width=64) | st.sampled_from((math.nan, math.inf, -math.inf, -0.0, 1.7e308))
 positions = st.integers(0, 500) | st.sampled_from((2**53 - 1, 2**47))
-points = st.lists(st.tuples(positions, values), min_size=1, max_size=80)
+finite_values = st.integers(-9, 9).map(float)
+points = st.lists(st.tuples(positions, values), min_size=1, max_size=80) | st.lists(
+    st.tuples(st.integers(0, 60), finite_values), min_size=1, max_size=80
+)
 
 
 def list_naively(given_points: list[tuple[int, float]], level: int) -> dict[int, list[float]]:

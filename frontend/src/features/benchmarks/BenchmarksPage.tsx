@@ -6,6 +6,7 @@ import { usePermission } from "@/api/access";
 import { ApiError, findFaultAt } from "@/api/client";
 import { everyRunQuery, statisticsQuery } from "@/api/statisticsQueries";
 import type { StatisticsQuery, StatisticsResult } from "@/api/types";
+import { writeSubmitCommand } from "@/lib/commands";
 import { findQueryError } from "@/lib/outage";
 import { tidy } from "@/lib/search";
 import { EmptyState } from "@/ui/EmptyState";
@@ -162,10 +163,7 @@ function Nothing({ filtered, onClear }: { filtered: boolean; onClear(): void }) 
       Widen the filter, or wait for the first evaluation of its runs.
     </EmptyState>
   ) : (
-    <EmptyState
-      title="No scores yet"
-      command={`palestra submit examples/cartpole-dqn.yaml --seeds 0-4 --server ${window.location.origin}`}
-    >
+    <EmptyState title="No scores yet" command={writeSubmitCommand("0-4")}>
       A benchmark is a table of agents and environments: submit experiments with several seeds each.
       Their scores, intervals and profiles appear here with the first evaluations.
     </EmptyState>

@@ -2,7 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { STATISTICS_PATH } from "@/api/statisticsQueries";
 import type { StatisticsQuery } from "@/api/types";
-import { formatPlural, formatScore, formatValue } from "@/lib/format";
+import { formatPlural, formatScore, formatSpread, formatValue } from "@/lib/format";
 import { Figure } from "@/ui/Figure";
 import figure from "@/ui/Figure.module.css";
 import { IconPlus } from "@/ui/icons";
@@ -81,7 +81,7 @@ function CellContent({ project, table, row, cell, refused }: CellProps) {
         <span>
           {scores.stdev === null
             ? formatValue(scores.mean)
-            : `${formatScore(scores.mean, scores.stdev)} ± ${formatValue(scores.stdev, 2)}`}
+            : `${formatScore(scores.mean, scores.stdev)} ± ${formatSpread(scores.stdev)}`}
         </span>
       )}
       {scores === null && runs.length > 0 && <span className="faint">no evaluation yet</span>}

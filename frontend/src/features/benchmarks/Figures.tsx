@@ -63,8 +63,12 @@ export function Figures({ query, result }: FiguresProps) {
 interface OneProps {
   result: StatisticsResult;
   groups: readonly Group[];
-  request: { path: string; body: unknown };
+  request: { path: string; body: StatisticsQuery };
 }
+
+const OF_EXTREMES =
+  "0 and 1 are the lowest and the highest final score of these runs in each environment: " +
+  "evaluations before the end are often below 0, and one above 1 was better than every final score.";
 
 function describeScore({ method }: StatisticsResult): string {
   const scale =
@@ -171,6 +175,7 @@ function Efficiency({ result, groups, request }: OneProps) {
                 `${falls.map((group) => group.name).join(", ")}.`,
             ]
           : []),
+        ...(request.body.normalisation?.kind === "min_max" ? [OF_EXTREMES] : []),
       ]}
     >
       <LineFigure

@@ -1,7 +1,7 @@
 /** The numbers of figures as tables for files: each is one that the server answered. */
 import type { StatisticsResult } from "@/api/types";
 import type { Table } from "@/lib/csv";
-import { formatScore, formatValue } from "@/lib/format";
+import { formatScore, formatSpread, formatValue } from "@/lib/format";
 import type { CellTable } from "./cells";
 
 export const AGGREGATES = [
@@ -56,7 +56,7 @@ export function printCells(table: CellTable): Table {
           ? null
           : scores.stdev === null
             ? formatValue(scores.mean)
-            : `${formatScore(scores.mean, scores.stdev)} ± ${formatValue(scores.stdev, 2)}`,
+            : `${formatScore(scores.mean, scores.stdev)} ± ${formatSpread(scores.stdev)}`,
       ),
     ]),
   };

@@ -4,11 +4,14 @@ import { useMemo } from "react";
 import { provenanceQuery } from "@/api/queries";
 import type { Provenance } from "@/api/types";
 import { diffLines, keepHunks } from "@/lib/lineDiff";
+import { CopyButton } from "@/ui/Copy";
 import { EmptyState } from "@/ui/EmptyState";
 import { ListFrame } from "@/ui/ListFrame";
 import { Panel } from "@/ui/Page";
 import classes from "./Compare.module.css";
 import type { PartProps } from "./ComparePage";
+
+const SIGNS = { left: "−", right: "+", both: " " } as const;
 
 interface Git {
   head: string | null;
@@ -26,6 +29,7 @@ export function CodePanel({ result, search, change }: PartProps) {
     value: run.run_id,
     label: `${run.experiment}, seed ${run.seed} (…${run.run_id.slice(-6)})`,
   }));
+  const nameOf = (id: string) => names.find(({ value }) => value === id)?.label ?? id;
   return (
     <Panel
       flush
@@ -39,7 +43,7 @@ export function CodePanel({ result, search, change }: PartProps) {
             onChange={(id) => change({ left: id ?? undefined })}
             allowDeselect={false}
             searchable
-            w={230}
+            w={300}
           />
           <Select
             aria-label="Second run"
@@ -48,7 +52,7 @@ export function CodePanel({ result, search, change }: PartProps) {
             onChange={(id) => change({ right: id ?? undefined })}
             allowDeselect={false}
             searchable
-            w={230}
+            w={300}
           />
         </div>
       }
@@ -56,7 +60,11 @@ export function CodePanel({ result, search, change }: PartProps) {
       <ListFrame query={ofLeft}>
         <ListFrame query={ofRight}>
           {ofLeft.data && ofRight.data && (
-            <CodeDifference left={readGit(ofLeft.data)} right={readGit(ofRight.data)} />
+            <CodeDifference
+              left={readGit(ofLeft.data)}
+              right={readGit(ofRight.data)}
+              names={[nameOf(left), nameOf(right)]}
+            />
           )}
         </ListFrame>
       </ListFrame>
@@ -64,7 +72,14 @@ export function CodePanel({ result, search, change }: PartProps) {
   );
 }
 
-function CodeDifference({ left, right }: { left: Git; right: Git }) {
+interface CodeDifferenceProps {
+  left: Git;
+  right: Git;
+  /** Names of the two runs. */
+  names: readonly [string, string];
+}
+
+function CodeDifference({ left, right, names }: CodeDifferenceProps) {
   const lines = useMemo(() => keepHunks(diffLines(left.diff, right.diff)), [left, right]);
   if (left.head === null || right.head === null)
     return (
@@ -76,33 +91,64 @@ function CodeDifference({ left, right }: { left: Git; right: Git }) {
   const isSame = lines.every((line) => line === null || line.side === null);
   return (
     <>
-      <EmptyState
-        small
-        title={
-          left.head === right.head
-            ? `Both were submitted from commit ${left.head.slice(0, 12)}`
-            : `Commits ${left.head.slice(0, 12)} and ${right.head.slice(0, 12)}`
-        }
-      >
-        {isSame
-          ? "Their uncommitted changes are equal."
-          : "The lines below are in the uncommitted changes of only one of them."}
-        {left.head !== right.head &&
-          ` Between the commits: git diff ${left.head.slice(0, 12)} ${right.head.slice(0, 12)}.`}
-      </EmptyState>
+      <div className={classes.commits}>
+        <Commits left={left.head} right={right.head} />
+        {isSame ? (
+          <p>
+            {left.diff === ""
+              ? "Neither work tree had uncommitted changes."
+              : "Their uncommitted changes are equal."}
+          </p>
+        ) : (
+          <>
+            <p>Marked lines are in the uncommitted changes of only one of them:</p>
+            <p className={classes.sides}>
+              <span>
+                <mark data-side="left">−</mark> {names[0]}
+              </span>
+              <span>
+                <mark data-side="right">+</mark> {names[1]}
+              </span>
+            </p>
+          </>
+        )}
+      </div>
       {!isSame && (
-        <pre className={classes.diff}>
-          {lines.map((line, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: lines repeat
-            <span key={index} data-side={line?.side ?? undefined}>
-              {line === null
-                ? "⋯"
-                : `${line.side === "left" ? "−" : line.side === "right" ? "+" : " "} ${line.text}`}
-            </span>
-          ))}
-        </pre>
+        // The keyboard scrolls long lines.
+        <section className={classes.diff} aria-label="Differences of the code" tabIndex={0}>
+          <pre>
+            {lines.map((line, index) => (
+              <span
+                // biome-ignore lint/suspicious/noArrayIndexKey: lines repeat
+                key={index}
+                data-side={line?.side ?? undefined}
+                className={line === null ? classes.gap : undefined}
+              >
+                {line === null ? "⋯" : `${SIGNS[line.side ?? "both"]} ${line.text}`}
+              </span>
+            ))}
+          </pre>
+        </section>
       )}
     </>
+  );
+}
+
+function Commits({ left, right }: { left: string; right: string }) {
+  const [first, second] = [left.slice(0, 12), right.slice(0, 12)];
+  if (left === right)
+    return (
+      <p>
+        Both were submitted from commit <b className="mono">{first}</b>.
+      </p>
+    );
+  const command = `git diff ${first} ${second}`;
+  return (
+    <p>
+      They were submitted from the commits <b className="mono">{first}</b> and{" "}
+      <b className="mono">{second}</b>. Between them: <code>{command}</code>{" "}
+      <CopyButton text={command} label="Copy the command" />
+    </p>
   );
 }
 

@@ -5,6 +5,7 @@ import type { ApiError } from "@/api/client";
 import { seriesNamesQuery, seriesQuery } from "@/api/queries";
 import { SERIES_PATH } from "@/api/statisticsQueries";
 import { LineFigure } from "@/charts/LineFigure";
+import { AXIS_LABELS } from "@/lib/axes";
 import { chooseXFormat } from "@/lib/format";
 import { findQueryError } from "@/lib/outage";
 import { EmptyState } from "@/ui/EmptyState";
@@ -15,12 +16,6 @@ import type { PartProps } from "./ComparePage";
 import { buildLines, curveTable, dropEmpty, type Member } from "./members";
 import { AXES, buildCurvesQuery, type CompareSearch } from "./search";
 
-const LABELS = {
-  env_step: "env steps",
-  update: "updates",
-  episode: "episodes",
-  relative: "elapsed time",
-} as const;
 const COMPUTED = ["evaluation/mean", "evaluation/median", "episode/return", "episode/length"];
 
 /** The curves of all members over one another; that of a group is its mean with an interval. */
@@ -55,7 +50,7 @@ export function Curves(props: PartProps & { members: readonly Member[] }) {
       />
       <Select
         aria-label="X axis"
-        data={AXES.map((value) => ({ value, label: LABELS[value] }))}
+        data={AXES.map((value) => ({ value, label: AXIS_LABELS[value] }))}
         value={axis}
         onChange={(x) => change({ x: x === "env_step" ? undefined : (x as CompareSearch["x"]) })}
         allowDeselect={false}
@@ -102,7 +97,7 @@ export function Curves(props: PartProps & { members: readonly Member[] }) {
         label={`${series} of each member`}
         x={shown.grid}
         lines={shown.lines}
-        xLabel={LABELS[axis]}
+        xLabel={AXIS_LABELS[axis]}
         xFormat={chooseXFormat(axis)}
         yLabel={series}
       />

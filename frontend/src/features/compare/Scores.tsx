@@ -1,23 +1,17 @@
 import { useMemo } from "react";
 import { COMPARISON_PATH } from "@/api/statisticsQueries";
-import { formatScore, formatValue } from "@/lib/format";
+import { formatScore, formatSpread, formatValue } from "@/lib/format";
 import { Dot } from "@/ui/Dot";
 import { Figure } from "@/ui/Figure";
 import figure from "@/ui/Figure.module.css";
 import classes from "./Compare.module.css";
 import type { PartProps } from "./ComparePage";
-import { type Member, scoreTable } from "./members";
+import { listScores, type Member, scoreTable } from "./members";
 
 /** The final scores of the members, with the difference to the best of each environment. */
 export function Scores({ result, request, members }: PartProps & { members: readonly Member[] }) {
   const data = useMemo(() => scoreTable(result), [result]);
-  const rows = result.members.flatMap((member, index) =>
-    (member.environments.length > 0 ? member.environments : [null]).map((scores) => ({
-      index,
-      member,
-      scores,
-    })),
-  );
+  const rows = useMemo(() => listScores(result), [result]);
   const best = new Map<string, number>();
   for (const { scores } of rows)
     if (scores !== null)
@@ -58,28 +52,26 @@ export function Scores({ result, request, members }: PartProps & { members: read
           </tr>
         </thead>
         <tbody>
-          {rows.map(({ index, member, scores }) => (
-            <tr key={`${index} ${scores?.environment}`}>
+          {rows.map(({ index, environment, runs, scores }) => (
+            <tr key={`${index} ${environment}`}>
               <th scope="row">
                 <span className={classes.name}>
                   <Dot color={members[index]?.color ?? ""} />
-                  {member.name}
+                  {members[index]?.name}
                 </span>
               </th>
-              <td>{scores?.environment ?? <span className="faint">no evaluation yet</span>}</td>
+              <td>{environment}</td>
               <td data-number>
                 {scores?.n ?? 0}
-                {(scores?.n ?? 0) < member.run_ids.length && (
-                  <small> of {member.run_ids.length}</small>
-                )}
+                {(scores?.n ?? 0) < runs && <small> of {runs}</small>}
               </td>
               <td data-number>
                 {scores === null ? (
-                  "–"
+                  <span className="faint">no score yet</span>
                 ) : (
                   <>
                     {formatScore(scores.mean, scores.stdev)}
-                    {scores.stdev !== null && <small> ± {formatValue(scores.stdev, 2)}</small>}
+                    {scores.stdev !== null && <small> ± {formatSpread(scores.stdev)}</small>}
                   </>
                 )}
               </td>

@@ -25,7 +25,7 @@ export function listMembers(result: ComparisonResult, scheme: Scheme): Member[] 
 
 /** A value of a definition in a cell. */
 export function writeValue(value: Json): string {
-  if (value === null || value === undefined) return "null";
+  if (value === null || value === undefined) return "none";
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
@@ -34,24 +34,47 @@ export function writeValues(values: readonly unknown[]): string {
   return values.length === 0 ? "–" : values.map((one) => writeValue(one as Json)).join(", ");
 }
 
+/** A member in one of the environments of its runs. */
+export interface MemberScores {
+  /** Position of the member. */
+  index: number;
+  /** As the definitions of its runs name it. */
+  environment: string;
+  /** Number of the member's runs in the environment. */
+  runs: number;
+  /** `null` while none of these runs has a score. */
+  scores: ComparisonResult["members"][number]["environments"][number] | null;
+}
+
+/** Each member in each environment of its runs, with and without scores. */
+export function listScores(result: ComparisonResult): MemberScores[] {
+  return result.members.flatMap((member, index) => {
+    const counts = new Map<string, number>();
+    for (const run of result.runs)
+      if (run.member === index) counts.set(run.environment, (counts.get(run.environment) ?? 0) + 1);
+    return [...counts].map(([environment, runs]) => ({
+      index,
+      environment,
+      runs,
+      scores: member.environments.find((one) => one.environment === environment) ?? null,
+    }));
+  });
+}
+
 export function scoreTable(result: ComparisonResult): Table {
   return {
     header: ["member", "runs", "environment", "n", "mean", "stdev", "iqm", "low", "high"],
-    rows: result.members.flatMap((member) =>
-      member.environments.length === 0
-        ? [[member.name, member.run_ids.length, null, 0, null, null, null, null, null]]
-        : member.environments.map((one) => [
-            member.name,
-            member.run_ids.length,
-            one.environment,
-            one.n,
-            one.mean,
-            one.stdev,
-            one.iqm.value,
-            one.iqm.low,
-            one.iqm.high,
-          ]),
-    ),
+    rows: listScores(result).map(({ index, environment, runs, scores }) => [
+      result.members[index]?.name ?? "",
+      runs,
+      environment,
+      scores?.n ?? 0,
+      scores?.mean ?? null,
+      scores?.stdev ?? null,
+      scores?.iqm.value ?? null,
+      scores?.iqm.low ?? null,
+      scores?.iqm.high ?? null,
+    ]),
   };
 }
 

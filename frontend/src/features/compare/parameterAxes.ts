@@ -59,10 +59,19 @@ export function describeSplit(paths: readonly string[]): string {
   return more > 0 ? `${shown} and ${more} more` : shown;
 }
 
-/** The parameters whose values differ, those of the highest importance first. */
+/**
+ * The parameters whose values differ in an environment, those of the highest importance first; all
+ * of the comparison if none differs there.
+ */
 export function rankPaths(result: ComparisonResult, environment: string): string[] {
   const of = result.importance.find((one) => one.environment === environment);
-  if (of === undefined) return [...result.parameters];
+  if (of === undefined) {
+    const { runs } = restrict(result, environment);
+    const varying = result.parameters.filter(
+      (_, column) => new Set(runs.map((run) => JSON.stringify(run.values[column]))).size > 1,
+    );
+    return varying.length > 0 ? varying : [...result.parameters];
+  }
   return collapseSplits(of.parameters).map(({ path }) => path);
 }
 

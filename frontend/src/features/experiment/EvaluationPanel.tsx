@@ -6,8 +6,10 @@ import { listMeasures, type Measures } from "@/api/definition";
 import { seriesQuery } from "@/api/queries";
 import type { ExperimentDetail, Run } from "@/api/types";
 import { Plot } from "@/charts";
+import { AXIS_LABELS } from "@/lib/axes";
 import { chooseXFormat, formatPlural, formatValue } from "@/lib/format";
 import { findQueryError } from "@/lib/outage";
+import { ResetZoom } from "@/ui/CurveControls";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { Panel } from "@/ui/Page";
@@ -16,13 +18,6 @@ import classes from "./ExperimentPage.module.css";
 import { buildEvaluationPlot, buildEvaluationRequest } from "./evaluationPlot";
 import { AXES, type ChangeSearch, type ExperimentSearch } from "./search";
 
-const AXIS_LABELS = {
-  env_step: "env steps",
-  update: "updates",
-  episode: "episodes",
-  wall: "time",
-  relative: "elapsed",
-} as const;
 const HEIGHT = 320;
 
 interface EvaluationPanelProps {
@@ -61,21 +56,12 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
     () => (query.data ? buildEvaluationPlot(query.data, experiment.id, runs, scheme, seeds) : null),
     [query.data, experiment.id, runs, scheme, seeds],
   );
-  const zoomed = search.start !== undefined || search.end !== undefined;
   return (
     <Panel
       title={`Evaluation ${score}`}
       aside={
         <>
-          {zoomed && (
-            <button
-              type="button"
-              className={classes.link}
-              onClick={() => change({ start: undefined, end: undefined })}
-            >
-              Reset zoom
-            </button>
-          )}
+          <ResetZoom range={search} onReset={change} />
           {(carry || hasEarlyEnd(shown, counter)) && (
             <Switch
               label="Carry forward"
@@ -116,7 +102,7 @@ export function EvaluationPanel({ experiment, runs, search, change }: Evaluation
         <Suspense fallback={<Skeleton height={HEIGHT} />}>
           <Plot
             {...plot}
-            label={`Mean evaluation ${score} of ${shown.length} seeds over ${AXIS_LABELS[axis]}`}
+            label={`Mean evaluation ${score} of ${shown.length} ${shown.length === 1 ? "seed" : "seeds"} over ${AXIS_LABELS[axis]}`}
             testId="evaluation-chart"
             height={HEIGHT}
             scheme={scheme}

@@ -17,6 +17,8 @@ import {
   isRefused,
   isTooLarge,
   LAST_EVALUATIONS,
+  nameExperiments,
+  nameGroups,
   selectScores,
 } from "./finalScores";
 import { ScoreStrip } from "./ScoreStrip";
@@ -111,11 +113,12 @@ interface ScoresProps {
 function Scores({ experiment, shown, caption, notes }: ScoresProps) {
   const { own, rivals, domain } = shown;
   const advice = own?.advice ?? null;
+  const names = nameGroups(own === null ? rivals : [own, ...rivals]);
   return (
     <div className={classes.scores}>
       {advice && (
         <p className={classes.advice} data-enough={advice.enough}>
-          {nameExperiments(advice.sentence)}
+          {nameExperiments(advice.sentence, names)}
         </p>
       )}
       <ul className={classes.rows}>
@@ -124,7 +127,7 @@ function Scores({ experiment, shown, caption, notes }: ScoresProps) {
           <Row
             key={one.name}
             group={one}
-            name={String(one.by.experiment)}
+            name={names.get(String(one.by.experiment)) ?? ""}
             domain={domain}
             project={experiment.project}
           />
@@ -133,15 +136,10 @@ function Scores({ experiment, shown, caption, notes }: ScoresProps) {
       <p className={classes.caption}>
         Score: {caption}. Mark and bar: interquartile mean and its 95 % bootstrap interval over
         seeds.
-        {notes.map((note) => ` ${nameExperiments(note)}`)}
+        {notes.map((note) => ` ${nameExperiments(note, names)}`)}
       </p>
     </div>
   );
-}
-
-/** Sentences of the server name a group by its field and value. */
-function nameExperiments(sentence: string): string {
-  return sentence.replaceAll("experiment=", "");
 }
 
 interface RowProps {

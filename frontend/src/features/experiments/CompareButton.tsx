@@ -1,8 +1,7 @@
 import { Button } from "@mantine/core";
-import { Link } from "@tanstack/react-router";
 import { compareExperiments, refuseComparison } from "@/lib/compare";
-import { IconColumns, IconX } from "@/ui/icons";
-import { Permitted } from "@/ui/Permitted";
+import { CompareLink } from "@/ui/CompareLink";
+import { IconX } from "@/ui/icons";
 
 interface CompareButtonProps {
   project: string;
@@ -14,32 +13,16 @@ interface CompareButtonProps {
 /** Leads to the comparison of the selected experiments; nothing without a selection. */
 export function CompareButton({ project, experiments, onClear }: CompareButtonProps) {
   if (experiments.length === 0) return null;
-  const reason = refuseComparison(experiments.length, "experiments");
-  const look = { variant: "default", leftSection: <IconColumns size={15} /> } as const;
   return (
     <>
       <Button variant="subtle" leftSection={<IconX size={14} />} onClick={onClear}>
         {experiments.length} selected
       </Button>
-      {reason !== null ? (
-        <Permitted reason={reason}>
-          <Button {...look}>Compare</Button>
-        </Permitted>
-      ) : (
-        <Button
-          {...look}
-          renderRoot={(props) => (
-            <Link
-              to="/p/$project/compare"
-              params={{ project }}
-              search={compareExperiments(experiments)}
-              {...props}
-            />
-          )}
-        >
-          Compare
-        </Button>
-      )}
+      <CompareLink
+        project={project}
+        search={compareExperiments(experiments)}
+        reason={refuseComparison(experiments.length, "experiments")}
+      />
     </>
   );
 }

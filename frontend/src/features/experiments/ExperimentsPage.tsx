@@ -1,19 +1,20 @@
-import { Button, Skeleton } from "@mantine/core";
-import { useInfiniteQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { Skeleton } from "@mantine/core";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { usePermission } from "@/api/access";
 import { type ApiError, findFaultAt } from "@/api/client";
 import { experimentsQuery } from "@/api/queries";
-import type { Experiment } from "@/api/types";
+import { thresholdsQuery } from "@/api/thresholds";
+import type { Experiment, Threshold } from "@/api/types";
+import { writeSubmitCommand } from "@/lib/commands";
 import { findQueryError } from "@/lib/outage";
 import { DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
 import { FILTER_POINTER } from "@/ui/FilterInput";
-import { IconPlus } from "@/ui/icons";
+import { NewExperimentButton } from "@/ui/NewExperimentButton";
 import { Page, Panel } from "@/ui/Page";
-import { Permitted } from "@/ui/Permitted";
 import { BelowList, ShowMore } from "@/ui/ShowMore";
 import { useScheme } from "@/ui/scheme";
 import { CompareButton } from "./CompareButton";
@@ -21,29 +22,54 @@ import { experimentColumns, selectColumn } from "./columns";
 import classes from "./ExperimentsPage.module.css";
 import { Filters } from "./Filters";
 import { type ExperimentsSearch, readExperimentsSearch } from "./search";
+import { ThresholdPicker } from "./ThresholdPicker";
+import {
+  addThresholds,
+  chooseThresholds,
+  listThresholdKeys,
+  THRESHOLD_WIDTH,
+  thresholdColumn,
+  writeThresholds,
+} from "./thresholdColumns";
 import { useFreshExperiments } from "./useFreshExperiments";
 
 const route = getRouteApi("/inside/p/$project/experiments");
-const SUBMIT = "palestra submit examples/cartpole-dqn.yaml --seeds 0-2";
+/** Width in pixels that the columns without thresholds need. */
+const ROOM = 1_000;
 const SORTABLE = ["name", "created_at"];
+const NO_THRESHOLDS: readonly Threshold[] = [];
 
 export function ExperimentsPage() {
   // The router keeps unknown parameters of the URL, which the server would refuse.
   const search = readExperimentsSearch(route.useSearch());
   const { project } = route.useParams();
   const navigate = useNavigate();
+  const submit = usePermission("run.submit", project);
   const scheme = useScheme();
-  const query = useInfiniteQuery(experimentsQuery(project, search));
+  const thresholds = useQuery(thresholdsQuery(project)).data ?? NO_THRESHOLDS;
+  const { reached, ...wanted } = search;
+  const sort = search.sort ?? "-created_at";
+  const shown = useMemo(
+    () => chooseThresholds(thresholds, reached, sort),
+    [thresholds, reached, sort],
+  );
+  const asked = listThresholdKeys(shown);
+  const query = useInfiniteQuery(
+    experimentsQuery(project, asked.length > 0 ? { ...wanted, columns: asked } : wanted),
+  );
   const problem = findQueryError(query);
   const fault = findFaultAt(problem, FILTER_POINTER);
   const rows = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const columns = useMemo(
-    () => [selectColumn(selected, setSelected), ...experimentColumns(scheme)],
-    [scheme, selected],
+    () => [selectColumn(selected, setSelected), ...addThresholds(experimentColumns(scheme), shown)],
+    [scheme, selected, shown],
+  );
+  const sortable = useMemo(
+    () => [...SORTABLE, ...shown.map((one) => thresholdColumn(one).id)],
+    [shown],
   );
   useFreshExperiments("experiments");
-  const sort = search.sort ?? "-created_at";
   const order = [{ id: sort.replace("-", ""), desc: sort.startsWith("-") }];
   const change = (part: Partial<ExperimentsSearch>) =>
     void navigate({
@@ -57,7 +83,7 @@ export function ExperimentsPage() {
       to: "/p/$project/experiments/$experimentId",
       params: { project, experimentId: row.id },
     });
-  const filtered = Object.keys(search).some((key) => key !== "sort");
+  const filtered = Object.keys(wanted).some((key) => key !== "sort");
   return (
     <Page
       title="Experiments"
@@ -68,7 +94,12 @@ export function ExperimentsPage() {
             experiments={[...selected]}
             onClear={() => setSelected(new Set())}
           />
-          <NewExperiment project={project} />
+          <ThresholdPicker
+            thresholds={thresholds}
+            shown={shown.map((one) => one.name)}
+            onChange={(names) => change({ reached: writeThresholds(names) })}
+          />
+          <NewExperimentButton project={project} reason={submit.reason} />
         </>
       }
     >
@@ -100,10 +131,11 @@ export function ExperimentsPage() {
             rows={rows}
             columns={columns}
             rowId={(row) => row.id}
+            minWidth={ROOM + THRESHOLD_WIDTH * shown.length}
             onOpen={open}
             sorting={{
               state: order,
-              sortable: SORTABLE,
+              sortable,
               onChange: ([first]) =>
                 change({
                   sort: (first
@@ -143,6 +175,7 @@ interface NothingProps {
 }
 
 function Nothing({ project, filtered, onClear }: NothingProps) {
+  const { reason } = usePermission("run.submit", project);
   if (filtered) {
     return (
       <>
@@ -156,32 +189,12 @@ function Nothing({ project, filtered, onClear }: NothingProps) {
   return (
     <EmptyState
       title="No experiments yet"
-      actions={<NewExperiment project={project} />}
-      command={`${SUBMIT} --server ${window.location.origin}`}
+      actions={<NewExperimentButton project={project} reason={reason} />}
+      command={writeSubmitCommand("0-2")}
     >
       Choose an environment and an agent with “New experiment”, or submit a file with the command:
       the runs appear here while they train. The same definition always gets the same ID, so
       submitting twice adds nothing but missing seeds.
     </EmptyState>
-  );
-}
-
-/** Leads to the form, for those who may submit to the project. */
-function NewExperiment({ project }: { project: string }) {
-  const { reason } = usePermission("run.submit", project);
-  const icon = <IconPlus size={15} />;
-  if (reason !== null)
-    return (
-      <Permitted reason={reason}>
-        <Button leftSection={icon}>New experiment</Button>
-      </Permitted>
-    );
-  return (
-    <Button
-      leftSection={icon}
-      renderRoot={(props) => <Link to="/p/$project/new" params={{ project }} {...props} />}
-    >
-      New experiment
-    </Button>
   );
 }

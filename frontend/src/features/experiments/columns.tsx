@@ -56,7 +56,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
     {
       id: "runs",
       header: "Runs",
-      width: 160,
+      width: 136,
       hide: "narrow",
       cell: (row) => <StateCounts counts={row.runs} />,
     },
@@ -71,7 +71,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
     {
       id: "agent",
       header: "Agent",
-      width: 88,
+      width: 76,
       hide: "medium",
       cell: (row) => <span title={row.agent}>{row.agent}</span>,
     },
@@ -96,7 +96,7 @@ export function experimentColumns(scheme: Scheme): Column<Experiment>[] {
     {
       id: "by",
       header: "By",
-      width: 92,
+      width: 76,
       hide: "medium",
       cell: (row) => <span title={row.created_by}>{row.created_by}</span>,
     },

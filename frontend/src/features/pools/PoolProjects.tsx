@@ -124,7 +124,7 @@ function projectColumns(
     {
       id: "quotas",
       header: "",
-      width: 88,
+      width: 104,
       align: "right",
       cell: (row) => (
         <Button

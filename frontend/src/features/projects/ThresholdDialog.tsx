@@ -1,10 +1,21 @@
 import { NumberInput, SegmentedControl, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { findFaultAt } from "@/api/client";
+import { findFaultAt, findFaultBeside } from "@/api/client";
 import { setThreshold } from "@/api/thresholds";
 import type { Threshold } from "@/api/types";
+import { makeSlug } from "@/lib/slug";
 import { FormDialog } from "@/ui/FormDialog";
+
+const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
+const FIELDS = ["path/threshold", "/series", "/value"];
+
+/** Says how a name that no filter could write is written instead. */
+function refuseName(name: string): string | undefined {
+  if (name === "" || NAME.test(name)) return undefined;
+  const near = makeSlug(name);
+  return `Write it in lower-case letters, digits and single hyphens${near && `: ${near}`}`;
+}
 
 interface ThresholdDialogProps {
   slug: string;
@@ -33,8 +44,8 @@ export function ThresholdDialog({ slug, threshold, onDone, onClose }: ThresholdD
       title={threshold === null ? "Declare a threshold" : `Change the threshold ${threshold.name}`}
       submit={threshold === null ? "Declare" : "Change"}
       isPending={save.isPending}
-      incomplete={name.trim() === "" || series.trim() === "" || value === ""}
-      problem={save.error?.message}
+      incomplete={!NAME.test(name.trim()) || series.trim() === "" || value === ""}
+      problem={findFaultBeside(save.error, FIELDS)}
       onSubmit={() => save.mutate()}
       onClose={onClose}
     >
@@ -43,10 +54,10 @@ export function ThresholdDialog({ slug, threshold, onDone, onClose }: ThresholdD
         description="Lower-case letters, digits and hyphens; lists call it reached.NAME"
         placeholder="solved"
         required
-        readOnly={threshold !== null}
+        {...(threshold !== null && { readOnly: true, variant: "filled" })}
         maxLength={64}
         value={name}
-        error={findFaultAt(save.error, "path/threshold")}
+        error={refuseName(name.trim()) ?? findFaultAt(save.error, "path/threshold")}
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <TextInput

@@ -6,6 +6,7 @@ import type { Right } from "@/api/access";
 import { removeThreshold, thresholdKeys, thresholdsQuery } from "@/api/thresholds";
 import type { Threshold } from "@/api/types";
 import { formatCount, formatPlural, formatValue } from "@/lib/format";
+import { writeThresholdKey } from "@/lib/thresholdKeys";
 import { ConfirmDialog } from "@/ui/ConfirmDialog";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
@@ -141,7 +142,7 @@ function buildColumns(
     {
       id: "change",
       header: "",
-      width: 168,
+      width: 204,
       align: "right",
       cell: (row) => (
         <>
@@ -163,9 +164,18 @@ function buildColumns(
 
 /** The page of runs with those first that reached a threshold after the fewest env_steps. */
 function listRunsBy(name: string) {
-  const key = `reached.${name}`;
+  const key = writeThresholdKey(name);
   return {
     sort: key,
-    columns: ["name", "state", "agent", "env", "seed", key, `${key}.seconds`, "created"].join(","),
+    columns: [
+      "name",
+      "state",
+      "agent",
+      "env",
+      "seed",
+      key,
+      writeThresholdKey(name, "seconds"),
+      "created",
+    ].join(","),
   };
 }

@@ -1,32 +1,26 @@
-import { SegmentedControl, Skeleton, Slider, Switch } from "@mantine/core";
+import { SegmentedControl, Skeleton, Switch } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { listMeasures } from "@/api/definition";
 import { evaluationsQuery } from "@/api/queries";
 import { selectTrainingAttempts } from "@/api/schedules";
 import type { RunDetail } from "@/api/types";
+import { AXIS_LABELS } from "@/lib/axes";
 import { sections } from "@/lib/seriesSections";
 import type { View } from "@/live/curve";
 import type { RunCurvesState } from "@/live/useRunCurves";
+import { ResetZoom, Smoothing } from "@/ui/CurveControls";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
-import { IconChevronDown, IconChevronRight } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
 import { SearchInput } from "@/ui/SearchInput";
+import { SectionTitle } from "@/ui/SectionTitle";
 import { CurvePanel } from "./CurvePanel";
 import classes from "./CurvesTab.module.css";
 import { EvaluationChart } from "./EvaluationChart";
 import { listChartedSources, RETURN } from "./evaluationCurves";
 import { AXES, type ChangeSearch, type RunSearch } from "./search";
 import { EVALUATION_SERIES } from "./seriesGroups";
-
-const AXIS_LABELS = {
-  env_step: "env steps",
-  update: "updates",
-  episode: "episodes",
-  wall: "time",
-  relative: "elapsed",
-} as const;
 
 interface CurvesTabProps {
   run: RunDetail;
@@ -133,15 +127,7 @@ function Section({ title, count, wide = false, children }: SectionProps) {
   const [open, setOpen] = useState(true);
   return (
     <section className={classes.section} data-span={open && !wide ? Math.min(count, 4) : 4}>
-      <button
-        type="button"
-        className={classes.sectionTitle}
-        aria-expanded={open}
-        onClick={() => setOpen(!open)}
-      >
-        {open ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}
-        {title} <span className="faint">{count}</span>
-      </button>
+      <SectionTitle title={title} count={count} isOpen={open} onToggle={() => setOpen(!open)} />
       {open && <div className={classes.grid}>{children}</div>}
     </section>
   );
@@ -152,8 +138,6 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
   const [typed, setTyped] = useState(search.q ?? "");
   const { counter } = listMeasures(run.definition);
   const axis = search.x ?? counter;
-  const zoomed = search.start !== undefined || search.end !== undefined;
-  const smooth = search.smooth ?? 0;
   return (
     <div className={classes.toolbar}>
       <SearchInput
@@ -178,24 +162,7 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
           })
         }
       />
-      <div
-        className={classes.smooth}
-        title="Debiased exponential moving average; stored values do not change"
-      >
-        <span id="smoothing">Smoothing</span>
-        <Slider
-          aria-labelledby="smoothing"
-          thumbLabel="Smoothing"
-          w={110}
-          min={0}
-          max={0.99}
-          step={0.01}
-          label={null}
-          value={smooth}
-          onChange={(next) => change({ smooth: next === 0 ? undefined : next })}
-        />
-        <span className={classes.weight}>{smooth.toFixed(2)}</span>
-      </div>
+      <Smoothing value={search.smooth ?? 0} onChange={(smooth) => change({ smooth })} />
       {(selectTrainingAttempts(run).length > 1 || search.superseded) && (
         <Switch
           label="Superseded points"
@@ -203,15 +170,7 @@ function Toolbar({ run, search, change }: Pick<CurvesTabProps, "run" | "search" 
           onChange={(event) => change({ superseded: event.currentTarget.checked || undefined })}
         />
       )}
-      {zoomed && (
-        <button
-          type="button"
-          className={classes.reset}
-          onClick={() => change({ start: undefined, end: undefined })}
-        >
-          Reset zoom
-        </button>
-      )}
+      <ResetZoom range={search} onReset={change} />
     </div>
   );
 }

@@ -3,10 +3,18 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { evaluationsQuery, snapshotsQuery, videosQuery } from "@/api/queries";
 import type { Evaluation, RunDetail } from "@/api/types";
-import { formatCount, formatMoment, formatPlural, formatScore, formatValue } from "@/lib/format";
+import {
+  formatCount,
+  formatMoment,
+  formatPlural,
+  formatScore,
+  formatSpread,
+  formatValue,
+} from "@/lib/format";
 import { type Column, DataTable } from "@/ui/DataTable";
 import { EmptyState } from "@/ui/EmptyState";
 import { IconPlayerPlay } from "@/ui/icons";
+import { LinkButton } from "@/ui/LinkButton";
 import classes from "./EvaluationDrawer.module.css";
 import { EvaluationSnapshot } from "./EvaluationSnapshot";
 import {
@@ -117,7 +125,7 @@ function nameSibling(one: Evaluation, index: number): string {
 
 function Facts({ evaluation }: { evaluation: Evaluation }) {
   const { stdev, episodes } = evaluation;
-  const spread = episodes > 1 ? ` ± ${formatValue(stdev, 2)} sd` : "";
+  const spread = episodes > 1 ? ` ± ${formatSpread(stdev)} sd` : "";
   const facts: [string, string][] = [
     ["Mean return", `${formatScore(evaluation.mean, stdev)}${spread}`],
     ["Median", formatScore(evaluation.median, stdev)],
@@ -203,14 +211,9 @@ function episodeColumns(
       header: "Video",
       cell: ({ video }) =>
         video !== null && (
-          <button
-            type="button"
-            className={classes.play}
-            aria-pressed={video.id === current?.id}
-            onClick={() => play(video)}
-          >
+          <LinkButton aria-pressed={video.id === current?.id} onClick={() => play(video)}>
             <IconPlayerPlay size={13} /> Play
-          </button>
+          </LinkButton>
         ),
     },
   ];

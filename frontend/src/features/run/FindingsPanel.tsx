@@ -1,5 +1,6 @@
 import { describeFindings, type Finding } from "@/lib/findings";
 import { IconStethoscope } from "@/ui/icons";
+import { LinkButton } from "@/ui/LinkButton";
 import classes from "./FindingsPanel.module.css";
 import type { ChangeSearch } from "./search";
 import { isOfEvaluations } from "./seriesGroups";
@@ -28,9 +29,9 @@ export function FindingsPanel({ findings, onShow }: FindingsPanelProps) {
             <p className={classes.sentence}>{one.sentence}</p>
             <p className={classes.remedy}>{one.remedy}</p>
             {one.series !== "" && (
-              <button type="button" className={classes.show} onClick={() => show(one)}>
+              <LinkButton className={classes.show} onClick={() => show(one)}>
                 Show <span className={classes.series}>{one.series}</span>
-              </button>
+              </LinkButton>
             )}
           </li>
         ))}

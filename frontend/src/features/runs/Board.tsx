@@ -6,8 +6,8 @@ import { formatCount } from "@/lib/format";
 import { matcher, type Section, sections } from "@/lib/seriesSections";
 import { EmptyState } from "@/ui/EmptyState";
 import { Failure } from "@/ui/Failure";
-import { IconChevronDown, IconChevronRight } from "@/ui/icons";
 import { Panel } from "@/ui/Page";
+import { SectionTitle } from "@/ui/SectionTitle";
 import classes from "./Board.module.css";
 import { BoardBar } from "./BoardBar";
 import { BoardPanel } from "./BoardPanel";
@@ -17,6 +17,7 @@ import { type PanelLook, readRunOfLine } from "./panelPlot";
 import { useBoardSearch } from "./useBoardSearch";
 import { useBoardSeries } from "./useBoardSeries";
 import { useBoardView } from "./useBoardView";
+import { useLargePanel } from "./useLargePanel";
 
 const PINNED = "pinned";
 /** Number of runs whose curves are drawn: the first ones of the table. */
@@ -42,8 +43,11 @@ export function Board(props: BoardProps) {
   const runs = useMemo(() => props.runs.slice(0, MOST_DRAWN), [props.runs]);
   const [search, change] = useBoardSearch();
   const { ref, width } = useElementSize();
-  const series = useBoardSeries(runs);
-  const store = useBoardView({ ...props, runs, search, series, width });
+  const series = useBoardSeries(runs, props.filter, props.project);
+  const shown = useSections(series.names, search);
+  const [large, setLarge] = useLargePanel(listPanels(shown, search), search.large);
+  const isLarge = large !== null;
+  const store = useBoardView({ ...props, runs, search, series, width, isLarge });
   const look = useLook({ ...props, runs }, search);
   const [line, setLine] = useState<string | null>(null);
   const hover = useRef(onHover);
@@ -58,7 +62,6 @@ export function Board(props: BoardProps) {
     [change],
   );
   const pin = usePins(search, change);
-  const shown = useSections(series.names, search);
   // A row that is hovered meanwhile goes before the line that the cursor has left.
   const current = line !== null && readRunOfLine(line) === hovered ? line : null;
   return (
@@ -67,6 +70,12 @@ export function Board(props: BoardProps) {
       {props.runs.length > runs.length && (
         <p className={classes.remark}>
           Curves of the first {runs.length} of {formatCount(props.runs.length)} runs
+        </p>
+      )}
+      {series.searched !== null && (
+        <p className={classes.remark} role="note">
+          The panels are the series of the newest {formatCount(series.searched)} runs that the
+          filter finds; older ones may have others. A narrower filter shows them.
         </p>
       )}
       {shown.map((section) => (
@@ -81,10 +90,12 @@ export function Board(props: BoardProps) {
               start={search.start}
               end={search.end}
               pinned={search.pins?.includes(name) ?? false}
+              isLarge={large === name}
               hovered={hovered}
               line={current}
               onLine={onLine}
               onPin={pin}
+              onLarge={setLarge}
               onZoom={zoom}
             />
           ))}
@@ -155,6 +166,11 @@ function useSections(names: readonly string[], { panels, pins }: BoardSearch): S
   }, [names, panels, pins]);
 }
 
+/** The panels of the sections that are not folded. */
+function listPanels(shown: readonly Section[], { folded }: BoardSearch): string[] {
+  return shown.flatMap(({ prefix, names }) => (folded?.includes(prefix) ? [] : names));
+}
+
 interface BoardSectionProps {
   section: Section;
   search: BoardSearch;
@@ -172,10 +188,12 @@ function BoardSection({ section, search, change, children }: BoardSectionProps) 
   };
   return (
     <section className={classes.section}>
-      <button type="button" className={classes.title} aria-expanded={open} onClick={toggle}>
-        {open ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}
-        {prefix.replaceAll("_", " ")} <span className="faint">{names.length}</span>
-      </button>
+      <SectionTitle
+        title={prefix.replaceAll("_", " ")}
+        count={names.length}
+        isOpen={open}
+        onToggle={toggle}
+      />
       {open && <div className={classes.grid}>{children}</div>}
     </section>
   );

@@ -1,18 +1,13 @@
-import { NativeSelect, Slider, Switch } from "@mantine/core";
+import { NativeSelect, Switch } from "@mantine/core";
 import { type ReactNode, useRef } from "react";
+import { AXIS_LABELS } from "@/lib/axes";
+import { ResetZoom, Smoothing } from "@/ui/CurveControls";
 import { SearchInput } from "@/ui/SearchInput";
 import { useTyped } from "@/ui/useTyped";
 import classes from "./Board.module.css";
 import { hasInterval } from "./boardQuery";
 import { AGGREGATES, AXES, BANDS, type BoardSearch, type ChangeBoard, SCALES } from "./boardSearch";
 
-const AXIS_LABELS = {
-  env_step: "env steps",
-  update: "updates",
-  episode: "episodes",
-  relative: "elapsed time",
-  wall: "time of day",
-};
 const AGGREGATE_LABELS = { mean: "mean", median: "median", iqm: "IQM" };
 const BAND_LABELS = {
   none: "no band",
@@ -21,7 +16,6 @@ const BAND_LABELS = {
   range: "min to max",
   interval: "95 % interval",
 };
-const SMOOTHING = "Debiased exponential moving average of what is drawn; stored values stay";
 const CARRY = "Runs that succeeded count on in their group with their last value";
 
 interface BoardBarProps {
@@ -35,7 +29,6 @@ export function BoardBar({ search, change, grouped }: BoardBarProps) {
   const input = useRef<HTMLInputElement>(null);
   const { text, type } = useTyped(search.panels, (panels) => change({ panels }));
   const aggregate = search.aggregate ?? "mean";
-  const zoomed = search.start !== undefined || search.end !== undefined;
   return (
     <div className={classes.bar} role="toolbar" aria-label="Board">
       <SearchInput
@@ -98,15 +91,7 @@ export function BoardBar({ search, change, grouped }: BoardBarProps) {
         checked={search.outliers !== "clip"}
         onChange={(on) => change({ outliers: on ? undefined : "clip" })}
       />
-      {zoomed && (
-        <button
-          type="button"
-          className={classes.reset}
-          onClick={() => change({ start: undefined, end: undefined })}
-        >
-          Reset zoom
-        </button>
-      )}
+      <ResetZoom range={search} onReset={change} />
     </div>
   );
 }
@@ -130,32 +115,6 @@ function Choice<Option extends string>(props: ChoiceProps<Option>) {
       data={options.map((one) => ({ value: one, label: String(labels[one]) }))}
       onChange={(event) => onChange(event.currentTarget.value as Option)}
     />
-  );
-}
-
-function Smoothing({
-  value,
-  onChange,
-}: {
-  value: number;
-  onChange(value: number | undefined): void;
-}) {
-  return (
-    <div className={classes.smooth} title={SMOOTHING}>
-      <span id="board-smoothing">Smoothing</span>
-      <Slider
-        aria-labelledby="board-smoothing"
-        thumbLabel="Smoothing"
-        w={90}
-        min={0}
-        max={0.99}
-        step={0.01}
-        label={null}
-        value={value}
-        onChange={(next) => onChange(next === 0 ? undefined : next)}
-      />
-      <span className={classes.weight}>{value.toFixed(2)}</span>
-    </div>
   );
 }
 

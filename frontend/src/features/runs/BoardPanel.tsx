@@ -3,7 +3,7 @@ import { memo, Suspense, useEffect, useRef } from "react";
 import { Plot } from "@/charts";
 import { chooseXFormat, formatCount, formatValue } from "@/lib/format";
 import { Failure } from "@/ui/Failure";
-import { IconPin, IconPinnedOff } from "@/ui/icons";
+import { IconArrowsMaximize, IconArrowsMinimize, IconPin, IconPinnedOff } from "@/ui/icons";
 import { useScheme } from "@/ui/scheme";
 import classes from "./Board.module.css";
 import type { BoardAxis } from "./boardSearch";
@@ -14,6 +14,7 @@ import { usePanelPlot } from "./usePanelPlot";
 /** Panels this near to the visible part of the page are loaded. */
 const AHEAD = "200px";
 const HEIGHT = 190;
+const LARGE_HEIGHT = 460;
 const NO_BANDS: never[] = [];
 
 interface BoardPanelProps {
@@ -24,18 +25,22 @@ interface BoardPanelProps {
   start: number | undefined;
   end: number | undefined;
   pinned: boolean;
+  /** Whether it has the width of the board. */
+  isLarge: boolean;
   /** Run whose line stands out. */
   hovered: string | null;
   /** Line under the cursor, which goes before the line of `hovered`. */
   line: string | null;
   onLine(line: string | null): void;
   onPin(name: string): void;
+  onLarge(name: string | null): void;
   onZoom(range: { start: number; end: number } | null): void;
 }
 
 /** The curves of one series, of all runs and groups that are shown. */
 export const BoardPanel = memo(function BoardPanel(props: BoardPanelProps) {
-  const { name, store, look, axis, pinned } = props;
+  const { name, store, look, axis, pinned, isLarge } = props;
+  const height = isLarge ? LARGE_HEIGHT : HEIGHT;
   const scheme = useScheme();
   const figure = useRef<HTMLElement>(null);
   const { state, plot, source } = usePanelPlot(store, name, look);
@@ -52,9 +57,17 @@ export const BoardPanel = memo(function BoardPanel(props: BoardPanelProps) {
       store.setVisible(name, false);
     };
   }, [store, name]);
+  useEffect(() => {
+    if (isLarge) figure.current?.scrollIntoView({ block: "center" });
+  }, [isLarge]);
   const focused = props.line ?? findLineOfRun(props.hovered, state.curves, look.isShown);
   return (
-    <figure ref={figure} className={classes.panel} data-stale={state.loading || undefined}>
+    <figure
+      ref={figure}
+      className={classes.panel}
+      data-stale={state.loading || undefined}
+      data-large={isLarge || undefined}
+    >
       <figcaption>
         <span className="clip" title={name}>
           {name}
@@ -66,8 +79,18 @@ export const BoardPanel = memo(function BoardPanel(props: BoardPanelProps) {
         )}
         <ActionIcon
           size={22}
-          className={classes.pin ?? ""}
-          data-pinned={pinned || undefined}
+          className={`${classes.tool} ${classes.enlarge}`}
+          data-active={isLarge || undefined}
+          aria-label={isLarge ? `Shrink ${name}` : `Enlarge ${name}`}
+          aria-pressed={isLarge}
+          onClick={() => props.onLarge(isLarge ? null : name)}
+        >
+          {isLarge ? <IconArrowsMinimize size={14} /> : <IconArrowsMaximize size={14} />}
+        </ActionIcon>
+        <ActionIcon
+          size={22}
+          className={classes.tool ?? ""}
+          data-active={pinned || undefined}
           aria-label={pinned ? `Unpin ${name}` : `Pin ${name}`}
           aria-pressed={pinned}
           onClick={() => props.onPin(name)}
@@ -78,15 +101,17 @@ export const BoardPanel = memo(function BoardPanel(props: BoardPanelProps) {
       {state.error !== null && plot === null ? (
         <Failure small error={state.error} retry={() => store.retry(name)} />
       ) : state.curves === null ? (
-        <Skeleton height={HEIGHT} />
+        <Skeleton height={height} />
       ) : plot === null || plot.empty ? (
-        <p className={classes.nothing}>No point of these runs in this range</p>
+        <p className={classes.nothing} style={{ height }}>
+          No point of these runs in this range
+        </p>
       ) : (
-        <Suspense fallback={<Skeleton height={HEIGHT} />}>
+        <Suspense fallback={<Skeleton height={height} />}>
           <Plot
             label={`${name} of the runs shown`}
             testId={`board-${name}`}
-            height={HEIGHT}
+            height={height}
             source={source}
             series={plot.series}
             bands={plot.bands.length > 0 ? plot.bands : NO_BANDS}

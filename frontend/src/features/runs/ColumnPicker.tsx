@@ -2,9 +2,17 @@ import { Button, Popover, UnstyledButton } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { runKeysQuery } from "@/api/runQueries";
+import { writeThresholdKey } from "@/lib/thresholdKeys";
 import { IconColumns } from "@/ui/icons";
 import { SearchInput } from "@/ui/SearchInput";
-import { FIELDS, nameStatistic, STATISTICS, writeSeriesKey } from "./columnKeys";
+import {
+  describeKey,
+  FIELDS,
+  nameStatistic,
+  STATISTICS,
+  THRESHOLD_STATISTICS,
+  writeSeriesKey,
+} from "./columnKeys";
 import classes from "./Runs.module.css";
 import { DEFAULT_COLUMNS } from "./search";
 
@@ -17,7 +25,7 @@ interface ColumnPickerProps {
 /** Entries of a section that are listed; typing finds the others. */
 const MOST = 60;
 
-/** Chooses the columns: fields of runs, members of definitions, statistics of series. */
+/** Chooses the columns: fields of runs, definitions, statistics of series, thresholds. */
 export function ColumnPicker({ project, columns, onChange }: ColumnPickerProps) {
   const [isOpened, setIsOpened] = useState(false);
   return (
@@ -52,6 +60,7 @@ function Choices({ project, columns, onChange }: ColumnPickerProps) {
   );
   const members = (keys.data?.members ?? []).filter(matches);
   const series = (keys.data?.series ?? []).filter(matches);
+  const thresholds = (keys.data?.thresholds ?? []).filter(matches);
   return (
     <div className={classes.picker}>
       <div className={classes.pickerHead}>
@@ -73,18 +82,35 @@ function Choices({ project, columns, onChange }: ColumnPickerProps) {
         ))}
         {series.length > 0 && <h3>Series</h3>}
         {series.slice(0, MOST).map((name) => (
-          <SeriesChoice key={name} series={name} columns={columns} onToggle={toggle} />
+          <StatisticChoice
+            key={name}
+            name={name}
+            keys={STATISTICS.map((one) => writeSeriesKey(name, one))}
+            columns={columns}
+            onToggle={toggle}
+          />
         ))}
         <Rest count={series.length} />
+        {thresholds.length > 0 && <h3>First reached</h3>}
+        {thresholds.map((name) => (
+          <StatisticChoice
+            key={name}
+            name={name}
+            keys={THRESHOLD_STATISTICS.map((one) => writeThresholdKey(name, one))}
+            columns={columns}
+            onToggle={toggle}
+          />
+        ))}
         {members.length > 0 && <h3>Definition</h3>}
         {members.slice(0, MOST).map((path) => (
           <Choice key={path} name={path} label={path} columns={columns} onToggle={toggle} />
         ))}
         <Rest count={members.length} />
         {keys.error && <p className="muted">{keys.error.message}</p>}
-        {wanted !== "" && fields.length + members.length + series.length === 0 && (
-          <p className="muted">No column has “{text.trim()}” in its name.</p>
-        )}
+        {wanted !== "" &&
+          fields.length + members.length + series.length + thresholds.length === 0 && (
+            <p className="muted">No column has “{text.trim()}” in its name.</p>
+          )}
       </div>
     </div>
   );
@@ -110,30 +136,32 @@ function Choice({ name, label, columns, onToggle }: ChoiceProps) {
   );
 }
 
-interface SeriesChoiceProps {
-  series: string;
+interface StatisticChoiceProps {
+  /** Series or threshold. */
+  name: string;
+  /** The keys of its statistics. */
+  keys: readonly string[];
   columns: readonly string[];
   onToggle(key: string): void;
 }
 
-function SeriesChoice({ series, columns, onToggle }: SeriesChoiceProps) {
+function StatisticChoice({ name, keys, columns, onToggle }: StatisticChoiceProps) {
   return (
     <div className={classes.choice}>
-      <span className="clip grow" title={series}>
-        {series}
+      <span className="clip grow" title={name}>
+        {name}
       </span>
-      {STATISTICS.map((statistic) => {
-        const key = writeSeriesKey(series, statistic);
-        const isShown = columns.includes(key);
+      {keys.map((key) => {
+        const statistic = nameStatistic(describeKey(key).statistic ?? "");
         return (
           <UnstyledButton
-            key={statistic}
+            key={key}
             className={classes.statisticChoice ?? ""}
-            aria-pressed={isShown}
-            aria-label={`${series}, ${nameStatistic(statistic)}`}
+            aria-pressed={columns.includes(key)}
+            aria-label={`${name}, ${statistic}`}
             onClick={() => onToggle(key)}
           >
-            {nameStatistic(statistic)}
+            {statistic}
           </UnstyledButton>
         );
       })}

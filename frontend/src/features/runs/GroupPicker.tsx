@@ -23,6 +23,7 @@ export function GroupPicker({ project, groupBy, onChange }: GroupPickerProps) {
   return (
     <MultiSelect
       className={classes.grouping ?? ""}
+      classNames={{ pillsList: classes.groupingPills ?? "" }}
       aria-label="Group by"
       placeholder={groupBy.length === 0 ? "Group by…" : ""}
       data={[

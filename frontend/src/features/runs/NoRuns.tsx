@@ -1,12 +1,8 @@
-import { Button } from "@mantine/core";
-import { Link } from "@tanstack/react-router";
 import { usePermission } from "@/api/access";
+import { writeSubmitCommand } from "@/lib/commands";
 import { EmptyState } from "@/ui/EmptyState";
-import { IconPlus } from "@/ui/icons";
-import { Permitted } from "@/ui/Permitted";
+import { NewExperimentButton } from "@/ui/NewExperimentButton";
 import { BelowList } from "@/ui/ShowMore";
-
-const SUBMIT = "palestra submit examples/cartpole-dqn.yaml --seeds 0-2";
 
 interface NoRunsProps {
   project: string;
@@ -16,6 +12,7 @@ interface NoRunsProps {
 
 /** Says why no run is listed, and what would fill the list. */
 export function NoRuns({ project, isFiltered, onClear }: NoRunsProps) {
+  const { reason } = usePermission("run.submit", project);
   if (isFiltered)
     return (
       <>
@@ -29,29 +26,10 @@ export function NoRuns({ project, isFiltered, onClear }: NoRunsProps) {
   return (
     <EmptyState
       title="No runs yet"
-      actions={<NewExperiment project={project} />}
-      command={`${SUBMIT} --server ${window.location.origin}`}
+      actions={<NewExperimentButton project={project} reason={reason} />}
+      command={writeSubmitCommand("0-2")}
     >
       Submit an experiment with some seeds: each seed is a run, whose row follows its training.
     </EmptyState>
-  );
-}
-
-function NewExperiment({ project }: { project: string }) {
-  const { reason } = usePermission("run.submit", project);
-  const icon = <IconPlus size={15} />;
-  if (reason !== null)
-    return (
-      <Permitted reason={reason}>
-        <Button leftSection={icon}>New experiment</Button>
-      </Permitted>
-    );
-  return (
-    <Button
-      leftSection={icon}
-      renderRoot={(props) => <Link to="/p/$project/new" params={{ project }} {...props} />}
-    >
-      New experiment
-    </Button>
   );
 }

@@ -6,13 +6,14 @@ import type { RunSelection, RunVerb } from "@/api/types";
 import { formatCount, formatPlural } from "@/lib/format";
 import { FormDialog } from "@/ui/FormDialog";
 import { Permitted } from "@/ui/Permitted";
+import { CompareSelected } from "./CompareSelected";
 import classes from "./Runs.module.css";
 import { DONE, useRunActions } from "./useRunActions";
 
 interface BulkBarProps {
   project: string;
-  /** Number of runs that are selected one by one. */
-  count: number;
+  /** IDs of the selected runs that are loaded. */
+  runs: readonly string[];
   /** Whether all runs that fit the filter are meant, also those that are not loaded. */
   isAll: boolean;
   /** Number of all runs that fit the filter, where it is known. */
@@ -34,7 +35,8 @@ const VERBS: readonly { verb: RunVerb; label: string; title: string }[] = [
 /** What can be done with the selected runs; each action counts them first. */
 export function RunsBulkBar(props: BulkBarProps) {
   const [asked, setAsked] = useState<RunVerb | null>(null);
-  const { count, isAll, total } = props;
+  const { isAll, total } = props;
+  const count = props.runs.length;
   const every = total === null ? "all" : `all ${formatCount(total)}`;
   return (
     <section className={classes.bulk} aria-label="Selected runs">
@@ -45,6 +47,11 @@ export function RunsBulkBar(props: BulkBarProps) {
         </Button>
       )}
       <span className={classes.bulkActions}>
+        <CompareSelected
+          project={props.project}
+          runs={props.runs}
+          count={isAll ? Math.max(count, total ?? 0) : count}
+        />
         {VERBS.map(({ verb, label }) => (
           <Permitted key={verb} reason={props.reason}>
             <Button variant="default" size="compact-xs" onClick={() => setAsked(verb)}>

@@ -95,7 +95,7 @@ export function RunsPage() {
       {selection.ids.size > 0 && (
         <RunsBulkBar
           project={project}
-          count={selection.ids.size}
+          runs={[...selection.ids]}
           isAll={selection.isAll}
           total={total.data?.runs ?? null}
           selection={selection.isAll ? { filter } : { runs: [...selection.ids] }}

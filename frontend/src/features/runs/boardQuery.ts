@@ -1,5 +1,6 @@
 /** The queries of the board's panels. */
-import type { SeriesQuery } from "@/api/types";
+import type { Measures } from "@/api/definition";
+import type { Run, SeriesQuery } from "@/api/types";
 import type { Aggregate, Band, BoardAxis } from "./boardSearch";
 
 /** What all panels show. Two views with equal members have equal curves. */
@@ -82,6 +83,25 @@ export function buildBoardQuery(view: BoardView, names: readonly string[]): Seri
     show_runs: false,
     select: drawn,
   };
+}
+
+/**
+ * The least distance of two evaluations of some definitions. `null` while no run has come so far:
+ * all its evaluations would lie in the bucket at 0.
+ */
+export function findEvaluationDistance(
+  measures: readonly Pick<Measures, "counter" | "evaluateEvery">[],
+  progress: readonly Pick<Run["progress"], "env_step" | "update">[],
+): BoardView["evaluations"] {
+  const counter = measures[0]?.counter;
+  if (counter === undefined) return null;
+  // Evaluations that are further apart than the closest ones have buckets of their own in any case.
+  const known = measures.flatMap((one) =>
+    one.counter === counter && one.evaluateEvery !== null ? [one.evaluateEvery] : [],
+  );
+  const every = Math.min(...known);
+  const isReached = progress.some((one) => one[counter] >= every);
+  return isReached ? { counter, every } : null;
 }
 
 function listStatistics(aggregate: Aggregate, band: Band): Statistic[] {

@@ -25,6 +25,8 @@ export function readBoardSearch(search: Search) {
     panels: text(search, "panels"),
     pins: texts(search, "pins"),
     folded: texts(search, "folded"),
+    /** The panel that has the width of the board. */
+    large: text(search, "large"),
   });
 }
 

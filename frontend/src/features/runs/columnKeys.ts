@@ -1,5 +1,7 @@
 /** What the keys of columns mean: fields of runs, members of definitions, series, thresholds. */
 
+import { THRESHOLD_PREFIX } from "@/lib/thresholdKeys";
+
 export type ColumnKind = "field" | "member" | "series" | "threshold";
 
 export interface ColumnKey {
@@ -44,6 +46,7 @@ export const FIELDS: Readonly<Record<string, Field>> = {
 };
 
 export const STATISTICS = ["last", "best", "mean10", "count"] as const;
+export const THRESHOLD_STATISTICS = ["env_step", "seconds"] as const;
 const WORDS: Readonly<Record<string, string>> = {
   last: "last",
   best: "best",
@@ -53,7 +56,6 @@ const WORDS: Readonly<Record<string, string>> = {
   seconds: "seconds",
 };
 const SERIES_PREFIX = "series.";
-const THRESHOLD_PREFIX = "reached.";
 
 /** A statistic in a word: `mean10` is the mean of the last ten values. */
 export function nameStatistic(statistic: string): string {

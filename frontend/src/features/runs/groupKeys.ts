@@ -1,6 +1,7 @@
 /** How runs are grouped: the metric, the order and the colours of groups. */
 import type { Run, RunGroup } from "@/api/types";
 import { chooseGroupColor, chooseMemberColor, type Scheme } from "@/lib/color";
+import { readOrder } from "@/lib/sortOrder";
 import { describeKey } from "./columnKeys";
 import { readCell } from "./runCells";
 
@@ -9,16 +10,16 @@ const COUNTERS = new Set(["env_step", "update", "episode", "seed"]);
 /** Shades that the seeds of a group share among them. */
 const SHADES = 6;
 
-/** The key whose mean the groups show: that of the order, where it is a number. */
+/** The key whose mean the groups show: the first one of the order, where it is a number. */
 export function chooseMetric(sort: string): string {
-  const key = sort.replace(/^-/, "");
+  const key = readOrder(sort)[0]?.id ?? "";
   const { kind } = describeKey(key);
   return kind === "series" || kind === "threshold" || COUNTERS.has(key) ? key : DEFAULT_METRIC;
 }
 
-/** The order of the groups that fits the order of the runs. */
+/** The order of the groups that fits the first key of the order of the runs. */
 export function chooseGroupSort(sort: string, groupBy: readonly string[]): string {
-  const key = sort.replace(/^-/, "");
+  const key = readOrder(sort)[0]?.id ?? "";
   const sign = sort.startsWith("-") ? "-" : "";
   if (key === chooseMetric(sort)) return `${sign}mean`;
   return key === "name" || groupBy.includes(key) ? `${sign}name` : "-mean";

@@ -69,7 +69,7 @@ export function showCell(
   if (key === "name")
     return <Name run={run} name={String(value)} color={color(run.id)} isMember={isMember} />;
   if (key === "state") return <State run={run} />;
-  if (key === "seed") return run.replicate > 0 ? `${run.seed}.${run.replicate}` : run.seed;
+  if (key === "seed") return showSeed(run);
   if (key === "cause") return value ? nameCause(String(value)) : <Nothing />;
   if (key === "created" || key === "started" || key === "finished")
     return <span title={formatMoment(value as string | null)}>{formatAge(value as string)}</span>;
@@ -89,6 +89,10 @@ export function showCell(
       <Nothing />
     );
   return showPlain(value);
+}
+
+function showSeed(run: Run): ReactNode {
+  return run.replicate > 0 ? `${run.seed}.${run.replicate}` : run.seed;
 }
 
 /** Shows a value of a definition. */
@@ -127,7 +131,7 @@ function Name({ run, isMember, name, color }: NameProps) {
       <Link to="/p/$project/runs/$runId" params={{ project: run.project, runId: run.id }}>
         {name}
       </Link>
-      {isMember && <span className="faint">seed {run.seed}</span>}
+      <span className="muted">seed {showSeed(run)}</span>
     </span>
   );
 }

@@ -1,4 +1,5 @@
 import { useMemo } from "react";
+import { readOrder } from "@/lib/sortOrder";
 import type { HeaderActions } from "@/ui/GridHeader";
 import { describeKey } from "./columnKeys";
 import type { useRunsState } from "./useRunsState";
@@ -12,8 +13,9 @@ export function useHeaderActions(page: ReturnType<typeof useRunsState>): HeaderA
   return useMemo(() => {
     const { sort, groupBy } = state;
     return {
-      order: { id: sort.replace(/^-/, ""), isDescending: sort.startsWith("-") },
+      order: readOrder(sort),
       onSort: page.sortBy,
+      onUnsort: page.unsort,
       onResize: page.resize,
       onPin: page.pin,
       onHide: page.hide,
@@ -29,5 +31,5 @@ export function useHeaderActions(page: ReturnType<typeof useRunsState>): HeaderA
         ];
       },
     };
-  }, [state, change, page.sortBy, page.resize, page.pin, page.hide, page.move]);
+  }, [state, change, page.sortBy, page.unsort, page.resize, page.pin, page.hide, page.move]);
 }

@@ -1,4 +1,5 @@
 import { useMemo } from "react";
+import { readOrder } from "@/lib/sortOrder";
 import type { GridColumn } from "@/ui/DataGrid";
 import { ScoreText } from "@/ui/ScoreText";
 import { StateCounts } from "@/ui/StateBadge";
@@ -14,6 +15,9 @@ import type { RunsState } from "./search";
 const NAME = "name";
 /** Room for a mean with its standard error and n. */
 const MEAN_WIDTH = 210;
+/** Room for the arrow of a column that sorts, and for its place among several. */
+const ARROW_WIDTH = 16;
+const PLACE_WIDTH = 18;
 
 /** The keys of the columns in the order of the table: the pinned ones first. */
 export function orderColumns({ columns, pinned, groupBy, sort }: RunsState): string[] {
@@ -23,8 +27,25 @@ export function orderColumns({ columns, pinned, groupBy, sort }: RunsState): str
   // A group needs a name, and the metric of which it shows the mean.
   if (isGrouped && !shown.includes(NAME)) shown.unshift(NAME);
   if (isGrouped && !shown.includes(metric)) shown.push(metric);
+  // Groups have a state and a mean, which stand beside their names.
+  const lead = isGrouped ? [NAME, "state", metric].filter((key) => shown.includes(key)) : [];
+  shown.sort((a, b) => rank(lead, a) - rank(lead, b));
   const isPinned = (key: string) => pinned.includes(key) || (isGrouped && key === NAME);
   return [...shown.filter(isPinned), ...shown.filter((key) => !isPinned(key))];
+}
+
+function rank(lead: readonly string[], key: string): number {
+  const place = lead.indexOf(key);
+  return place < 0 ? lead.length : place;
+}
+
+/** The width of a column that was not resized, in pixels. */
+export function chooseWidth(key: string, { groupBy, sort }: RunsState): number {
+  const isMean = groupBy.length > 0 && key === chooseMetric(sort);
+  const order = readOrder(sort);
+  const marks = ARROW_WIDTH + (order.length > 1 ? PLACE_WIDTH : 0);
+  const isSorting = order.some(({ id }) => id === key);
+  return (isMean ? MEAN_WIDTH : describeKey(key).width) + (isSorting ? marks : 0);
 }
 
 /** Returns the columns of the table. */
@@ -41,7 +62,7 @@ export function useRunColumns(
     return orderColumns(state).map((key) => ({
       ...describeColumn(key),
       ...(key === NAME && isGrouped ? { name: "Group", header: "Group" } : {}),
-      width: widths[key] ?? (isGrouped && key === metric ? MEAN_WIDTH : describeKey(key).width),
+      width: widths[key] ?? chooseWidth(key, state),
       isPinned: pinned.includes(key) || (isGrouped && key === NAME),
       cell: (item) => {
         if (item.kind === "note")

@@ -1,5 +1,6 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
+import { addKey, readOrder, removeKey, type SortKey, writeOrder } from "@/lib/sortOrder";
 import {
   boundWidth,
   DEFAULTS,
@@ -35,17 +36,21 @@ export function useRunsState(project: string, search: RunsSearch, view: RunsStat
   );
   const actions = useMemo(() => {
     const { columns, pinned, widths, sort } = state;
+    const showColumns = (keys: readonly string[]) =>
+      change({
+        columns: keys,
+        pinned: pinned.filter((key) => keys.includes(key)),
+        // A column that is not shown has no heading from which it could be left out.
+        sort: columns
+          .filter((key) => !keys.includes(key))
+          .reduce((left, key) => leaveOut(left, key, base.sort), sort),
+      });
     return {
-      sortBy: (key: string, isDescending: boolean) =>
-        change({ sort: `${isDescending ? "-" : ""}${key}` }),
-      showColumns: (keys: readonly string[]) =>
-        change({ columns: keys, pinned: pinned.filter((key) => keys.includes(key)) }),
-      hide: (key: string) =>
-        change({
-          columns: columns.filter((one) => one !== key),
-          pinned: pinned.filter((one) => one !== key),
-          ...(sort.replace(/^-/, "") === key ? { sort: base.sort } : {}),
-        }),
+      sortBy: (key: SortKey, isAdded: boolean) =>
+        change({ sort: writeOrder(isAdded ? addKey(readOrder(sort), key) : [key]) }),
+      unsort: (key: string) => change({ sort: leaveOut(sort, key, base.sort) }),
+      showColumns,
+      hide: (key: string) => showColumns(columns.filter((one) => one !== key)),
       move: (key: string, by: -1 | 1) => change({ columns: moveKey(columns, key, by) }),
       pin: (key: string, isPinned: boolean) =>
         change({ pinned: isPinned ? [...pinned, key] : pinned.filter((one) => one !== key) }),
@@ -54,6 +59,11 @@ export function useRunsState(project: string, search: RunsSearch, view: RunsStat
     };
   }, [state, change, base]);
   return { state, change, navigateTo, ...actions };
+}
+
+/** The order without a key, or the usual one if nothing is left of it. */
+function leaveOut(sort: string, key: string, usual: string): string {
+  return writeOrder(removeKey(readOrder(sort), key)) || usual;
 }
 
 /** Moves a key by one place in a list. */

@@ -38,9 +38,10 @@ export function writeView(
   };
 }
 
-/** The parameters of the URL that belong to the board. */
+/** The board's settings in the URL; an enlarged panel is a look at the view, and no part of it. */
 export function readBoardSettings(search: RunsSearch): Record<string, Setting> {
-  const { filter, sort, columns, pinned, widths, group, show, split, view, ...board } = search;
+  const { filter, sort, columns, pinned, widths, group, show, split, view, large, ...board } =
+    search;
   return board as Record<string, Setting>;
 }
 
@@ -49,7 +50,7 @@ export function isChanged(
   search: RunsSearch,
   saved: Readonly<Record<string, unknown>> | undefined,
 ): boolean {
-  const { view, ...own } = search;
+  const { view, large, ...own } = search;
   const board = readBoardSettings(search);
   const page = Object.keys(own).filter((key) => !(key in board));
   const sort = (some: Readonly<Record<string, unknown>>) =>

@@ -1,13 +1,16 @@
 """Each rule fires on the curves that it is for, and on no others."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.metrics.health import rules
 from app.metrics.health.records import HealthSeries, TrainingRecord
+from palestra.contract import health
 
 STEPS = np.arange(40) * 1_000.0
 
@@ -105,8 +108,141 @@ def test_the_bound_of_values_without_discount_is_the_episode_limit() -> None:
     assert rules.check_values(replace(record, gamma=1.0, max_episode_steps=None)) is None
     found = rules.check_values(record)
     assert found is not None
-    assert found.sentence == "q/mean is 700, but rewards of at most 1 allow 100."
+    assert found.sentence == (
+        "q/mean reached 700 around 23000 env_steps, but rewards of at most 1 allow 100."
+    )
     assert rules.check_values(replace(record, entropy_bonus=True)) is None
+
+
+def test_values_that_diverged_for_a_tenth_of_the_training_are_found_until_as_long_after() -> None:
+    values = np.full(40, 60.0)
+    values[20:24] = -1_000.0
+    record = with_series(q__mean=trace(values))(make_healthy())
+    found = rules.check_values(record)
+    assert found is not None
+    assert found.env_step == 23_000
+    assert found.sentence.startswith("q/mean reached 1000 around 23000 env_steps, ")
+    recovered = trace(np.roll(values, -4))
+    assert rules.check_values(with_series(q__mean=recovered)(make_healthy())) is None
+    values[21:24] = 60.0  # One bucket of 295 on average over four is below 1.5 times the bound.
+    values[20] = -300.0
+    assert rules.check_values(with_series(q__mean=trace(values))(make_healthy())) is None
+    gaps = np.where(np.arange(40) % 2, math.nan, 700.0)
+    assert rules.check_values(with_series(q__mean=trace(gaps))(make_healthy())) is not None
+
+
+def test_an_episode_has_time_to_end_in_each_environment() -> None:
+    record = with_series(episode__return=None)(replace(make_healthy(), max_episode_steps=None))
+    for num_envs, env_steps, is_found in [
+        (1, 9_999, False),
+        (1, 10_000, True),
+        (4, 11_999, False),
+        (4, 12_000, True),
+    ]:
+        changed = replace(record, num_envs=num_envs, env_steps=env_steps)
+        assert (rules.check_episodes(changed) is not None) == is_found
+    limited = replace(record, max_episode_steps=5_000, num_envs=8)
+    assert rules.check_episodes(replace(limited, env_steps=79_999)) is None
+    found = rules.check_episodes(replace(limited, env_steps=80_000))
+    assert found is not None
+    assert found.sentence == "No episode finished in 80000 env_steps."
+
+
+def test_environments_of_a_record_are_those_that_step_together() -> None:
+    def count(definition: dict[str, Any]) -> int:
+        return TrainingRecord.from_definition(definition, {}, [], 0).num_envs
+
+    assert count({"agent": {"name": "dqn"}, "env": {"num_envs": 8}}) == 8
+    assert count({"agent": {"name": "a3c", "processes": 2}, "env": {"num_envs": 1}}) == 2
+    assert count({}) == 1
+
+
+def test_kl_out_of_range_is_found_without_a_clip_fraction() -> None:
+    record = with_series(policy__clip_fraction=None, policy__kl=trace(0.5))(make_healthy())
+    found = rules.check_policy_steps(record)
+    assert found is not None
+    assert found.sentence == "policy/kl is 0.5, above 0.2: each update changes the policy too much."
+    early = np.where(np.arange(40) < 29, 0.5, 0.01)
+    assert rules.check_policy_steps(with_series(policy__kl=trace(early))(make_healthy())) is None
+
+
+def test_gradients_are_compared_with_the_clip_and_have_to_stay_above_it() -> None:
+    clipped = BROKEN["gradients_clipped"](make_healthy())
+    found = rules.check_gradients(clipped)
+    assert found is not None
+    assert found.sentence == "gradient/norm stays above 5000, 1e+04 times the clip at 0.5."
+    assert rules.check_gradients(replace(clipped, max_grad_norm=None)) is None
+    dips = np.where(np.arange(40) == 35, 3.0, 5_000.0)
+    assert rules.check_gradients(with_series(gradient__norm=trace(dips))(make_healthy())) is None
+
+
+def test_a_return_of_the_environment_that_is_no_number_is_found() -> None:
+    returns = trace(100.0, np.arange(40) == 7)
+    found = rules.check_finite(with_series(episode__return=returns)(make_healthy()))
+    assert found is not None
+    assert found.sentence == (
+        "episode/return has 1 values that are not finite, the first around 7000 env_steps."
+    )
+    assert found.remedy == "Check the rewards of the environment."
+
+
+def test_the_step_of_a_fall_is_right_where_an_evaluation_has_no_mean() -> None:
+    fallen = fall(make_healthy())
+    whole = rules.check_fall(fallen)
+    means = fallen.evaluation_means.copy()
+    means[3] = math.nan
+    gap = rules.check_fall(replace(fallen, evaluation_means=means))
+    assert whole is not None
+    assert gap is not None
+    assert gap.env_step == whole.env_step
+
+
+def test_evaluations_above_or_near_training_are_no_finding() -> None:
+    training = np.linspace(0, 480, 40)
+    for evaluated, is_found in [(600.0, False), (300.0, False), (200.0, True)]:
+        record = replace(make_healthy(), evaluation_means=np.full(41, evaluated))
+        found = rules.check_evaluation(with_series(episode__return=trace(training))(record))
+        assert (found is not None) == is_found
+        if found is not None:
+            assert found.sentence == "Evaluations return 200, training episodes 461.5."
+
+
+def test_evaluations_are_compared_with_the_training_since_the_first_of_them() -> None:
+    # The return rose between the last two evaluations, after most of the last 5 were made.
+    steps = np.array([5, 10, 15, 20, 25, 36]) * 1_000
+    means = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 480.0])
+    rise = np.where(np.arange(40) < 28, 0.0, 480.0)
+    record = replace(make_healthy(), evaluation_means=means, evaluation_steps=steps)
+    changed = with_series(episode__return=trace(rise))(record)
+    assert rules.check_evaluation(changed) is None
+    late = replace(record, evaluation_steps=np.array([34, 35, 36, 37, 38, 39]) * 1_000)
+    changed = with_series(episode__return=trace(rise))(replace(late, evaluation_means=0 * means))
+    assert rules.check_evaluation(changed) is not None
+
+
+def test_a_gpu_that_is_busy_in_the_last_half_is_not_idle() -> None:
+    use = np.where(np.arange(40) < 20, 0.0, 30.0)
+    record = make_healthy()
+    assert rules.check_gpu(with_series(system__gpu0_util_percent=trace(use))(record)) is None
+    found = rules.check_gpu(with_series(system__gpu1_util_percent=trace(use[::-1]))(record))
+    assert found is not None
+    assert found.series == "system/gpu1_util_percent"
+    assert found.sentence == (
+        "system/gpu1_util_percent is 0 on average: the environment is the bottleneck."
+    )
+
+
+def test_rules_have_the_names_of_the_contract_and_name_their_series() -> None:
+    assert {*BROKEN} == {*health.RULES}
+    found = [
+        rule
+        for rule in health.RULES
+        for finding in rules.find_faults(BROKEN[rule](make_healthy()))
+        if finding.rule == rule
+    ]
+    assert found == list(health.RULES)
+    for check in rules.RULES:
+        assert "Series: " in (check.__doc__ or "")
 
 
 def test_a_return_that_recovers_has_not_fallen() -> None:

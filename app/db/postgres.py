@@ -1,0 +1,93 @@
+"""The PostgreSQL driver: a psycopg connection that sends statements together in one round trip.
+
+A round trip costs more than most statements. So BEGIN goes with the transaction's first statement,
+and statements whose results nobody reads go with the next one or the commit, as on SQLite
+(`app.db.sqlite`). The server executes them in order, and none after one that fails.
+"""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import psycopg
+
+
+class PipelinedConnection(psycopg.AsyncConnection[Any]):
+    """A connection that keeps statements for its next round trip. It must be in autocommit mode."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.cursor_factory = PipelinedCursor
+        self._deferred: list[tuple[bytes, Sequence[Mapping[str, Any]]]] = []
+
+    @property
+    def has_deferred(self) -> bool:
+        """Whether statements wait for the next round trip."""
+        return bool(self._deferred)
+
+    def defer(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Executes a statement for each row of parameters before the next one, or with the commit.
+
+        Its error is raised there. A rollback before that drops it.
+        """
+        self._deferred.append((sql.encode(), rows))
+
+    def begin(self, statement: str) -> None:
+        """Begins a transaction by `statement` in the next round trip."""
+        self.defer(statement, [{}])
+
+    async def send_deferred(self) -> None:
+        """Sends the deferred statements; to be called in a pipeline."""
+        deferred, self._deferred = self._deferred, []
+        for sql, rows in deferred:
+            cursor = psycopg.AsyncCursor(self)
+            if len(rows) == 1:
+                await cursor.execute(sql, rows[0] or None)
+            else:
+                await cursor.executemany(sql, rows)
+
+    async def commit(self) -> None:
+        """Executes the deferred statements and commits, in one round trip."""
+        if not self._deferred:
+            await super().commit()
+            return
+        try:
+            async with self.pipeline():
+                self.defer("COMMIT", [{}])
+                await self.send_deferred()
+        except Exception:
+            # SQLAlchemy takes the transaction as ended, and so would leave it open for the next
+            # one, which would commit what it wrote. Not only the driver's errors end up here: a
+            # parameter may be one that it cannot encode.
+            with contextlib.suppress(psycopg.Error):
+                await self.rollback()
+            raise
+
+    async def rollback(self) -> None:
+        """Drops the deferred statements and rolls back."""
+        self._deferred.clear()
+        await super().rollback()
+
+
+class PipelinedCursor(psycopg.AsyncCursor[Any]):
+    """A cursor whose statements travel together with those that its connection deferred."""
+
+    async def execute(self, *args: Any, **options: Any) -> Self:
+        """Executes the deferred statements and this one, in one round trip."""
+        driver = self.connection
+        if not isinstance(driver, PipelinedConnection) or not driver.has_deferred:
+            return await super().execute(*args, **options)
+        async with driver.pipeline():
+            await driver.send_deferred()
+            await super().execute(*args, **options)
+        return self
+
+    async def executemany(self, *args: Any, **options: Any) -> None:
+        """Executes the deferred statements and this one, in one round trip."""
+        driver = self.connection
+        if not isinstance(driver, PipelinedConnection) or not driver.has_deferred:
+            await super().executemany(*args, **options)
+            return
+        async with driver.pipeline():
+            await driver.send_deferred()
+            await super().executemany(*args, **options)

@@ -1,0 +1,5 @@
+/** The command that submits an example to this server, which empty lists show. */
+export function writeSubmitCommand(seeds: string): string {
+  const { origin } = window.location;
+  return `palestra submit examples/cartpole-dqn.yaml --seeds ${seeds} --server ${origin}`;
+}
