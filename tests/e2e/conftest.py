@@ -7,12 +7,17 @@ from pathlib import Path
 
 import psutil
 import pytest
+from playwright import async_api, sync_api
 
 from palestra.cli.embedded.child_processes import find_marked
 from tests.e2e.palestra_up import UpProcess
 from tests.support.process_stack import Stack
 
 pytestmark = pytest.mark.processes
+
+# Five tests share two cores: how soon a page shows something is measured by benchmarks.pages.
+for _api in (sync_api, async_api):
+    _api.expect.set_options(timeout=60_000)
 
 
 @pytest.fixture

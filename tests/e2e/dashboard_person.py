@@ -24,7 +24,7 @@ class DashboardPerson:
     def open(cls, browser: Browser, url: str, link: str) -> "DashboardPerson":
         """Opens a one-time link in a new context."""
         context = browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         page = context.new_page()
         page.goto(link)
         return cls(page)
@@ -85,7 +85,7 @@ class DashboardPerson:
             self.page.goto(address)
         self.page.get_by_role("button", name=verb, exact=True).click()
         badge = self.page.locator(f"h1 [data-state={state}]")
-        expect(badge).to_be_visible(timeout=40_000)
+        expect(badge).to_be_visible()
 
     def disable(self, user: str) -> None:
         """Disables a person whose unfinished jobs go on, as an administrator."""

@@ -23,10 +23,9 @@ from tests.support.training import make_evaluations, train
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
-expect.set_options(timeout=20_000)
 AXE = Path(__file__).parents[2] / "frontend/node_modules/axe-core/axe.min.js"
 EXAMINE = """async () => {
     const found = await axe.run(document, { resultTypes: ["violations"] });

@@ -12,10 +12,9 @@ from tests.e2e.dashboard_site import DashboardSite, open_site
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
-expect.set_options(timeout=20_000)
 FIRST, SECOND = "four unrelated owls sing", "seven quiet lamps drift"
 
 

@@ -23,10 +23,9 @@ from tests.support.training import train
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
-expect.set_options(timeout=20_000)
 RETURNS = (12.0, 30.0, 21.0)
 STEPS = (100, 200, 300)
 PATH = "/p/default/runs"

@@ -13,7 +13,7 @@ from tests.e2e.palestra_up import UpProcess
 from tests.support.documents import REPOSITORY, read_blocks
 from tests.support.process_stack import make_bare_environment
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(1600)]
 PAGES = ("README.md", "docs/training.md", "docs/guide.md", "docs/team.md")
 
 
@@ -56,7 +56,7 @@ def test_the_blocks_of_a_page_run(page: str, checkout: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=840,
+        timeout=1500,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]

@@ -15,7 +15,7 @@ from tests.e2e.palestra_up import UpProcess
 from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support.process_stack import wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.browser, pytest.mark.timeout(600)]
 
 NAME = "My first pole"
 COUNT_POINTS = """
@@ -38,14 +38,14 @@ def test_a_first_time_user_gets_from_an_empty_dashboard_to_a_live_curve(
     began = time.monotonic()
     main = page.get_by_role("main")
     start = main.get_by_role("link", name="New experiment").first
-    expect(start).to_be_visible(timeout=30_000)
+    expect(start).to_be_visible()
     start.click()
 
     expect(page.get_by_role("heading", name="New experiment")).to_be_visible()
     expect(page.get_by_role("combobox", name="Start from")).to_have_value(
         "CartPole-v1 · ppo: CartPole PPO"
     )
-    expect(page.get_by_text("3 runs in 3 jobs of the pool default")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("3 runs in 3 jobs of the pool default")).to_be_visible()
     page.get_by_role("textbox", name="Name", exact=True).fill(NAME)
     page.get_by_role("textbox", name="Gamma").fill("1.5")
     submit = page.get_by_role("button", name="Submit 3 runs")
@@ -60,10 +60,10 @@ def test_a_first_time_user_gets_from_an_empty_dashboard_to_a_live_curve(
     expect(page.get_by_role("heading", name=NAME)).to_be_visible()
     runs = page.get_by_role("row")
     first = runs.filter(has_text="running").first
-    expect(first).to_be_visible(timeout=60_000)
+    expect(first).to_be_visible()
     first.get_by_role("link").first.click()
     wait_for(lambda: (page.evaluate(COUNT_POINTS) or 0) > 3, 60, "the page shows a curve")
     seen = page.evaluate(COUNT_POINTS)
-    wait_for(lambda: page.evaluate(COUNT_POINTS) > seen, 30, "the curve grows without a reload")
+    wait_for(lambda: page.evaluate(COUNT_POINTS) > seen, 60, "the curve grows without a reload")
     took = time.monotonic() - began
     sys.stdout.write(f"\nfrom the empty dashboard to a growing curve: {took:.1f} s\n")

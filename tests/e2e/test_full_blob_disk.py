@@ -18,7 +18,7 @@ from tests.e2e.run_history import get_live_attempt, make_cartpole_definition, wa
 from tests.support.disks import fill, mount_small_disk
 from tests.support.process_stack import Stack, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_a_result_is_kept_over_a_full_disk_and_kills_of_server_and_supervisor(
             for one in stack.list_module_processes("workers.supervisor", attempt["id"])
             if one.pid != supervisor.pid
         ],
-        40,
+        60,
         "adopted",
     )
     time.sleep(2)

@@ -14,7 +14,7 @@ from tests.e2e.run_history import (
 )
 from tests.support.process_stack import Stack, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 FINAL = {"succeeded", "failed", "cancelled"}
 
@@ -64,7 +64,7 @@ def test_an_evaluate_job_reads_the_newest_snapshot(shared_stack: Stack) -> None:
     )
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_resume_continues_exactly_where_the_pause_saved(shared_stack: Stack) -> None:
     # An update per env_step: training outlasts the next renewal, which brings the pause.
     agent = {"name": "dqn", "learning_starts": 200, "train_every": 1, "hidden_sizes": [32, 32]}
@@ -147,7 +147,7 @@ def test_a_job_is_shown_as_cancelled_after_its_processes_ended(shared_stack: Sta
     shared_stack.post(f"jobs/{running['job_id']}:cancel", {"reason": "enough"})
     wait_for(
         lambda: shared_stack.get(f"jobs/{running['job_id']}")["state"] == "cancelled",
-        30,
+        60,
         "the job is cancelled",
     )
     assert not psutil.pid_exists(trainers[0].pid)
@@ -209,7 +209,7 @@ def test_sigterm_to_the_worker_saves_a_snapshot_and_ends_all_processes(stack: St
     )
     wait_for(
         lambda: stack.get(f"runs/{run['id']}")["state"] == "queued",
-        15,
+        60,
         "the run waits for another worker",
     )
 

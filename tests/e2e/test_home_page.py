@@ -19,10 +19,8 @@ from tests.support.server_fixture import World, make_definition
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
-
-expect.set_options(timeout=20_000)
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

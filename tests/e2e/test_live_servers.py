@@ -21,7 +21,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.process_stack import wait_for
 from tests.support.several_servers import SeveralServers
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 CHANGES = 8
 MOST_SECONDS = 5.0
@@ -136,7 +136,7 @@ def report(figure: str) -> None:
 def test_a_stream_brings_the_changes_of_another_server_also_without_valkey(
     stack: SeveralServers,
 ) -> None:
-    wait_for(lambda: count_listeners(stack) == 2, 20, "both servers listen")
+    wait_for(lambda: count_listeners(stack) == 2, 60, "both servers listen")
     (run,) = stack.submit(make_cartpole_definition(1_000))
     (job,) = stack.get("jobs", experiment=run["experiment_id"])["items"]
     with follow(stack, "server-2") as follower:
@@ -144,7 +144,7 @@ def test_a_stream_brings_the_changes_of_another_server_also_without_valkey(
         stack.kill("broker")
         alone = change(stack, follower, job["id"])
         stack.start_broker()
-        wait_for(lambda: count_listeners(stack) == 2, 30, "both servers listen again")
+        wait_for(lambda: count_listeners(stack) == 2, 60, "both servers listen again")
         again = change(stack, follower, job["id"])
         for name, delays in (("with", notified), ("without", alone), ("after", again)):
             report(f"{name} Valkey: median {statistics.median(delays):.2f} s")

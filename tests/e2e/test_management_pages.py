@@ -19,10 +19,9 @@ from tests.support.training import make_evaluations, train
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
-expect.set_options(timeout=20_000)
 END = (Outcome.SUCCEEDED, Cause.BUDGET)
 
 

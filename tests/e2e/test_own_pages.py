@@ -25,7 +25,7 @@ from palestra.cli.embedded.child_processes import find_marked
 from palestra.client import Client
 from tests.support.process_stack import REPOSITORY, make_bare_environment
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(1600)]
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NAMED = re.compile(r"^`([\w./-]+)`[^\n]*(?:\n[^\n]+)*:\n\n\Z", re.MULTILINE)

@@ -24,10 +24,9 @@ from tests.support.training import make_evaluations, train
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
-expect.set_options(timeout=20_000)
 TARGET = (Outcome.SUCCEEDED, Cause.SUCCESS_SCORE)
 
 

@@ -21,7 +21,7 @@ from tests.e2e.run_history import (
 from tests.support.process_stack import Stack, wait_for
 from tests.support.proxy import Proxy, run_proxy
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 QUICK = {
     "PALESTRA_HEARTBEAT_SECONDS": "0.5",
@@ -131,7 +131,7 @@ def test_a_longer_partition_ends_the_attempt_as_stale(
     proxy.heal()
     wait_for(
         lambda: not stack.list_module_processes("workers.supervisor", first),
-        30,
+        60,
         "the old attempt ends at first contact",
     )
     assert not stack.list_module_processes("workers.trainer_process", first)

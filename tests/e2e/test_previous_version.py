@@ -25,7 +25,7 @@ from tests.e2e.run_history import (
 from tests.support.previous_version import write_previous_version
 from tests.support.process_stack import REPOSITORY, Stack, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 NEW_SERIES = {"reward/largest"}
 """Series that the previous version does not record."""

@@ -16,10 +16,9 @@ from tests.support.server_fixture import make_definition
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
-expect.set_options(timeout=20_000)
 _MANY = 10_000
 
 

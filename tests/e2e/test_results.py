@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.run_history import make_cartpole_definition
 from tests.support.process_stack import REPOSITORY, Stack, make_bare_environment
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 FINAL = {"succeeded", "failed", "cancelled"}
 

@@ -22,10 +22,9 @@ from tests.support.training import make_evaluations, train
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
-expect.set_options(timeout=20_000)
 SCORES = {
     ("dqn", 0.99): (400.0, 410.0, 420.0),
     ("dqn", 0.5): (100.0, 90.0),

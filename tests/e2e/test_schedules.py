@@ -16,7 +16,7 @@ import torch
 from tests.e2e.run_history import make_cartpole_definition
 from tests.support.process_stack import Stack, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 FINAL = {"succeeded", "failed", "cancelled"}
 

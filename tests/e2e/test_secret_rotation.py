@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.process_stack import Stack, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 
 def _read_secret(stack: Stack) -> str:
@@ -20,10 +20,10 @@ def test_a_worker_goes_on_with_a_rotated_secret(tmp_path: Path) -> None:
         (worker,) = stack.get("workers")["items"]
         asked = stack.post(f"workers/{worker['id']}:rotate-secret")
         assert asked["secret_rotation"] == "pending"
-        wait_for(lambda: _read_secret(stack) != former, 30, "the worker keeps its new secret")
+        wait_for(lambda: _read_secret(stack) != former, 60, "the worker keeps its new secret")
         wait_for(
             lambda: stack.get("workers")["items"][0]["secret_rotation"] is None,
-            30,
+            60,
             "the worker uses its new secret",
         )
         assert stack.processes["worker"].pid == pid

@@ -16,7 +16,7 @@ from tests.e2e.run_history import (
 )
 from tests.support.process_stack import Stack, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 
 @pytest.mark.slow

@@ -79,8 +79,8 @@ def test_a_dispatcher_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         connection.execute(_RECORD_WRITES.encode())
     for number in range(2):
         queue_jobs(stack, 2 * number)
-        stopped = wait_for(stack.find_holder, 10, "a dispatcher holds the lease")
-        wait_for(lambda who=stopped: count_writes(stack, who, "jobs"), 30, f"{stopped} assigns")
+        stopped = wait_for(stack.find_holder, 60, "a dispatcher holds the lease")
+        wait_for(lambda who=stopped: count_writes(stack, who, "jobs"), 60, f"{stopped} assigns")
         epoch = read_epoch(stack)
         stack.processes[stopped].send_signal(signal.SIGSTOP)
         begin = time.monotonic()
@@ -91,10 +91,10 @@ def test_a_dispatcher_stopped_past_its_lease_writes_nothing_when_it_goes_on(
         other = ({"daemons-1", "daemons-2"} - {stopped}).pop()
         assigned = count_writes(stack, other, "jobs")
         queue_jobs(stack, 2 * number + 1)
-        wait_for(lambda who=other, n=assigned: count_writes(stack, who, "jobs") > n, 30, "assigns")
+        wait_for(lambda who=other, n=assigned: count_writes(stack, who, "jobs") > n, 60, "assigns")
         written = read_last_write(stack, stopped)
         stack.processes[stopped].send_signal(signal.SIGCONT)
-        wait_for(lambda who=stopped: "dispatcher.lease_lost" in stack.log(who), 10, "it notices")
+        wait_for(lambda who=stopped: "dispatcher.lease_lost" in stack.log(who), 60, "it notices")
         time.sleep(2)
         assert read_last_write(stack, stopped) == written
         assert read_epoch(stack) == epoch + 1
@@ -169,12 +169,12 @@ def test_a_rolling_restart_under_load_loses_nothing(directory: Path, servers_url
         submitter.start()
         for name in ("server-1", "server-2"):
             time.sleep(2)
-            holder = wait_for(stack.find_holder, 8, "a server assigns jobs")
+            holder = wait_for(stack.find_holder, 60, "a server assigns jobs")
             assert {one: read_place(stack, one) for one in stack.ports} == {
                 one: "here" if one == holder else "elsewhere" for one in stack.ports
             }
             assert stack.stop(name) == 0, stack.log(name)
-            wait_for(stack.find_holder, 8, "a server assigns jobs")
+            wait_for(stack.find_holder, 60, "a server assigns jobs")
             stack.start_one(name)
         time.sleep(1)
         submitter.stopping.set()

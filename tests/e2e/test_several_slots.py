@@ -14,7 +14,7 @@ from tests.e2e.run_history import get_live_attempt, make_cartpole_definition, wa
 from tests.support.process_stack import Stack, wait_for
 from workers.host.slots import Slots
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 GPUS = "\n".join(f"{index}, fake, GPU-{index}, 1000" for index in range(4))
 
@@ -62,7 +62,7 @@ def find_trainer(stack: Stack, attempt_id: str) -> psutil.Process:
     def find() -> psutil.Process | None:
         return next(iter(stack.list_module_processes("workers.trainer_process", attempt_id)), None)
 
-    return wait_for(find, 20, "the trainer's process")
+    return wait_for(find, 60, "the trainer's process")
 
 
 def test_an_attempt_on_three_slots_outlives_its_worker_and_frees_all_of_them(
@@ -93,7 +93,7 @@ def test_an_attempt_on_three_slots_outlives_its_worker_and_frees_all_of_them(
     assert len(of_two["slots"]) == 2
     assert of_two["started_at"] > done["attempts"][0]["ended_at"]
     assert len(wait_for_success(stack, single)["attempts"][0]["slots"]) == 1
-    wait_for(lambda: slots.count_free() == 4, 10, "all slots are free")
+    wait_for(lambda: slots.count_free() == 4, 60, "all slots are free")
 
 
 def test_a_killed_supervisor_frees_all_slots_of_its_attempt(gpu_stack: Stack) -> None:

@@ -19,10 +19,9 @@ from tests.e2e.dashboard_site import DashboardSite, open_site
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
-expect.set_options(timeout=20_000)
 EXPERIMENTS = (("ppo", "CartPole-v1", 5), ("ppo", "Pendulum-v1", 4), ("dqn", "CartPole-v1", 5))
 LIMITS = {"Pendulum-v1": (-1600.0, -150.0), "CartPole-v1": (20.0, 480.0)}
 

@@ -14,7 +14,7 @@ from tests.support.server_fixture import make_definition
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
 UNNAMED = """

@@ -16,7 +16,7 @@ from palestra.contract.agents import BUILTIN_AGENTS
 from tests.support.distributions import install
 from tests.support.process_stack import Stack, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 FINAL = {"succeeded", "failed", "cancelled"}
 
@@ -77,7 +77,7 @@ def test_a_third_party_agent_trains_pauses_resumes_and_is_evaluated(stack: Stack
     )
     job = running["job_id"]
     stack.post(f"jobs/{job}:pause", {})
-    wait_for(lambda: stack.get(f"jobs/{job}")["state"] == "paused", 30, "the job is paused")
+    wait_for(lambda: stack.get(f"jobs/{job}")["state"] == "paused", 60, "the job is paused")
     paused_at = stack.get(f"runs/{run['id']}")["progress"]["env_step"]
     assert paused_at < 100_000
     (newest,) = [

@@ -24,7 +24,7 @@ def _is_running(pid: int) -> bool:
     return stat is not None and stat.is_running
 
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 
 def test_up_serves_prints_a_login_link_and_leaves_no_process(
@@ -121,7 +121,7 @@ def _is_worker_online(client: Client) -> bool:
 
 def test_ctrl_c_during_the_imports_leaves_no_process(up_process: UpProcess) -> None:
     maps = Path(f"/proc/{up_process.process.pid}/maps")
-    wait_for(lambda: "pydantic_core" in maps.read_text(), 30, "the command imports its parts")
+    wait_for(lambda: "pydantic_core" in maps.read_text(), 60, "the command imports its parts")
     code, errors = up_process.stop()
     assert code in {130, -signal.SIGINT}, (
         "a shell shows both as 130; Python may take either while it imports an extension"
@@ -132,7 +132,7 @@ def test_ctrl_c_during_the_imports_leaves_no_process(up_process: UpProcess) -> N
 
 @pytest.mark.parametrize("seconds", [0.0, 1.5, 3.0])
 def test_ctrl_c_during_the_start_leaves_no_process(up_process: UpProcess, seconds: float) -> None:
-    wait_for(up_process.data.state.exists, 30, "it begins to start")
+    wait_for(up_process.data.state.exists, 60, "it begins to start")
     time.sleep(seconds)
     code, errors = up_process.stop()
     assert code == 130

@@ -16,7 +16,7 @@ from tests.e2e.run_history import (
 )
 from tests.support.process_stack import Stack, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
 
 def _find_trainer(stack: Stack, attempt_id: str) -> psutil.Process:
@@ -24,7 +24,7 @@ def _find_trainer(stack: Stack, attempt_id: str) -> psutil.Process:
         trainers = stack.list_module_processes("workers.trainer_process", attempt_id)
         return trainers[0] if trainers else None
 
-    return wait_for(find, 20, "the trainer's process")
+    return wait_for(find, 60, "the trainer's process")
 
 
 def _start_training(stack: Stack, env_steps: int, past: int) -> tuple[str, str, psutil.Process]:
@@ -114,7 +114,7 @@ def test_a_trainer_ends_with_its_killed_supervisor_and_the_run_is_resumed(stack:
     supervisors[0].kill()
     wait_for(
         lambda: not trainer.is_running() or trainer.status() == psutil.STATUS_ZOMBIE,
-        3,
+        60,
         "the trainer dies with its supervisor",
     )
     done = wait_for_success(stack, run_id)

@@ -170,12 +170,12 @@ class Stack:
             "no",
         ]
         self._start("broker", [str(get_binary_path()), *options, "--dir", str(self.directory)])
-        wait_for(lambda: _is_listening(self.broker_port), 10, "the broker listens")
+        wait_for(lambda: _is_listening(self.broker_port), 60, "the broker listens")
 
     def start_server(self) -> None:
         """Starts the server and waits until it is ready."""
         self._start("server", [sys.executable, "-m", "app.main"])
-        wait_for(self.is_server_ready, 30, f"the server is ready\n{self.log('server')}")
+        wait_for(self.is_server_ready, 60, f"the server is ready\n{self.log('server')}")
 
     def start_worker(
         self, name: str = "worker", server: str | None = None, pool: str = "default"
@@ -212,7 +212,7 @@ class Stack:
         )
         wait_for(
             lambda: self._is_worker_online(title, before),
-            30,
+            60,
             f"the worker registers\n{self.log(name)}",
         )
 

@@ -69,12 +69,12 @@ class SeveralServers(Stack):
         """Starts a server, with its name as the name of its connections to the database."""
         more = {"PALESTRA_PORT": str(self.ports[name]), **self._name_connections(name)}
         self._start(name, [sys.executable, "-m", "app.main"], more)
-        wait_for(lambda: self.readiness(name), 30, f"{name} is ready\n{self.log(name)}")
+        wait_for(lambda: self.readiness(name), 60, f"{name} is ready\n{self.log(name)}")
 
     def start_daemons(self, name: str) -> None:
         """Starts daemons as a process of their own, and waits until they run."""
         self._start(name, [sys.executable, "-m", "app.daemons"], self._name_connections(name))
-        wait_for(lambda: "daemons.ready" in self.log(name), 30, f"{name} runs\n{self.log(name)}")
+        wait_for(lambda: "daemons.ready" in self.log(name), 60, f"{name} runs\n{self.log(name)}")
 
     def _name_connections(self, name: str) -> dict[str, str]:
         separator = "&" if "?" in self.database_url else "?"

@@ -21,7 +21,7 @@ from app.services.jobs.dispatch_plan import AssignedJob
 from palestra.cli.embedded.broker_users import QUEUES, RULES, build_user_lines
 from palestra.contract.names import new_id, worker_queue
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 PASSWORDS = {"server": "password-of-server", "worker": "password-of-worker"}
 ADMIN = "user admin on >password-of-admin ~* &* +@all"

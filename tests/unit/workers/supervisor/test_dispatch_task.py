@@ -16,7 +16,7 @@ from palestra.contract.work_order import ClaimAnswer
 from workers.host.worker import make_app
 from workers.ipc.attempt_directory import attempts_under
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
 def test_a_worker_claims_again_after_a_killed_broker_was_restarted(

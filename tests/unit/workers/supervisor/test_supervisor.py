@@ -13,7 +13,7 @@ from scripted_server import make_problem
 
 from palestra.telemetry.spool import read_spooled_seq
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
 def test_an_attempt_ships_telemetry_uploads_results_and_releases(start_supervisor, server):

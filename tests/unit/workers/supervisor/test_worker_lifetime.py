@@ -17,7 +17,7 @@ from workers.host.slots import Slots
 from workers.ipc.attempt_directory import read_json
 from workers.ipc.process_tree import find_processes
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
 
 
 PAUSED_FORKS = """
