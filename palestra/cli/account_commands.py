@@ -12,6 +12,7 @@ from palestra.cli.server_address import Json, Server, TokenFile, connect
 from palestra.cli.user_commands import build_change
 from palestra.contract.account import AccountView, LoginSessionView
 from palestra.contract.people import AccountChange
+from palestra.contract.sizes import format_count
 
 SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="ID of a browser login.")]
 
@@ -85,7 +86,7 @@ def set_password(server: Server = None, token_file: TokenFile = None, json: Json
 
 
 def _ended(count: int) -> str:
-    return f"{count} browser login{'' if count == 1 else 's'} ended"
+    return f"{format_count(count, 'browser login')} ended"
 
 
 def sessions(server: Server = None, token_file: TokenFile = None, json: Json = False) -> None:

@@ -64,7 +64,7 @@ class MembershipRow(Base):
         String(64), ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True
     )
     user_id: Mapped[str] = mapped_column(
-        String(64), ForeignKey("users.id", ondelete="CASCADE"), primary_key=True
+        String(64), ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
     )
     role: Mapped[str] = mapped_column(String(16))
     created_at: Mapped[Created]

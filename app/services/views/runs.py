@@ -28,7 +28,7 @@ from palestra.contract.resources import (
     EvaluationView,
     RunView,
 )
-from palestra.contract.sizes import format_size
+from palestra.contract.sizes import format_count, format_size
 from palestra.contract.upgrade import load_definition
 from palestra.contract.work_order import Backlog, Failure
 
@@ -133,7 +133,7 @@ def build_backlog_view(stored: Mapping[str, Any] | None) -> BacklogView | None:
     if not backlog.delivering and backlog.problem is None:
         return None
     what = "result not uploaded yet" if backlog.delivering else "snapshots not uploaded yet"
-    count = f"{backlog.files} file{'' if backlog.files == 1 else 's'}, {format_size(backlog.size)}"
+    count = f"{format_count(backlog.files, 'file')}, {format_size(backlog.size)}"
     message = f"{what} ({count})" + ("" if backlog.problem is None else f": {backlog.problem}")
     return BacklogView(**backlog.model_dump(), message=message)
 

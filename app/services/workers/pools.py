@@ -27,6 +27,7 @@ from palestra.contract.pools import (
     PoolRequest,
     PoolView,
 )
+from palestra.contract.sizes import format_count
 from palestra.contract.views import Page
 
 _CONSOLE: Final = "daemon:bootstrap"
@@ -169,18 +170,15 @@ async def delete(session: Session, principal: Principal, name: str) -> None:
     if alive or jobs:
         raise ConflictError(
             "pool_in_use",
-            f"The pool has {_count(len(alive), 'live worker')} and {_count(jobs, 'job')} not ended "
-            "yet. Stop the workers and cancel the jobs first, or pause the pool instead.",
+            f"The pool has {format_count(len(alive), 'live worker')} and "
+            f"{format_count(jobs, 'job')} not ended yet. Stop the workers and cancel the jobs "
+            "first, or pause the pool instead.",
             workers=len(alive),
             jobs=jobs,
         )
     _record(session, principal, "pool.delete", pool)
     _announce(session, pool, is_deleted=True)
     await rows.delete_pool(session, pool)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 async def admit(

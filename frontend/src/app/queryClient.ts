@@ -1,8 +1,41 @@
-import { MutationCache, type Query, QueryCache, QueryClient } from "@tanstack/react-query";
+import {
+  type InvalidateOptions,
+  type InvalidateQueryFilters,
+  MutationCache,
+  type Query,
+  QueryCache,
+  QueryClient,
+} from "@tanstack/react-query";
 import { ApiError } from "@/api/client";
 import { keys } from "@/api/queries";
 import { computeRetryDelay, isTransient } from "@/lib/outage";
 import type { LiveStream } from "@/live/stream";
+
+/**
+ * Lets a read end before it is repeated because of what changed meanwhile. `QueryClient` abandons
+ * it, so a page whose events come faster than its answers would never change; and it neither
+ * abandons nor repeats the first read of a query, so what changed meanwhile would be missed.
+ */
+class PatientQueryClient extends QueryClient {
+  override async invalidateQueries(
+    filters?: InvalidateQueryFilters,
+    options?: InvalidateOptions,
+  ): Promise<void> {
+    const patient = { cancelRefetch: false, ...options };
+    const underWay = new Set(
+      this.getQueryCache()
+        .findAll(filters)
+        .filter((query) => query.state.fetchStatus === "fetching"),
+    );
+    await super.invalidateQueries(filters, patient);
+    if (underWay.size === 0) return;
+    await Promise.allSettled([...underWay].map((query) => query.promise));
+    await super.invalidateQueries(
+      { ...filters, predicate: (query) => underWay.has(query) },
+      patient,
+    );
+  }
+}
 
 /** The cache of the server's answers. The live stream keeps it current, so queries poll rarely. */
 export function makeQueryClient(): QueryClient {
@@ -13,7 +46,7 @@ export function makeQueryClient(): QueryClient {
     if (error instanceof ApiError && error.status === 403)
       void client.invalidateQueries({ queryKey: keys.session });
   };
-  const client = new QueryClient({
+  const client = new PatientQueryClient({
     queryCache: new QueryCache({
       onError: (error, query) => {
         if (query.queryKey[0] !== keys.session[0]) onError(error);
@@ -32,22 +65,24 @@ export function makeQueryClient(): QueryClient {
 }
 
 /**
- * Repeats failed queries as soon as the stream is connected again, rather than at the next retry.
- * Returns a function that stops this.
+ * Repeats failed queries as soon as the stream is connected again, rather than at the next retry,
+ * and those under way, which may never be answered. Returns a function that stops this.
  */
 export function repeatAfterOutages(client: QueryClient, stream: LiveStream): () => void {
   let lost = false;
-  const failed = {
-    predicate: (query: Query) =>
-      query.state.status === "error" || query.state.fetchFailureCount > 0,
-  };
   return stream.subscribe(() => {
     const { state } = stream.status();
     if (state === "reconnecting") lost = true;
     if (state !== "live" || !lost) return;
     lost = false;
+    const repeated = new Set(client.getQueryCache().findAll().filter(isUnanswered));
+    const which = { predicate: (query: Query) => repeated.has(query) };
     void client
-      .cancelQueries(failed)
-      .then(() => client.refetchQueries({ ...failed, type: "active" }));
+      .cancelQueries(which)
+      .then(() => client.refetchQueries({ ...which, type: "active" }));
   });
+}
+
+function isUnanswered({ state }: Query): boolean {
+  return state.status === "error" || state.fetchStatus === "fetching";
 }
