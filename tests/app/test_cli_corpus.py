@@ -203,12 +203,12 @@ def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path) -> 
         assert f"is already open by pid {first.pid}" in second.stderr
     finally:
         first.terminate()
-        assert first.wait(20) == 0
+        assert first.wait(60) == 0
         first.communicate()
     third = start(directory, "--port", str(free_port()))
     wait_until_ready(third)
     third.terminate()
-    third.communicate(timeout=20)
+    third.communicate(timeout=60)
     assert third.returncode == 0
 
 
@@ -219,7 +219,7 @@ def test_ctrl_c_ends_the_server_with_130(directory: Path, presses: int) -> None:
     wait_until_ready(process)
     for _ in range(presses):
         process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in errors
 

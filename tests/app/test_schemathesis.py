@@ -102,7 +102,7 @@ def target(tmp_path_factory: pytest.TempPathFactory, migrated_sqlite: Path) -> I
             yield Target(url, token, enrolment, directory)
         finally:
             server.terminate()
-            server.communicate(timeout=30)
+            server.communicate(timeout=60)
 
 
 def _make_token(directory: Path, scopes: str) -> str:
@@ -124,7 +124,7 @@ def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
 
     def post(path: str, secret: str, body: Any) -> Any:
         headers = {"Authorization": f"Bearer {secret}"}
-        answer = httpx.post(f"{target.url}/api/v1{path}", json=body, headers=headers, timeout=30)
+        answer = httpx.post(f"{target.url}/api/v1{path}", json=body, headers=headers, timeout=60)
         assert answer.is_success, answer.text
         return answer.json()
 
@@ -137,7 +137,7 @@ def _claim(target: Target, name: str) -> dict[str, tuple[str, str]]:
     made = post(f"{project}/experiments", target.token, {"definition": own})
     headers = {"Authorization": f"Bearer {target.token}"}
     jobs = httpx.get(
-        f"{target.url}/api/v1{project}/jobs?experiment={made['id']}", headers=headers, timeout=30
+        f"{target.url}/api/v1{project}/jobs?experiment={made['id']}", headers=headers, timeout=60
     ).json()
     claim = {
         "job_id": jobs["items"][0]["id"],
@@ -228,7 +228,7 @@ def _fuzz(
             case.path_parameters[name] = own[name]
         if operation.path.endswith("/events:poll") and isinstance(case.body, dict):
             _shorten_wait(case.body)
-        answer = case.call(base_url=target.url, headers=headers, timeout=20)
+        answer = case.call(base_url=target.url, headers=headers, timeout=60)
         case.validate_response(answer, checks=CHECKS, headers=headers)
         assert with_token or not secured or answer.status_code in REFUSALS, (
             f"{answer.status_code} without a token"

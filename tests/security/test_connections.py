@@ -172,7 +172,7 @@ def test_slow_uploads_and_idle_streams_continue(target_with_short_limits: Target
 
 
 def _receive_until(opened: socket.socket, wanted: bytes) -> bytes:
-    opened.settimeout(20)
+    opened.settimeout(60)
     said = b""
     while wanted not in said and (chunk := opened.recv(65_536)):
         said += chunk

@@ -86,7 +86,7 @@ class Stack:
         self.url = f"http://127.0.0.1:{self.port}"
         self.worker_url = self.url
         """Address of the server for the worker; a test may set it to that of a proxy."""
-        self._http = httpx.Client(base_url=self.url, timeout=20, trust_env=False, verify=False)
+        self._http = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=False)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.worker_module = "workers.host"
         """Module that is run as a worker."""

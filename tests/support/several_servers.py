@@ -50,7 +50,7 @@ class SeveralServers(Stack):
         self.proxy = BalancingProxy(list(self.ports.values()))
         self.url = self.worker_url = self.proxy.url if servers > 1 else self.address("server-1")
         self._http.close()
-        self._http = httpx.Client(base_url=self.url, timeout=20, trust_env=False)
+        self._http = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
 
     def __exit__(self, *arguments: object) -> None:
         super().__exit__(*arguments)

@@ -123,7 +123,7 @@ async def serve(url: str, directory: Path, **settings: Any) -> AsyncIterator[App
     )
     values = {"data_dir": directory, "database_url": url, "daemons": False}
     app = create_app(Settings(**{**values, "api_requests_per_second": 0, **settings}))
-    async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30):
+    async with LifespanManager(app, startup_timeout=60, shutdown_timeout=60):
         world = await make_world(app.state.database)
         served = AppServer(app, world)
         await _make_tokens(served)

@@ -92,17 +92,17 @@ async def test_events_pass_a_proxy_that_holds_back_streams(shared: AppServer) ->
                 await _wait_for_a_poll(shared)
                 job = shared.names["queued_job"]
                 assert await asyncio.to_thread(client.pause, job)
-                event = await asyncio.wait_for(waiting, 20)
+                event = await asyncio.wait_for(waiting, 60)
                 assert (event.job_id, event.data["state"]) == (job, "paused")
                 waiting = asyncio.create_task(asyncio.to_thread(next, events))
                 assert await asyncio.to_thread(client.resume, job)
-                again = await asyncio.wait_for(waiting, 20)
+                again = await asyncio.wait_for(waiting, 60)
                 assert (again.data["state"], again.id > event.id) == ("queued", True)
 
 
 async def _wait_for_a_poll(shared: AppServer) -> None:
     """Waits until a long poll with a cursor waits at the server."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not any(one.numbered and one.cursors for one in shared.app.state.hub.streams):
             await asyncio.sleep(0.02)
 

@@ -21,7 +21,7 @@ from tests.support.listening import listening
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -61,7 +61,7 @@ async def _open(
 ) -> AsyncIterator[AsyncIterator[str]]:
     """Yields the text of a stream after its opening, which says that it has a cursor."""
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(base_url=url, timeout=30, headers=headers) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=60, headers=headers) as client:
         scope = {"types": ["artifact"]}
         request = (
             client.build_request("POST", "/api/v1/events:stream", json={"subscriptions": [scope]})

@@ -17,7 +17,7 @@ from tests.support.listening import listening
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -57,7 +57,7 @@ async def _stream(url: str, token: str, *subscriptions: dict[str, Any]) -> Async
 
     async def read() -> None:
         async with (
-            httpx.AsyncClient(base_url=url, timeout=30) as client,
+            httpx.AsyncClient(base_url=url, timeout=60) as client,
             client.stream(
                 "POST",
                 "/api/v1/events:stream",

@@ -305,4 +305,4 @@ def _join_at_a_terminal(link: str, directory: Path) -> tuple[int, str]:
         pass  # the terminal has no reader any more: the command has ended
     finally:
         os.close(ours)
-    return process.wait(30), shown
+    return process.wait(60), shown

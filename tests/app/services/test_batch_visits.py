@@ -103,7 +103,7 @@ async def test_a_commit_that_fails_leaves_no_transaction_open(
     for _ in range(3):
         with pytest.raises(errors):
             await fail()
-    async with asyncio.timeout(5), database.write() as session:
+    async with asyncio.timeout(60), database.write() as session:
         event_log.record(session, "pool", {}, project_id=None)
     async with database.read() as session:
         assert await session.scalar(select(func.count()).select_from(EventRow)) == 1

@@ -132,7 +132,7 @@ async def migrated_database(
     databases.copy()
     app = create_app(Settings(data_dir=directory / "data", database_url=url, daemons=False))
     kills = json.loads(done.stdout)
-    async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30):
+    async with LifespanManager(app, startup_timeout=60, shutdown_timeout=60):
         yield MigratedDatabase(databases, facts, before, after, row_counts, kills, app)
 
 

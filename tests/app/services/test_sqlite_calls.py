@@ -188,7 +188,7 @@ def test_a_cancelled_task_leaves_no_transaction_open(url: str) -> None:
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        async with asyncio.timeout(5), database.write() as session:
+        async with asyncio.timeout(60), database.write() as session:
             await session.execute(text("SELECT 1"))
         await database.dispose()
 

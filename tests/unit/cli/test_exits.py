@@ -51,7 +51,7 @@ def test_ctrl_c_exits_with_130(peer: FakeHttpServer, tmp_path: Path, presses: in
     process.stdout.readline()
     for _ in range(presses):
         process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, "")
 
 
@@ -104,7 +104,7 @@ def test_a_command_whose_packages_are_missing_names_the_extra(tmp_path: Path) ->
         "from palestra.cli.main import main; sys.exit(main(['worker']))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stderr) == (
         1,

@@ -380,7 +380,7 @@ def test_the_shipper_runs_in_a_thread_until_it_is_stopped(
     while shipper.acked_seq < 5 and time.monotonic() < deadline:
         time.sleep(0.005)
     stop.set()
-    thread.join(5)
+    thread.join(60)
     assert list_steps(server) == [1, 2, 3, 4, 5]
 
 

@@ -296,7 +296,7 @@ def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leave
         recorder.record_point(clock, "a", 1.0)
         recorder.start()
     assert threading.active_count() == threads + 1
-    assert all(sink.written.wait(5) for sink in sinks[1:])
+    assert all(sink.written.wait(60) for sink in sinks[1:])
     assert sinks[1].threads == sinks[2].threads != {threading.get_ident()}
     with pytest.raises(ValueError, match="no number"):
         close_windows(unreadable, Clock(lambda: 0.0))
@@ -306,7 +306,7 @@ def test_the_recorders_of_a_pack_share_a_thread_and_one_that_fails_or_ends_leave
     assert list_series(sinks[1], "a") == [(0, 1.0), (0, 2.0)]
     sinks[2].written.clear()
     recorders[2].record_point(clock, "a", 2.0)
-    assert sinks[2].written.wait(5)
+    assert sinks[2].written.wait(60)
     recorders[2].close()
     sinks[0].full = False
     recorders[0].close()
@@ -327,7 +327,7 @@ def test_the_writer_thread_writes_to_the_spool_without_a_flush(
         recorder = SpoolRecorder(RUN, sink)
         recorder.start()
         recorder.record_point(clock, "a", 1.0)
-        assert sink.written.wait(5)
+        assert sink.written.wait(60)
         recorder.close()
         spool.append(sink.records)
     assert json.loads(SpoolReader(tmp_path).read().payloads[0])["series"] == "a"

@@ -24,7 +24,7 @@ from scripted_server import ScriptedServer  # noqa: E402
 TOKEN = "attempt-token-that-nobody-sees"
 
 
-def wait_for(question: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
+def wait_for(question: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
     end = time.monotonic() + seconds
     while not (answer := question()):
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
@@ -110,7 +110,7 @@ class SupervisorBench:
             json.dumps({"server": self.server.url, "token": TOKEN, "renew_seconds": 0.3}).encode()
         )
         starter.stdin.close()
-        assert starter.wait(20) == 0, "the first process leaves at once"
+        assert starter.wait(60) == 0, "the first process leaves at once"
         with os.fdopen(read_end, "rb") as ready:
             assert ready.read() == b"ready\n", self.log()
 
@@ -150,11 +150,11 @@ class SupervisorBench:
             f"step {step}\n{self.log()}",
         )
 
-    def wait_for_end(self, seconds: float = 30.0) -> dict[str, Any]:
+    def wait_for_end(self, seconds: float = 60.0) -> dict[str, Any]:
         """Waits until the supervisor ends; returns the report that the server received."""
         wait_for(self.is_gone, f"the supervisor ends\n{self.log()}", seconds)
         assert not self.list_processes()
-        wait_for(self.is_slot_free, "the slot is free", 5)
+        wait_for(self.is_slot_free, "the slot is free", 60)
         assert len(self.server.releases) == 1, self.log()
         assert self.directory.released.exists()
         report: dict[str, Any] = self.server.releases[0]["report"]

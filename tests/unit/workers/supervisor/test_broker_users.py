@@ -48,7 +48,7 @@ class GuardedBench(WorkerBench):
         path = self.directory / "valkey.conf"
         path.write_text("\n".join([*options, *build_user_lines(PASSWORDS), ADMIN, ""]))
         started = self._start("broker", [str(get_binary_path()), str(path)])
-        wait_for(lambda: "Ready to accept" in self.log("broker"), "the broker", 20)
+        wait_for(lambda: "Ready to accept" in self.log("broker"), "the broker", 60)
         return started
 
     def connect_admin(self) -> redis.Redis:
@@ -67,7 +67,7 @@ def send_dispatch_messages(guarded: GuardedBench, server: ScriptedServer, count:
     for _ in range(count):
         before = len(server.claims)
         queue.send(AssignedJob(job_id=new_id("job"), expected_attempt=1, queue=QUEUE))
-        wait_for(lambda n=before: len(server.claims) > n, f"a claim\n{guarded.log('worker')}", 30)
+        wait_for(lambda n=before: len(server.claims) > n, f"a claim\n{guarded.log('worker')}", 60)
     queue.close()
 
 
@@ -109,7 +109,7 @@ def test_each_role_is_granted_exactly_the_commands_it_uses(
         asyncio.run(fan_out(guarded_bench.get_url("server")))
         worker = guarded_bench.processes[-1]
         worker.terminate()
-        assert worker.wait(30) == 0
+        assert worker.wait(60) == 0
         assert broker.acl_log() == []
         assert (
             list_granted_commands("server") | list_granted_commands("worker")

@@ -25,7 +25,7 @@ def test_a_worker_claims_again_after_a_killed_broker_was_restarted(
     broker = bench.start_broker()
     worker = bench.start_worker()
     bench.dispatch()
-    wait_for(lambda: len(server.claims) == 1, f"a claim\n{bench.log('worker')}", 20)
+    wait_for(lambda: len(server.claims) == 1, f"a claim\n{bench.log('worker')}", 60)
     for round_number in range(2):
         broker.kill()
         broker.wait()
@@ -41,7 +41,7 @@ def test_a_worker_claims_again_after_a_killed_broker_was_restarted(
     broker.kill()
     broker.wait()
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(30) == 0, "it ends without a broker, too"
+    assert worker.wait(60) == 0, "it ends without a broker, too"
 
 
 def test_a_claim_whose_answer_was_lost_is_repeated(bench: WorkerBench, server: ScriptedServer):
@@ -58,7 +58,7 @@ def test_a_claim_whose_answer_was_lost_is_repeated(bench: WorkerBench, server: S
     server.loses_answer = lambda path: path.endswith("/leases") and len(server.claims) <= 4
     bench.start_worker()
     bench.dispatch()
-    wait_for(lambda: bench.get_counters().get("started"), f"it starts\n{bench.log('worker')}", 40)
+    wait_for(lambda: bench.get_counters().get("started"), f"it starts\n{bench.log('worker')}", 60)
     assert len(server.claims) == 5
     assert len(answers) == 1, "all claims were equal"
     assert len(list(attempts_under(bench.state))) == 1
@@ -85,12 +85,12 @@ def test_after_slot_busy_the_next_free_slot_is_claimed(bench: WorkerBench, serve
     server.grant = grant
     bench.start_worker(slots=3)
     bench.dispatch()
-    wait_for(bench.get_counters, f"it is answered\n{bench.log('worker')}", 40)
+    wait_for(bench.get_counters, f"it is answered\n{bench.log('worker')}", 60)
     assert [claim["slot"] for claim in server.claims] == [0, 1, 2]
     assert bench.get_counters() == {"started": 1}
     busy.add(2)
     bench.dispatch()
-    wait_for(lambda: bench.get_counters().get("slot_busy"), "both free slots were refused", 20)
+    wait_for(lambda: bench.get_counters().get("slot_busy"), "both free slots were refused", 60)
     assert [claim["slot"] for claim in server.claims[3:]] == [0, 1]
 
 
@@ -178,12 +178,12 @@ def test_a_full_worker_claims_once_a_slot_is_free(bench: WorkerBench, server: Sc
     grant_once(server, definition=make_long_training())
     bench.start_worker(slots=1)
     bench.dispatch()
-    wait_for(lambda: bench.get_counters().get("started"), f"it starts\n{bench.log('worker')}", 30)
+    wait_for(lambda: bench.get_counters().get("started"), f"it starts\n{bench.log('worker')}", 60)
     bench.dispatch()
     time.sleep(1.5)
     assert bench.get_counters() == {"started": 1}, "the second message waits for the slot"
     server.order = "cancel"
-    wait_for(lambda: len(server.claims) == 2, "it claims once the slot is free", 15)
+    wait_for(lambda: len(server.claims) == 2, "it claims once the slot is free", 60)
 
 
 def test_a_draining_worker_goes_on_reading_its_queue(bench: WorkerBench, server: ScriptedServer):
@@ -191,9 +191,9 @@ def test_a_draining_worker_goes_on_reading_its_queue(bench: WorkerBench, server:
     bench.start_broker()
     bench.start_worker()
     server.worker_order = "drain"
-    wait_for(lambda: len(server.heartbeats) >= 2, "it is told to drain", 30)
+    wait_for(lambda: len(server.heartbeats) >= 2, "it is told to drain", 60)
     bench.dispatch()
-    wait_for(lambda: len(server.claims) == 1, "the server decides on its claim", 15)
+    wait_for(lambda: len(server.claims) == 1, "the server decides on its claim", 60)
 
 
 def test_a_worker_waits_for_an_unreachable_server_and_logs_why(
@@ -215,9 +215,9 @@ def test_a_worker_waits_for_an_unreachable_server_and_logs_why(
             str(bench.state),
         ],
     )
-    wait_for(lambda: "worker.waits_for_server" in bench.log("worker"), "the reason", 20)
+    wait_for(lambda: "worker.waits_for_server" in bench.log("worker"), "the reason", 60)
     server.start()
-    wait_for(lambda: server.heartbeats, f"a sign of life\n{bench.log('worker')}", 30)
+    wait_for(lambda: server.heartbeats, f"a sign of life\n{bench.log('worker')}", 60)
     (registration,) = server.registrations
     assert {"dqn", "ppo"} <= {agent["name"] for agent in registration["catalogue"]["agents"]}
     cartpole = next(
@@ -238,6 +238,6 @@ def test_a_worker_waits_for_an_unreachable_server_and_logs_why(
             str(bench.state),
         ],
     )
-    assert second.wait(40) == 75
+    assert second.wait(60) == 75
     assert worker.poll() is None, "a lock that its owner holds is no leftover"
     assert f"pid {worker.pid}" in bench.log("second")

@@ -272,7 +272,7 @@ def test_the_command_refuses_an_open_token_file(tmp_path: Path):
         "--token-file",
         str(path),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     assert "chmod 600" in done.stderr
     assert "Traceback" not in done.stderr

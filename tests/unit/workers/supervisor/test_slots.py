@@ -94,7 +94,7 @@ def test_locks_do_not_leak_into_unrelated_children(tmp_path: Path):
     )
     held.release()
     try:
-        wait_for(lambda: slots.count_free() == 1, "only inheritance on purpose holds a slot", 5)
+        wait_for(lambda: slots.count_free() == 1, "only inheritance on purpose holds a slot", 60)
     finally:
         child.communicate(b"\n")
 

@@ -205,7 +205,7 @@ def test_a_stale_attempt_ends_without_a_release(start_supervisor, server, where)
     server.fault = lambda _method, path: (
         make_problem(409, "stale_attempt") if where in path else None
     )
-    wait_for(supervised.is_gone, "the supervisor ends", 10)
+    wait_for(supervised.is_gone, "the supervisor ends", 60)
     assert not supervised.list_processes()
     assert server.releases == []
     assert not supervised.directory.released.exists()
@@ -328,7 +328,7 @@ def test_a_refused_upload_fails_the_run_with_a_note(start_supervisor, server):
 
 def test_resource_samples_reach_the_server(start_supervisor, server):
     supervised = start_supervisor("train")
-    wait_for(lambda: any(record["type"] == "system" for record in server.records), "a sample", 15)
+    wait_for(lambda: any(record["type"] == "system" for record in server.records), "a sample", 60)
     server.order = "cancel"
     supervised.wait_for_end()
     values = next(record["values"] for record in server.records if record["type"] == "system")

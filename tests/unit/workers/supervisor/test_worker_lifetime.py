@@ -63,7 +63,7 @@ def test_children_forked_by_a_killed_worker_do_not_block_the_next_worker(
         "worker", [sys.executable, "-c", PAUSED_FORKS, str(flag), str(paused), *places]
     )
     bench.dispatch()
-    wait_for(lambda: server.claims, f"its children work\n{bench.log('worker')}", 40)
+    wait_for(lambda: server.claims, f"its children work\n{bench.log('worker')}", 60)
     flag.touch()
     for child in psutil.Process(worker.pid).children():
         child.kill()
@@ -79,11 +79,11 @@ def test_children_forked_by_a_killed_worker_do_not_block_the_next_worker(
     children = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
     if goes_on:
         flag.unlink()
-        wait_for(lambda: all(map(_is_gone, children)), "the children end by themselves", 10)
+        wait_for(lambda: all(map(_is_gone, children)), "the children end by themselves", 60)
     bench.start_worker()
     assert bench.processes[-1].poll() is None, bench.log("worker")
     assert ("worker.ended_leftover" in bench.log("worker")) is not goes_on
-    wait_for(lambda: all(map(_is_gone, children)), "nothing is left of the first worker", 10)
+    wait_for(lambda: all(map(_is_gone, children)), "nothing is left of the first worker", 60)
 
 
 def _is_gone(process: psutil.Process) -> bool:
@@ -102,7 +102,7 @@ def test_the_next_worker_adopts_and_drains_the_training_of_a_killed_worker(
     worker = bench.start_worker()
     bench.dispatch()
     attempt = bench.wait_for_attempt()
-    wait_for(lambda: read_json(attempt.progress).get("env_step", 0) > 200, "it trains", 40)
+    wait_for(lambda: read_json(attempt.progress).get("env_step", 0) > 200, "it trains", 60)
     assert Slots(bench.state, 2).count_free() == 1
     bench.dispatch(server.claims[0]["job_id"])
     wait_for(
@@ -152,9 +152,9 @@ def test_a_killed_supervisor_is_reported_once_and_trainings_outlive_a_stopped_wo
     worker = bench.start_worker("--on-stop", "keep")
     bench.dispatch()
     attempt = bench.wait_for_attempt()
-    wait_for(lambda: (found := attempt.trainer()) and found.is_alive(), "a trainer", 20)
+    wait_for(lambda: (found := attempt.trainer()) and found.is_alive(), "a trainer", 60)
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
     supervisor = attempt.supervisor()
     assert supervisor is not None
     assert supervisor.is_alive()
@@ -184,7 +184,7 @@ def test_a_worker_enrols_once_and_then_uses_its_own_secret(
     server.loses_answer = lambda path: path.endswith("/workers") and len(server.registrations) == 1
     worker = bench.start_worker()
     bench.dispatch()
-    wait_for(lambda: server.claims, f"a claim\n{bench.log('worker')}", 30)
+    wait_for(lambda: server.claims, f"a claim\n{bench.log('worker')}", 60)
     first, second = server.registrations
     assert first["enrolment"] == second["enrolment"] is not None
     assert {secret for path, secret in server.credentials if path.endswith("/workers")} == {
@@ -196,7 +196,7 @@ def test_a_worker_enrols_once_and_then_uses_its_own_secret(
     kept = bench.state / "worker.json"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(30) == 0
+    assert worker.wait(60) == 0
     bench.start_worker()
     assert len(server.registrations) == 3
     assert server.registrations[-1].get("enrolment") is None
@@ -224,10 +224,10 @@ def test_a_worker_with_a_revoked_secret_enrols_again(bench: WorkerBench, server:
 
     server.secret = good
     server.fault = refuse_former_secret
-    wait_for(lambda: len(server.registrations) == 2, f"it enrols again\n{bench.log('worker')}", 20)
+    wait_for(lambda: len(server.registrations) == 2, f"it enrols again\n{bench.log('worker')}", 60)
     assert server.registrations[1]["enrolment"] not in {first, None}
     bench.dispatch()
-    wait_for(lambda: server.claims, "a claim", 20)
+    wait_for(lambda: server.claims, "a claim", 60)
     assert ("/api/v1/leases", good) in server.credentials
 
 

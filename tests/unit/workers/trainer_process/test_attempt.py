@@ -360,7 +360,7 @@ def test_an_order_saves_a_snapshot_and_ends_the_trainer(
             process.send_signal(signal.SIGTERM)
         else:
             os.write(control, f"{word}\n".encode())
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     report = report_of(directory)
     assert (report.outcome, report.cause) == (outcome, cause)
     last = read_records(directory, "snapshot")[-1]
@@ -372,7 +372,7 @@ def test_the_end_of_the_pipe_ends_the_trainer(tmp_path: Path) -> None:
     directory = make_attempt(tmp_path, make_work_order(make_definition(**LONG)))
     with start_trainer(directory) as (process, control):
         os.close(control)
-        assert process.wait(5) == ABANDONED_EXIT
+        assert process.wait(60) == ABANDONED_EXIT
     assert not directory.report.exists()
 
 
