@@ -26,13 +26,26 @@ describe("A page that is loaded when it is opened", () => {
     const load = vi.fn().mockResolvedValue({ default: () => null });
     lazyPage(load);
     let busy = true;
-    const loaded = preloadPages(() => busy);
+    const loaded = preloadPages(() => busy, new AbortController().signal);
     await vi.advanceTimersByTimeAsync(10_000);
     expect(load).not.toHaveBeenCalled();
     busy = false;
     await vi.advanceTimersByTimeAsync(10_000);
     await loaded;
     expect(load).toHaveBeenCalledTimes(1);
+  });
+
+  it("is not loaded any more once the dashboard is closed", async () => {
+    vi.useFakeTimers();
+    const load = vi.fn().mockResolvedValue({ default: () => null });
+    lazyPage(load);
+    const closed = new AbortController();
+    const loaded = preloadPages(() => true, closed.signal);
+    await vi.advanceTimersByTimeAsync(1_000);
+    closed.abort();
+    await vi.advanceTimersByTimeAsync(1_000);
+    await loaded;
+    expect(load).not.toHaveBeenCalled();
   });
 
   it("fails where the server answers and the page is not there", async () => {

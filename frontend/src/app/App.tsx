@@ -24,12 +24,16 @@ export function App() {
   useEffect(() => listenToKeys(), []);
   useEffect(() => repeatAfterOutages(parts.client, parts.stream), [parts]);
   useEffect(() => {
+    const closed = new AbortController();
     // The first page has the connection to itself.
     const timer = setTimeout(
-      () => void preloadPages(() => parts.client.isFetching() > 0),
+      () => void preloadPages(() => parts.client.isFetching() > 0, closed.signal),
       PRELOAD_DELAY,
     );
-    return () => clearTimeout(timer);
+    return () => {
+      clearTimeout(timer);
+      closed.abort();
+    };
   }, [parts]);
   return (
     <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto">

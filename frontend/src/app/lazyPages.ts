@@ -25,20 +25,21 @@ export const lazyPage: typeof lazyRouteComponent = (load, name) => {
  * Loads all pages one after the other, so that each opens at once, also while the server is away.
  *
  * Waits before each one until `isBusy` is false and the browser has nothing to do, so that the page
- * that is shown goes before.
+ * that is shown goes before. Ends when `signal` is aborted.
  */
-export async function preloadPages(isBusy: () => boolean): Promise<void> {
+export async function preloadPages(isBusy: () => boolean, signal: AbortSignal): Promise<void> {
   for (const page of pages) {
-    do await pauseUntilIdle();
-    while (isBusy());
+    do await pauseUntilIdle(signal);
+    while (!signal.aborted && isBusy());
+    if (signal.aborted) return;
     await page.preload?.();
   }
 }
 
-async function pauseUntilIdle(): Promise<void> {
-  await pause(PRELOAD_PAUSE);
+async function pauseUntilIdle(signal: AbortSignal): Promise<void> {
+  await pause(PRELOAD_PAUSE, signal);
   // Safari has no such callback.
-  if ("requestIdleCallback" in window)
+  if (!signal.aborted && "requestIdleCallback" in window)
     await new Promise<void>((done) => requestIdleCallback(() => done(), { timeout: 2_000 }));
 }
 
