@@ -106,7 +106,7 @@ def run_process(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     return CommandResult(done.returncode, done.stdout, done.stderr)
 
@@ -197,7 +197,7 @@ def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path) -> 
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=120,
         )
         assert second.returncode == 1
         assert f"is already open by pid {first.pid}" in second.stderr
@@ -208,7 +208,7 @@ def test_a_second_server_on_one_sqlite_file_names_the_first(directory: Path) -> 
     third = start(directory, "--port", str(free_port()))
     wait_until_ready(third)
     third.terminate()
-    third.communicate(timeout=60)
+    third.communicate(timeout=120)
     assert third.returncode == 0
 
 
@@ -219,7 +219,7 @@ def test_ctrl_c_ends_the_server_with_130(directory: Path, presses: int) -> None:
     wait_until_ready(process)
     for _ in range(presses):
         process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Traceback" not in errors
 
@@ -236,7 +236,7 @@ def test_a_newer_schema_is_refused(directory: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 1
     assert "newer schema 9999" in done.stderr
@@ -253,7 +253,7 @@ def test_a_read_only_file_is_refused(directory: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 1
     assert "read-only" in done.stderr
@@ -270,7 +270,7 @@ def test_the_error_of_a_wrong_password_does_not_contain_it(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 1
     assert "the database cannot be used" in done.stderr

@@ -25,7 +25,7 @@ from tests.e2e.run_history import make_cartpole_definition
 from tests.e2e.test_browser import CHROMIUM, QUIET
 from tests.support.process_stack import Stack, make_bare_environment, wait_for
 
-pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(1200)]
 
 MARKER = "quail-sonata"
 """Name of Ada's experiment, which nothing that Bert sees may contain."""
