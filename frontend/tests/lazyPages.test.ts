@@ -41,7 +41,7 @@ describe("A page that is loaded when it is opened", () => {
     lazyPage(load);
     const closed = new AbortController();
     const loaded = preloadPages(() => true, closed.signal);
-    await vi.advanceTimersByTimeAsync(1_000);
+    await vi.advanceTimersByTimeAsync(5_000);
     closed.abort();
     await vi.advanceTimersByTimeAsync(1_000);
     await loaded;

@@ -11,8 +11,6 @@ import { preloadPages } from "./lazyPages";
 import { makeQueryClient, repeatAfterOutages } from "./queryClient";
 import { makeRouter } from "./router";
 
-const PRELOAD_DELAY = 1_500;
-
 /** The providers, created once per tab. */
 export function App() {
   const [parts] = useState(() => {
@@ -25,15 +23,8 @@ export function App() {
   useEffect(() => repeatAfterOutages(parts.client, parts.stream), [parts]);
   useEffect(() => {
     const closed = new AbortController();
-    // The first page has the connection to itself.
-    const timer = setTimeout(
-      () => void preloadPages(() => parts.client.isFetching() > 0, closed.signal),
-      PRELOAD_DELAY,
-    );
-    return () => {
-      clearTimeout(timer);
-      closed.abort();
-    };
+    void preloadPages(() => parts.client.isFetching() > 0, closed.signal);
+    return () => closed.abort();
   }, [parts]);
   return (
     <MantineProvider theme={theme} cssVariablesResolver={variables} defaultColorScheme="auto">

@@ -7,6 +7,8 @@ interface LazyPage {
   preload?: (() => Promise<void> | undefined) | undefined;
 }
 
+/** Milliseconds in which the first page has the connection to itself. */
+const PRELOAD_DELAY = 1_500;
 /** Milliseconds between two pages that are loaded before they are opened. */
 const PRELOAD_PAUSE = 50;
 const FIRST_DELAY = 1_000;
@@ -28,6 +30,7 @@ export const lazyPage: typeof lazyRouteComponent = (load, name) => {
  * that is shown goes before. Ends when `signal` is aborted.
  */
 export async function preloadPages(isBusy: () => boolean, signal: AbortSignal): Promise<void> {
+  await pause(PRELOAD_DELAY, signal);
   for (const page of pages) {
     do await pauseUntilIdle(signal);
     while (!signal.aborted && isBusy());

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from app.services.events import event_log
 from app.services.events.subscriptions import EventSubscription
 from tests.app.api.serving import AppServer
 from tests.support.listening import listening
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -93,12 +94,6 @@ def _list_ids(text: str) -> list[int]:
     return [json.loads(line[6:])["id"] for line in text.split("\n") if line.startswith('data: {"')]
 
 
-async def _until(question: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not question():
-            await asyncio.sleep(0.01)
-
-
 def _get_streams(served: AppServer) -> list[EventSubscription]:
     return list(served.app.state.hub.streams)
 
@@ -113,10 +108,10 @@ async def test_a_direct_stream_brings_what_a_stream_through_asgi_brings(
 ) -> None:
     token = shared.tokens["user"]
     async with _open(url, token, numbered=numbered) as direct:
-        await _until(lambda: len(_get_streams(shared)) == 1)
+        await until(lambda: len(_get_streams(shared)) == 1)
         monkeypatch.setattr(stream_answers, "find_direct_answer", lambda _: None)
         async with _open(url, token, numbered=numbered) as layered:
-            await _until(lambda: len(_get_streams(shared)) == 2)
+            await until(lambda: len(_get_streams(shared)) == 2)
             (through_asgi,) = [one for one in _get_streams(shared) if one.write_now is None]
             last = 0
             for number in range(5):
@@ -136,7 +131,7 @@ async def test_a_client_that_falls_behind_gets_every_event_once(
     """It goes from direct writes to the queue and back, and delays no other client."""
     token = shared.tokens["user"]
     async with _open(url, token) as slow:
-        await _until(lambda: len(_get_streams(shared)) == 1)
+        await until(lambda: len(_get_streams(shared)) == 1)
         (behind,) = _get_streams(shared)
         async with _open(url, token) as quick:
             sent, last = 0, 0
@@ -155,7 +150,7 @@ async def test_a_client_that_falls_behind_gets_every_event_once(
         assert len(received) == sent
         assert received == sorted(set(received))
         assert not behind.has_overflowed
-        await _until(lambda: not behind.queued)
+        await until(lambda: not behind.queued)
         await asyncio.sleep(0.1)
         written.clear()
         last = await _record(shared, "direct again")
@@ -191,11 +186,11 @@ async def test_a_closing_connection_takes_no_direct_writes(
     shared: AppServer, url: str, written: list[bool]
 ) -> None:
     async with _open(url, shared.tokens["user"]):
-        await _until(lambda: len(_get_streams(shared)) == 1)
+        await until(lambda: len(_get_streams(shared)) == 1)
         (stream,) = _get_streams(shared)
         stream.close()
         await _record(shared, "after the end")
-        await _until(lambda: not _get_streams(shared))
+        await until(lambda: not _get_streams(shared))
     assert written == []
 
 

@@ -14,6 +14,7 @@ from httpx_sse import EventSource
 from app.settings import Settings
 from tests.app.api.serving import AppServer, serve
 from tests.support.listening import listening
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -105,12 +106,6 @@ async def _poll_all(client: httpx.AsyncClient, *scopes: dict[str, Any]) -> dict[
         cursors = answer["cursors"]
 
 
-async def _until(question: Any) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not question():
-            await asyncio.sleep(0.02)
-
-
 async def test_a_poll_brings_what_a_stream_brings(shared: AppServer, url: str) -> None:
     run = shared.names["live_run"]
     scopes = (
@@ -123,7 +118,7 @@ async def test_a_poll_brings_what_a_stream_brings(shared: AppServer, url: str) -
         _stream(url, shared.tokens["user"], *scopes) as received,
     ):
         polled = await _poll_all(client, *scopes)
-        await _until(lambda: all(received.ids(n)[-1:] == polled[n][-1:] for n in polled))
+        await until(lambda: all(received.ids(n)[-1:] == polled[n][-1:] for n in polled))
         assert {number: received.ids(number) for number in polled} == polled
         assert all(polled.values())
         assert all(ids == sorted(set(ids)) for ids in polled.values())
@@ -139,7 +134,7 @@ async def test_a_poll_brings_what_a_stream_brings(shared: AppServer, url: str) -
         answer = await asyncio.wait_for(waiting, SECONDS)
         assert answer["events"][0]["subscriptions"] == [0, 2]
         polled_ids = [one["event"]["id"] for one in answer["events"]]
-        await _until(lambda: set(polled_ids) <= set(received.ids(0)))
+        await until(lambda: set(polled_ids) <= set(received.ids(0)))
         fresh_ids = [one["id"] for one in received.events[0] if one["type"] in {"run", "job"}]
         assert received.ids(2) == [one for one in fresh_ids if one > 3]
         await client.post(f"/api/v1/jobs/{job}:resume", json={})
@@ -153,7 +148,7 @@ async def test_one_subscription_is_reloaded_and_the_others_go_on(
         shared.client("user") as client,
         _stream(url, shared.tokens["user"], *scopes) as received,
     ):
-        await _until(lambda: received.resync and received.ids(1))
+        await until(lambda: received.resync and received.ids(1))
         assert received.resync == [0]
         answer = await _poll(client, *scopes)
         assert answer["resync"] == [0]
@@ -190,7 +185,7 @@ async def test_a_stream_ends_when_its_project_may_not_be_read_any_more(
             _stream(url, shared.tokens["viewer"], {}) as everywhere,
         ):
             assert (await client.delete(path)).status_code == 204
-            await _until(lambda: within.has_ended)
+            await until(lambda: within.has_ended)
             assert not everywhere.has_ended, "a stream of all projects only loses one"
         assert (await client.put(path, json={"role": "viewer"})).status_code == 200
 
@@ -216,7 +211,7 @@ async def test_limits_of_streams_name_the_remedy_and_the_time(tmp_path: Any) -> 
         assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
         assert int(refused.headers["Retry-After"]) > 0
         waiting = asyncio.create_task(other.post("/api/v1/events:poll", json=poll))
-        await _until(lambda: len(server.app.state.hub.streams) == 3)
+        await until(lambda: len(server.app.state.hub.streams) == 3)
         full = await third.post("/api/v1/events:poll", json=poll)
         assert (full.status_code, full.json()["code"]) == (503, "server_streams_full")
         assert int(full.headers["Retry-After"]) > 0

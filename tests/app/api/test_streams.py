@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 import json
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -13,6 +12,7 @@ import pytest_asyncio
 
 from tests.app.api.serving import ORIGIN, AppServer
 from tests.support.listening import listening
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -66,13 +66,6 @@ async def _stream(url: str, headers: dict[str, str]) -> AsyncIterator[_ReceivedE
             await reading
 
 
-async def _becomes_true(is_so: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 60
-    while not is_so() and time.monotonic() < end:
-        await asyncio.sleep(0.02)
-    return is_so()
-
-
 async def _toggle(served: AppServer, verb: str) -> None:
     """Drains or undrains a worker of the pool `default`, which appends an event."""
     async with served.client("user") as client:
@@ -89,13 +82,13 @@ async def test_a_stream_follows_the_pools_that_admit_its_projects(
     )
     async with _stream(url, member) as ours, _stream(url, foreign) as theirs:
         await _toggle(shared, "drain")
-        assert await _becomes_true(lambda: bool(ours.get_data_of("worker")))
+        await until(lambda: bool(ours.get_data_of("worker")))
         assert (theirs.get_data_of("worker"), theirs.get_data_of("pool")) == ([], [])
         async with shared.client("user") as client:
             assert (await client.put(path, json={})).status_code == 200
         await asyncio.sleep(SECONDS)
         await _toggle(shared, "undrain")
-        assert await _becomes_true(lambda: len(theirs.get_data_of("worker")) == 1)
+        await until(lambda: len(theirs.get_data_of("worker")) == 1)
         async with shared.client("user") as client:
             assert (await client.delete(path)).status_code == 204
         await asyncio.sleep(SECONDS)
@@ -106,7 +99,7 @@ async def test_a_stream_follows_the_pools_that_admit_its_projects(
             paused = await client.post("/api/v1/pools/default:pause", json={"reason": "x"})
             assert paused.status_code == 200
             assert (await client.post("/api/v1/pools/default:resume")).status_code == 200
-        assert await _becomes_true(
+        await until(
             lambda: len(ours.get_data_of("worker")) == 4 and len(ours.get_data_of("pool")) >= 2
         )
         await asyncio.sleep(0.5)
@@ -123,5 +116,5 @@ async def test_a_sign_out_ends_the_streams_of_the_user(shared: AppServer, url: s
         async with contextlib.aclosing(browser):
             answer = await browser.post("/api/v1/account:sign-out", headers=headers)
         assert answer.status_code == 200, answer.text
-        assert await _becomes_true(lambda: login.has_ended)
+        await until(lambda: login.has_ended, SECONDS)
         assert not program.has_ended, "tokens stay"

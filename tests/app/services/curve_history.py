@@ -8,7 +8,8 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -52,6 +53,9 @@ class CrashError(Exception):
 @dataclass
 class CurveHistory:
     """What a run's attempts sent, with the actions that a test may take."""
+
+    rows: ClassVar[ModuleType] = compaction_rows
+    """Replaces rows by blocks, in the transaction of a compaction."""
 
     run: AttemptWithStore
     chooser: random.Random
@@ -111,14 +115,14 @@ class CurveHistory:
 
     async def crash_compaction(self) -> None:
         """Kills the compactor before it commits."""
-        replace = compaction_rows.replace
+        replace = self.rows.replace
 
         async def fail(*arguments: Any) -> None:
             await replace(*arguments)
             raise CrashError
 
         with self.monkeypatch.context() as patch:
-            patch.setattr(compaction_rows, "replace", fail)
+            patch.setattr(self.rows, "replace", fail)
             try:
                 await self.compact()
             except CrashError:

@@ -1,15 +1,11 @@
 """Epochs move into blocks and read the same: before, between and after, whatever is killed."""
 
-import asyncio
 import json
-import os
 import random
-import signal
-import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
-from typing import Any, Final
+from types import ModuleType
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pytest
@@ -30,12 +26,13 @@ from app.services.telemetry import batches, epoch_compaction
 from palestra.contract.record_exports import RecordQuery
 from palestra.contract.states import Cause, Outcome
 from palestra.contract.telemetry import EpochStatsRecord
-from tests.app.services.curve_history import CrashError, CurveHistory
+from tests.app.services.curve_history import CurveHistory
 from tests.app.services.telemetry_training import Training
 from tests.app.services.test_curve_histories import start_another
 from tests.app.services.test_pack_batches import start_pack
 from tests.support import records
 from tests.support.artifact_store import AttemptWithStore
+from tests.support.killed_program import kill_repeatedly
 from tests.support.records import Json
 from tests.support.server_fixture import World
 
@@ -74,27 +71,13 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 class EpochHistory(CurveHistory):
     """What a run's attempts sent of epochs, with the actions that a test may take."""
 
+    rows: ClassVar[ModuleType] = epoch_rows
     epochs: list[tuple[int, Json]] = field(default_factory=list)
     """Fence and record of each epoch that was acknowledged."""
 
     async def compact(self) -> None:
         """Moves the epochs of the run into blocks."""
         await epoch_compaction.compact_run(self.run.database, self.run.run_id)
-
-    async def crash_compaction(self) -> None:
-        """Kills the compactor before it commits."""
-        replace = epoch_rows.replace
-
-        async def fail(*arguments: Any) -> None:
-            await replace(*arguments)
-            raise CrashError
-
-        with self.monkeypatch.context() as patch:
-            patch.setattr(epoch_rows, "replace", fail)
-            try:
-                await self.compact()
-            except CrashError:
-                return
 
     def list_epochs(self, *, superseded: bool) -> list[tuple[int, Json]]:
         """Returns the epochs as they should be read."""
@@ -390,18 +373,10 @@ async def test_a_compaction_that_is_killed_loses_no_epoch_and_continues(
     sent = [records.make_stats(run, step) | {"total_epoch": step} for step in range(ROWS)]
     await training.send(1, sent)
     expected = [to_text(record) for record in sent]
-    chance, left = random.Random(5), [ROWS]
-    for kill in range(KILLS + 1):
-        command = [sys.executable, "-c", COMPACT, database_url, run]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            assert await asyncio.to_thread(process.stdout.readline) == b"begins\n"
-            if kill < KILLS:
-                time.sleep(chance.uniform(0, 0.1))
-                os.kill(process.pid, signal.SIGKILL)
-            await asyncio.to_thread(process.wait, 120.0)
+    left = [ROWS]
+    command = [sys.executable, "-c", COMPACT, database_url, run]
+    async for _ in kill_repeatedly(command, KILLS, 0.1):
         left.append(await count(training.database, EpochStatsRow))
         assert await read_texts(training.database, run) == expected
-    assert process.returncode == 0
     assert left == sorted(left, reverse=True)
     assert left[-1] == 0

@@ -1,12 +1,6 @@
 """Blocks of an earlier version are rewritten by a process that is killed again and again."""
 
-import asyncio
-import os
-import random
-import signal
-import subprocess
 import sys
-import time
 
 import pytest
 from sqlalchemy import func, select, update
@@ -17,11 +11,11 @@ from app.metrics import compaction as merging
 from app.services.telemetry import compaction
 from tests.app.services.telemetry_training import Training
 from tests.support import records
+from tests.support.killed_program import kill_repeatedly
 
 BLOCKS = 60
 SERIES = 6
 KILLS = 4
-MOST_SECONDS = 120.0
 REWRITE = """
 import asyncio, sys
 from app.db.engine import Database
@@ -61,18 +55,10 @@ async def test_a_rewriting_that_is_killed_loses_no_point_and_continues(
         await session.execute(update(BlockRow).values(levels=-1))
     before = {name: await training.read_values(name) for name in names}
     assert all(len(values) == BLOCKS for values in before.values())
-    chance, left = random.Random(5), [BLOCKS * SERIES]
-    for kill in range(KILLS + 1):
-        command = [sys.executable, "-c", REWRITE, database_url, training.run_id]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            assert await asyncio.to_thread(process.stdout.readline) == b"begins\n"
-            if kill < KILLS:
-                time.sleep(chance.uniform(0, 0.05))
-                os.kill(process.pid, signal.SIGKILL)
-            await asyncio.to_thread(process.wait, MOST_SECONDS)
+    left = [BLOCKS * SERIES]
+    command = [sys.executable, "-c", REWRITE, database_url, training.run_id]
+    async for _ in kill_repeatedly(command, KILLS, 0.05):
         left.append(await count_unconverted(training.database))
         assert {name: await training.read_values(name) for name in names} == before
-    assert process.returncode == 0
     assert left == sorted(left, reverse=True)
     assert left[-1] == 0

@@ -7,8 +7,7 @@ import asyncio
 import contextlib
 import json
 import random
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
@@ -29,6 +28,7 @@ from palestra.contract.queries import SeriesQuery
 from tests.support import records
 from tests.support.records import make_delivery
 from tests.support.server_fixture import World, make_token_caller
+from tests.support.waiting import until
 
 SECONDS = 60.0
 """Time after which the test counts as hanging."""
@@ -85,13 +85,6 @@ def _list_events(deliveries: list[EventBatch]) -> list[LiveEvent]:
 
 def _has_reached(hub: EventHub, event_id: int) -> bool:
     return hub.offered_to >= event_id
-
-
-async def _wait_until(is_so: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < end
-        await asyncio.sleep(0.01)
 
 
 def _parse_data(frames: list[bytes]) -> list[dict[str, Any]]:
@@ -218,7 +211,7 @@ async def test_a_slow_client_is_asked_to_reload(
         await first
         for seq in range(2, 8):
             await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
-        await _wait_until(lambda: stream.has_overflowed)
+        await until(lambda: stream.has_overflowed, 10.0)
         (delivery,) = await anext(events)
         assert (delivery.resync, delivery.events) == ((0,), [])
         with pytest.raises(StopAsyncIteration):
@@ -245,7 +238,7 @@ async def test_a_slow_client_gets_the_newest_event_of_a_resource_and_all_points(
             await _send(database, attempt_id, seq, records.make_points(run_id, "loss", [seq]))
             async with database.read() as session:
                 newest = await event_log.read_cursor(session)
-            await _wait_until(partial(_has_reached, hub, newest))
+            await until(partial(_has_reached, hub, newest), 10.0)
         received = _list_events(await anext(events))
     views = _parse_data([event.frame for event in received])
     jobs = [view["data"]["state"] for view in views if view["type"] == "job"]
