@@ -1,8 +1,8 @@
-import { Button, type ButtonProps } from "@mantine/core";
+import type { ButtonProps } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { ComparedSearch } from "@/lib/compare";
 import { IconColumns } from "./icons";
-import { Permitted } from "./Permitted";
+import { PermittedLink } from "./PermittedLink";
 
 interface CompareLinkProps extends Pick<ButtonProps, "size"> {
   project: string;
@@ -12,26 +12,17 @@ interface CompareLinkProps extends Pick<ButtonProps, "size"> {
 }
 
 /** A button that leads to the comparison of runs or experiments. */
-export function CompareLink({ project, search, reason, size }: CompareLinkProps) {
-  const look = {
-    variant: "default",
-    leftSection: <IconColumns size={15} />,
-    ...(size === undefined ? {} : { size }),
-  } as const;
-  if (reason !== null)
-    return (
-      <Permitted reason={reason}>
-        <Button {...look}>Compare</Button>
-      </Permitted>
-    );
+export function CompareLink({ project, search, ...button }: CompareLinkProps) {
   return (
-    <Button
-      {...look}
-      renderRoot={(props) => (
+    <PermittedLink
+      {...button}
+      variant="default"
+      leftSection={<IconColumns size={15} />}
+      link={(props) => (
         <Link to="/p/$project/compare" params={{ project }} search={search} {...props} />
       )}
     >
       Compare
-    </Button>
+    </PermittedLink>
   );
 }

@@ -1,7 +1,6 @@
-import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { IconPlus } from "./icons";
-import { Permitted } from "./Permitted";
+import { PermittedLink } from "./PermittedLink";
 
 interface NewExperimentButtonProps {
   project: string;
@@ -11,19 +10,13 @@ interface NewExperimentButtonProps {
 
 /** Leads to the form of a new experiment. */
 export function NewExperimentButton({ project, reason }: NewExperimentButtonProps) {
-  const icon = <IconPlus size={15} />;
-  if (reason !== null)
-    return (
-      <Permitted reason={reason}>
-        <Button leftSection={icon}>New experiment</Button>
-      </Permitted>
-    );
   return (
-    <Button
-      leftSection={icon}
-      renderRoot={(props) => <Link to="/p/$project/new" params={{ project }} {...props} />}
+    <PermittedLink
+      reason={reason}
+      leftSection={<IconPlus size={15} />}
+      link={(props) => <Link to="/p/$project/new" params={{ project }} {...props} />}
     >
       New experiment
-    </Button>
+    </PermittedLink>
   );
 }
